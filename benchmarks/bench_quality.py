@@ -2,12 +2,12 @@
 
     python benchmarks/bench_quality.py [--device OpenCL] [--size 512 512 512] [--candidates 24] [--json]
 
-- A/A noise floor: one solution against itself, interleaved like finalists. The log ratio should be zero; how far from
-  it the estimates are is what the bench can tell apart, and 5 % of the intervals may exclude zero.
-- Busy share: of the wall time from the first candidate to the last result, the part in which a kernel or its
-  verification ran. On a device that is the host's CPU, compiling cannot overlap and is the rest.
-- Racing: wall time and samples with and without it on the same candidates, and what the winner that it chose loses
-  against the other one, both measured again, interleaved.
+- A/A noise floor: one solution against itself, interleaved like finalists. The log ratio should be zero. Its distance
+  from zero is the smallest difference that the bench can show; 5 % of the intervals may exclude zero.
+- Busy share: the part of the wall time, from the first candidate to the last result, in which a kernel or its
+  verification ran. On a device that is the host's CPU, the rest is compiling, which cannot overlap.
+- Racing: wall time and samples with and without racing on the same candidates, and how much slower the winner with
+  racing is than the winner without; both winners are measured again, interleaved.
 """
 
 from __future__ import annotations
@@ -37,19 +37,21 @@ Results = list[tuple[Job, Measurement]]
 
 
 def candidates(target: Target, size: Problem, count: int, seed: int) -> list[Job]:
-    """Random legal configurations of the families that the device runs, the same for the same seed."""
+    """Random legal configurations of the families that run on the device; the same seed gives the same candidates."""
     draw = random.Random(seed)
     kernels = [kernel for kernel in families("GEMM") if kernel.language in APIS[target.api].languages]
     jobs: dict[str, Job] = {}
     for _ in range(200 * count):
         kernel = draw.choice(kernels)
-        # A fault of the fake family is for tests; everything else may vary.
-        space = [p for p in kernel.space(TYPE, target) if p.name != "FakeFault"]
+        # FakeFault, a parameter of the fake family, is for tests.
+        space = [parameter for parameter in kernel.space(TYPE, target) if parameter.name != "FakeFault"]
         defaults = kernel.space(TYPE, target).defaults
-        config = defaults | {p.name: draw.choice(p.values) for p in draw.sample(space, min(3, len(space)))}
+        config = defaults | {
+            parameter.name: draw.choice(parameter.values) for parameter in draw.sample(space, min(3, len(space)))
+        }
         if _is_legal(kernel, config, size, target):
-            made = job(kernel, config, size)
-            jobs.setdefault(made.key, made)
+            candidate = job(kernel, config, size)
+            jobs.setdefault(candidate.key, candidate)
         if len(jobs) == count:
             break
     return list(jobs.values())
@@ -60,15 +62,15 @@ def _is_legal(kernel: Kernel, config: Configuration, size: Problem, target: Targ
 
 
 def job(kernel: Kernel, config: Configuration, size: Problem) -> Job:
-    """Any solution on any problem, verified and timed like a cell of a tuning run."""
+    """A job that verifies and times a solution on a problem, like a cell of a tuning run."""
     return Job(f"{kernel.name} {config.to_json()} {size.to_json()}", Solution(size.type, kernel.name, config), size)
 
 
-def noise_floor(bench: Bench, one: Job, repetitions: int) -> dict[str, float]:
+def noise_floor(bench: Bench, job: Job, repetitions: int) -> dict[str, float]:
     """Log ratios of a solution to itself, in percent."""
     ratios = []
     for _ in range(repetitions):
-        first, second = bench.interleave([one, one])
+        first, second = bench.interleave([job, job])
         ratios.append(paired_log_ratio(first.samples, second.samples))
     errors = sorted(abs(mean) for mean, _, _ in ratios)
     return {
@@ -81,7 +83,7 @@ def noise_floor(bench: Bench, one: Job, repetitions: int) -> dict[str, float]:
 
 
 def screen(target: Target, policy: Policy, jobs: list[Job], racing: bool) -> tuple[Results, float]:
-    """Every job in a bench of its own with nothing compiled before; the results and the wall seconds."""
+    """The results of all jobs in a bench with an empty cache, and the wall seconds."""
     with tempfile.TemporaryDirectory() as cache, Bench(target, policy, Path(cache)) as bench:
         began = time.perf_counter()
         results = list(bench.run(Batch((Race(tuple(jobs)),), racing)))
@@ -89,27 +91,34 @@ def screen(target: Target, policy: Policy, jobs: list[Job], racing: bool) -> tup
 
 
 def busy_share(results: Results, wall: float) -> float:
-    return sum(found.cost.verify + found.cost.timing for _, found in results) / wall
+    return sum(measurement.cost.verify + measurement.cost.timing for _, measurement in results) / wall
 
 
 def timed(results: Results) -> Iterator[tuple[float, Job, Measurement]]:
-    yield from ((found.estimate.seconds, job, found) for job, found in results if found.ok and found.estimate)
+    yield from (
+        (measurement.estimate.seconds, job, measurement)
+        for job, measurement in results
+        if measurement.ok and measurement.estimate
+    )
 
 
 def fastest(results: Results) -> Job:
-    return min(timed(results), key=lambda one: one[0])[1]
+    return min(timed(results), key=lambda timed_job: timed_job[0])[1]
 
 
 def racing(bench: Bench, with_it: Results, without: Results) -> dict[str, Any]:
     chosen, other = fastest(with_it), fastest(without)
-    cost = {name: sum(one.cost.timing for _, one in found) for name, found in (("with", with_it), ("without", without))}
+    cost = {
+        name: sum(measurement.cost.timing for _, measurement in results)
+        for name, results in (("with", with_it), ("without", without))
+    }
     if chosen.key == other.key:
         regret = (0.0, 0.0, 0.0)
     else:
         first, second = bench.interleave([chosen, other])
         regret = paired_log_ratio(first.samples, second.samples)
     return {
-        "raced": sum(found.raced for _, found in with_it),
+        "raced": sum(measurement.raced for _, measurement in with_it),
         "timing_seconds_with": cost["with"],
         "timing_seconds_without": cost["without"],
         "timing_saved_percent": 100 * (1 - cost["with"] / cost["without"]),

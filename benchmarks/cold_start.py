@@ -1,14 +1,14 @@
-"""How long does a fresh program take to its first product without a logic, at its first start and at its second?
+"""How long does a new program take until its first product without a logic, at its first and at its second start?
 
     python benchmarks/cold_start.py [--starts 5] [--json RESULT.json]
 
-Every start is a new interpreter. All caches (tunesmith's, PoCL's, Triton's, CUDA's) lie in one empty folder for each
-product, so that the first start compiles everything and the second finds it. On the host's CPU the seconds are those of
-the whole process, NumPy's import included, with its processor seconds beside them, which a busy machine changes less.
-On a GPU they begin when torch is imported and has its context and the operands, and end when the result is there:
-`import tunesmith` is among them. With several `--starts`, each pair has a folder of its own, and the least counts.
-Every result is checked against a product in double precision. A start that takes longer than LIMIT_SECONDS is ended;
-what would begin after `--deadline` seconds is left out, and the output says so.
+Every start is a new interpreter. All caches (tunesmith's, PoCL's, Triton's, CUDA's) are in one new folder for each
+product, so that the first start compiles everything and the second start finds it. On the host's CPU the seconds are
+those of the whole process, with NumPy's import. Beside them are its processor seconds, which depend less on other load.
+On a GPU the seconds begin after torch is imported and has its context and the operands, and end when the result is
+complete; `import tunesmith` is included. With several `--starts`, each pair of starts has its own folder, and the least
+time counts. Every result is checked against a product in double precision. A start that takes longer than LIMIT_SECONDS
+is ended. A product that would begin after `--deadline` seconds is left out, and the output says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VARIABLES = {
     "TRITON_CACHE_DIR": "triton",
     "CUDA_CACHE_PATH": "cuda",
 }
-"""Each cache's variable with its part of the folder."""
+"""The environment variable of each cache, with its subfolder."""
 
 ON_CPU = """
 import sys
@@ -83,9 +83,9 @@ PRODUCTS = (
 
 
 @dataclass(frozen=True)
-class Started:
-    """One start of a program: its seconds (see above; None where it failed), the processor's, whether the result was
-    right, and the kernel family; or what went wrong."""
+class ProgramStart:
+    """One start of a program: its seconds (see above), its processor seconds, whether the result was right, and the
+    kernel family. If the start failed, these are None or empty, and `problem` says why."""
 
     device: str
     size: str
@@ -98,28 +98,28 @@ class Started:
     problem: str = ""
 
     def __str__(self) -> str:
-        what = f"{self.device}  {self.size:16} {self.dtype:9} {self.start:7}"
+        subject = f"{self.device}  {self.size:16} {self.dtype:9} {self.start:7}"
         if self.problem:
-            return f"{what} {self.problem}"
+            return f"{subject} {self.problem}"
         cpu = f"   processor {self.cpu_seconds:5.2f} s" if self.cpu_seconds is not None else ""
-        return f"{what} {self.seconds:5.2f} s{cpu}   {'right' if self.right else 'WRONG'}   {self.kernel}"
+        return f"{subject} {self.seconds:5.2f} s{cpu}   {'right' if self.right else 'WRONG'}   {self.kernel}"
 
 
-def started(device: str, size: str, dtype: str, start: str, caches: Path) -> Started:
-    """Run the program once with its caches in a folder."""
+def started(device: str, size: str, dtype: str, start: str, caches: Path) -> ProgramStart:
+    """Start the program with its caches in a folder."""
     plain = ON_CPU if device == "CPU" else ON_GPU
-    # Checking is no part of a start: on the CPU the program is timed without it, then run again with it.
+    # The check is not part of a start: on the CPU the program is timed without the check, then run again with it.
     problem, wall, used, _ = ran(plain, size, dtype, caches) if device == "CPU" else ("", None, None, "")
     if not problem:
         problem, _, _, output = ran(plain + CHECKED, size, dtype, caches)
     if problem:
-        return Started(device, size, dtype, start, problem=problem)
+        return ProgramStart(device, size, dtype, start, problem=problem)
     answer = json.loads(output.splitlines()[-1])
-    return Started(device, size, dtype, start, wall or answer["seconds"], used, answer["right"], answer["kernel"])
+    return ProgramStart(device, size, dtype, start, wall or answer["seconds"], used, answer["right"], answer["kernel"])
 
 
 def ran(program: str, size: str, dtype: str, caches: Path) -> tuple[str, float, float, str]:
-    """What went wrong, or nothing; seconds and processor seconds of the process; what it printed."""
+    """The reason of a failure (empty without one), wall and processor seconds of the process, and its output."""
     environment = os.environ | {name: str(caches / part) for name, part in VARIABLES.items()}
     for part in VARIABLES.values():
         (caches / part).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -135,15 +135,15 @@ def ran(program: str, size: str, dtype: str, caches: Path) -> tuple[str, float, 
     return problem, wall, used, done.stdout
 
 
-def measured(starts: int, deadline: float, has_gpu: bool) -> Iterator[Started]:
+def measured(starts: int, deadline: float, has_gpu: bool) -> Iterator[ProgramStart]:
     begin = time.perf_counter()
     for device, size, dtype in PRODUCTS:
         if device == "GPU" and not has_gpu:
-            yield Started(device, size, dtype, "-", problem="left out: torch has no GPU here")
+            yield ProgramStart(device, size, dtype, "-", problem="left out: torch has no GPU here")
             continue
         for _ in range(starts):
             if time.perf_counter() - begin > deadline:
-                yield Started(device, size, dtype, "-", problem=f"left out after {deadline:g} s")
+                yield ProgramStart(device, size, dtype, "-", problem=f"left out after {deadline:g} s")
                 break
             with tempfile.TemporaryDirectory() as caches:
                 for start in ("first", "second"):
@@ -151,9 +151,9 @@ def measured(starts: int, deadline: float, has_gpu: bool) -> Iterator[Started]:
 
 
 def has_gpu() -> bool:
-    """Asked in a process of its own, so that nothing here is warm."""
-    asked = "import torch; print(torch.cuda.is_available())"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+    """Whether torch has a GPU, asked in a separate process so that this one loads no driver."""
+    program = "import torch; print(torch.cuda.is_available())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     return done.stdout.strip().endswith("True")
 
 
@@ -163,20 +163,20 @@ def main() -> None:
     parser.add_argument("--deadline", type=float, default=DEADLINE_SECONDS, help="Seconds.")
     parser.add_argument("--json", type=Path, help="Write every start here.")
     arguments = parser.parse_args()
-    found = []
-    for one in measured(arguments.starts, arguments.deadline, has_gpu()):
-        print(one, flush=True)
-        found.append(one)
+    starts = []
+    for start in measured(arguments.starts, arguments.deadline, has_gpu()):
+        print(start, flush=True)
+        starts.append(start)
     least: dict[tuple[str, ...], float] = {}
-    for one in found:
-        if one.seconds is not None:
-            key = one.device, one.size, one.dtype, one.start
-            least[key] = min(one.seconds, least.get(key, one.seconds))
+    for start in starts:
+        if start.seconds is not None:
+            key = start.device, start.size, start.dtype, start.start
+            least[key] = min(start.seconds, least.get(key, start.seconds))
     print("least seconds")
     for key, seconds in least.items():
         print(f"{seconds:6.2f}  {' '.join(key)}")
     if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(one) for one in found], indent=1))
+        arguments.json.write_text(json.dumps([asdict(start) for start in starts], indent=1))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Which constants of the latency model and of RegisterGemm's mapping choose best on a CPU? Fitted on one list alone.
+"""Which constants of the latency model and of RegisterGemm's mapping choose best on a CPU? Fitted on one list.
 
     python benchmarks/cpu_constants.py LIST -o FOLDER [--budget MINUTES]
 
-All configurations of `raced_matrix.py` run side by side on every product of the list, in fifteen blocks that alternate.
-Then every combination of GRID decides the same products, and `tunesmith heuristics judge`'s own functions score what it
-chose: one half of the blocks says what the fastest is, the other half how fast. Printed are the best combinations, and
-for each value of a constant the mean and the best of all combinations that have it.
+All configurations of `raced_matrix.py` run side by side on every product of the list, in fifteen alternating blocks.
+Then every combination of GRID decides the same products, and the functions of `tunesmith heuristics judge` score its
+choices: one half of the blocks decides which solution is the fastest, the other half how fast it is. The output is the
+best combinations, and for each value of a constant the mean and the best score of all combinations with this value.
 """
 
 from __future__ import annotations
@@ -43,15 +43,17 @@ SHOWN = 10
 
 
 class SideBySide(RacePlan):
-    """Every configuration that is legal on a product, in alternating blocks."""
+    """Measures all legal configurations of each product side by side, in alternating blocks."""
 
     policy = Policy(sampling_seconds=0.1, warm_up_seconds=0.003, confirm_blocks=15)
 
     def carry_out(self, run: Run) -> None:
-        for kind, problems in self.problems.items():
-            measure, configs = run.measure(kind), list(self.configurations(kind))
+        for problem_type, problems in self.problems.items():
+            measure, configs = run.measure(problem_type), list(self.configurations(problem_type))
             for problem in problems:
-                measure.confirm([one for one in configs if not measure.oracle.rejections_for(one, problem)], [problem])
+                measure.confirm(
+                    [config for config in configs if not measure.oracle.rejections_for(config, problem)], [problem]
+                )
 
 
 def matrix_of(store: Path) -> TimeMatrix:
@@ -64,13 +66,13 @@ def matrix_of(store: Path) -> TimeMatrix:
     first, second = (np.full((len(cells), len(solutions)), np.nan) for _ in range(2))
     for row, times in enumerate(cells.values()):
         for solution, samples in times.items():
-            where = row, solutions.index(solution)
-            first[where], second[where] = (statistics.median(samples[half::2]) for half in (0, 1))
+            cell = row, solutions.index(solution)
+            first[cell], second[cell] = (statistics.median(samples[half::2]) for half in (0, 1))
     return TimeMatrix(tuple(cells), tuple(map(str, cells)), solutions, np.sqrt(first * second), (first, second))
 
 
 def score(matrix: TimeMatrix, target: Target, values: tuple[float, ...]) -> SelectionScore:
-    """Of the latency model with these values of GRID's constants."""
+    """The score of the latency model with these values of GRID's constants."""
     waiting, overhead, packed, reused, across = values
     figures = dataclasses.replace(chips.figures_of(target), latency=waiting)
     with (
@@ -89,12 +91,12 @@ def score(matrix: TimeMatrix, target: Target, values: tuple[float, ...]) -> Sele
 
 
 def lines(scores: dict[tuple[float, ...], SelectionScore]) -> Iterator[str]:
-    for values in sorted(scores, key=lambda one: -scores[one].geomean)[:SHOWN]:
+    for values in sorted(scores, key=lambda constants: -scores[constants].geomean)[:SHOWN]:
         yield f"{scores[values].geomean:.3f}, worst {scores[values].worst:.3f}: {dict(zip(GRID, values, strict=True))}"
-    for number, (name, among) in enumerate(GRID.items()):
-        for value in among:
-            own = [made.geomean for values, made in scores.items() if values[number] == value]
-            yield f"{name} {value:g}: {statistics.fmean(own):.3f} in the mean, {max(own):.3f} at best"
+    for number, (name, tried) in enumerate(GRID.items()):
+        for value in tried:
+            geomeans = [score.geomean for values, score in scores.items() if values[number] == value]
+            yield f"{name} {value:g}: {statistics.fmean(geomeans):.3f} in the mean, {max(geomeans):.3f} at best"
 
 
 def main() -> None:

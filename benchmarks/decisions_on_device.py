@@ -1,9 +1,9 @@
-"""How often does the protocol tell a kernel from itself on a device of this machine, beside busy processes or not?
+"""How often does the protocol find a difference between a kernel and itself, on a device here, with or without load?
 
     python benchmarks/decisions_on_device.py [--device CPU] [--runs 100] [--busy 2] [--size 256 256 256]
 
-Each run times one kernel twice as two candidates that race, and then decides as a step of a tuning file does, the first
-being the incumbent. The incumbent is replaced by chance in 2.5 % of runs. `--busy` processes compute meanwhile.
+Each run times one kernel as two candidates that race, and then decides as a step of a tuning file does; the first
+candidate is the incumbent. Chance alone replaces the incumbent in 2.5 % of runs. `--busy` processes compute meanwhile.
 """
 
 from __future__ import annotations
@@ -27,18 +27,26 @@ SIDES = {Configuration({"side": name}): name for name in ("incumbent", "challeng
 
 
 def decided(bench: Bench, job: Job) -> Configuration:
-    """The side that wins a step in which both are the job's kernel."""
+    """The side that wins a step in which both sides are the job's kernel."""
     jobs = {config: Job(name, job.solution, job.problem) for config, name in SIDES.items()}
     by_key = {job.key: config for config, job in jobs.items()}
 
     def confirm(configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         measured = bench.interleave([jobs[config] for config in configs], until_clear=True)
-        return TimeTable(paired={(c, job.problem): m.samples for c, m in zip(configs, measured, strict=True) if m.ok})
+        return TimeTable(
+            paired={
+                (config, job.problem): measurement.samples
+                for config, measurement in zip(configs, measured, strict=True)
+                if measurement.ok
+            }
+        )
 
     first = bench.run(Batch((Race(tuple(jobs.values())),), racing=True))
-    told = {by_key[made.key]: {job.problem: m.estimate} for made, m in first if m.estimate}
+    estimates = {
+        by_key[raced.key]: {job.problem: measurement.estimate} for raced, measurement in first if measurement.estimate
+    }
     incumbent = next(iter(SIDES))
-    contest = Contest(tuple(SIDES), (job.problem,), told, Objective.GEOMEAN, lambda problem: 1.0, incumbent)
+    contest = Contest(tuple(SIDES), (job.problem,), estimates, Objective.GEOMEAN, lambda problem: 1.0, incumbent)
     decision = choose(contest, confirm)
     assert decision is not None, "the kernel ran before"
     return decision.winner
@@ -46,7 +54,7 @@ def decided(bench: Bench, job: Job) -> Configuration:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that compute."""
+    """Run `count` processes that compute all the time."""
     processes = [multiprocessing.Process(target=_compute, daemon=True) for _ in range(count)]
     for process in processes:
         process.start()

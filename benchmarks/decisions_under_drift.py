@@ -2,14 +2,15 @@
 
     python benchmarks/decisions_under_drift.py [--runs 500] [--seed 0]
 
-The bench's own timing, racing and interleaving run on a simulated machine: the logarithm of its slowness is an
-Ornstein-Uhlenbeck process (standard deviation and time of correlation by scenario), and every execution has white noise
-of its own. Between candidates, half a second goes into verification. For each scenario:
+The bench's own timing, racing and interleaving run on a simulated machine. The logarithm of its slowness is an
+Ornstein-Uhlenbeck process (standard deviation and correlation time by scenario), and every execution has its own white
+noise. Between two candidates, verification takes half a second. For each scenario:
 
-- replaced: of two equal candidates, how often the challenger replaces the incumbent (5 % at most);
-- raced out: of six equal candidates, in how many runs any is stopped early (5 % at most);
+- replaced: how often the challenger replaces an equal incumbent (5 % at most);
+- of six: how often one of five equal challengers replaces the incumbent;
+- raced out: in how many runs any of six equal candidates is stopped early (5 % at most);
 - found: how often a challenger that is 3 % faster replaces the incumbent (80 % at least);
-- samples: executions of a run of two, which is what the decision costs.
+- samples: executions in a run of two candidates, the cost of the decision.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from tunesmith.records import Configuration, Estimate, Problem, ProblemType
 
 SIZE = Problem(ProblemType("simulated", "simulated", ("M",), Configuration()), (1,))
 VERIFICATION = 0.5
-"""Seconds between two candidates."""
+"""Seconds of verification between two candidates."""
 POLICY = Policy()
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """`drift` and `noise` are standard deviations of the logarithm of a time; `seconds` the time of correlation."""
+    """`drift` and `noise` are standard deviations of the logarithm of a time; `seconds` is the correlation time."""
 
     name: str
     drift: float
@@ -50,7 +51,7 @@ SCENARIOS = (
 
 @dataclass
 class Machine:
-    """A clock, and how slow the machine is just now."""
+    """A simulated machine: its clock, and its slowness at this moment."""
 
     scenario: Scenario
     random: random.Random
@@ -78,8 +79,8 @@ class Machine:
 
 
 @dataclass
-class Simulated:
-    """`protocol.Measure` on such a machine; `true` are each candidate's seconds. `raced` counts those stopped early."""
+class SimulatedMeasure:
+    """`protocol.Measure` on a simulated machine. `true` has each candidate's seconds; `raced` counts early stops."""
 
     machine: Machine
     true: dict[Configuration, float]
@@ -111,19 +112,19 @@ class Simulated:
         return self.machine.execute(self.true[config])
 
 
-def decided(scenario: Scenario, times: Sequence[float], seed: int) -> tuple[int, Simulated]:
-    """Which of the candidates wins, the first being the incumbent, and what was measured for it."""
+def decided(scenario: Scenario, times: Sequence[float], seed: int) -> tuple[int, SimulatedMeasure]:
+    """The index of the winning candidate (0 is the incumbent), and the measure that timed the candidates."""
     configs = [Configuration({"a": number}) for number in range(len(times))]
-    measure = Simulated(Machine(scenario, random.Random(seed)), dict(zip(configs, times, strict=True)))
-    told = measure.screen_cells([[(config, SIZE) for config in configs]], racing=True).rows()
-    contest = Contest(configs, (SIZE,), told, Objective.GEOMEAN, lambda problem: 1.0, configs[0])
+    measure = SimulatedMeasure(Machine(scenario, random.Random(seed)), dict(zip(configs, times, strict=True)))
+    estimates = measure.screen_cells([[(config, SIZE) for config in configs]], racing=True).rows()
+    contest = Contest(configs, (SIZE,), estimates, Objective.GEOMEAN, lambda problem: 1.0, configs[0])
     decision = choose(contest, measure.confirm)
     assert decision is not None, "everything runs on a simulated machine"
     return configs.index(decision.winner), measure
 
 
 def rates(scenario: Scenario, runs: int, seed: int) -> dict[str, float]:
-    """Shares of runs by what went wrong or right, and executions of a run."""
+    """The figures of the module's list: shares of runs, and executions of a run."""
     equal = [decided(scenario, (1e-3, 1e-3), seed + run) for run in range(runs)]
     faster = [decided(scenario, (1e-3, 0.97e-3), seed + run) for run in range(runs)]
     six = [decided(scenario, (1e-3,) * 6, seed + run) for run in range(runs)]
@@ -143,9 +144,9 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{'':14}{'replaced':>10}{'of six':>10}{'raced out':>10}{'found':>10}{'samples':>10}")
     for scenario in SCENARIOS:
-        found = rates(scenario, arguments.runs, arguments.seed)
-        shares = [f"{found[name]:10.1%}" for name in ("replaced", "of six", "raced out", "found")]
-        print(f"{scenario.name:14}{''.join(shares)}{found['samples']:10.0f}")
+        rates_found = rates(scenario, arguments.runs, arguments.seed)
+        shares = [f"{rates_found[name]:10.1%}" for name in ("replaced", "of six", "raced out", "found")]
+        print(f"{scenario.name:14}{''.join(shares)}{rates_found['samples']:10.0f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Our own best kernels: a logic without the vendor's, from all that a tuning run measured, or from its whole space."""
+"""Logics with only our own kernels, without the vendor's: from a tuning run's measurements, or from its whole space."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tunesmith.session.tuning_file.file import policy_of, ready
 from tunesmith.store import FILE_NAME, Store, StoreEntry
 
 EXPLORED = "exhaustive"
-"""Where, in a run's folder, the store of its whole space is kept: what the run itself knew stays what it was."""
+"""The subfolder of a run for the store of its whole space, so that the run's own store stays unchanged."""
 
 Best = Mapping[Problem, tuple[Solution, Estimate]]
 
 
 def best_own(entries: Iterable[StoreEntry]) -> Best:
-    """For each problem the fastest of our own solutions, of those whose sampling was not stopped early."""
+    """For each problem the fastest of our own solutions; solutions whose sampling was stopped early do not count."""
     best: dict[Problem, tuple[Solution, Estimate]] = {}
     for entry in entries:
         time = entry.measurement.estimate
@@ -41,10 +41,12 @@ def best_own(entries: Iterable[StoreEntry]) -> Best:
 
 
 def without_vendor(document: Document, best: Best) -> Document | None:
-    """The logic that there would be without the vendor's library; None where ours ran at none of its sizes."""
-    of_type = {(p.sizes, p.leading): p for p in best if p.type == document.problem_type}
-    known = [(row, of_type[row.sizes, row.leading]) for row in document.rows if (row.sizes, row.leading) in of_type]
-    kept = [(row, problem, best[problem]) for row, problem in known]
+    """The logic as it would be without the vendor's library; None if our kernels ran at none of its sizes."""
+    of_type = {(problem.sizes, problem.leading): problem for problem in best if problem.type == document.problem_type}
+    rows_with_best = [
+        (row, of_type[row.sizes, row.leading]) for row in document.rows if (row.sizes, row.leading) in of_type
+    ]
+    kept = [(row, problem, best[problem]) for row, problem in rows_with_best]
     if not kept:
         return None
     solutions = list(dict.fromkeys(solution for _, _, (solution, _) in kept))
@@ -59,14 +61,14 @@ def without_vendor(document: Document, best: Best) -> Document | None:
 
 
 def own_logics(folder: Path, stores: Sequence[Path]) -> list[tuple[Path, Logic]]:
-    """The logics of a run's folder as they would be with our own kernels alone, by what these stores know."""
+    """The logics of a run's folder as they would be with only our own kernels, by the measurements in these stores."""
     best = best_own(entry for path in stores for entry in _ran(path))
-    made = ((path, without_vendor(Logic.load(path).document, best)) for path in logic_files(folder))
-    return [(path, Logic(document)) for path, document in made if document]
+    documents = ((path, without_vendor(Logic.load(path).document, best)) for path in logic_files(folder))
+    return [(path, Logic(document)) for path, document in documents if document]
 
 
 def store_of(folder: Path) -> Path:
-    """The store of a run; UserError where the folder has none."""
+    """The path of a run's store. Raises UserError if the folder has none."""
     path = folder / FILE_NAME
     if not path.is_file():
         raise UserError(str(folder), f"there is no {FILE_NAME}", "give the output folder of `tunesmith tune`")
@@ -74,9 +76,9 @@ def store_of(folder: Path) -> Path:
 
 
 def explore(folder: Path, problems: Sequence[ListedGemm], observe: events.Observer = events.nobody) -> Path:
-    """Race every legal configuration of the run's tuning file on these problems; the path of their store.
+    """Race every legal configuration of the run's tuning file on these problems, and return the path of their store.
 
-    What is there already is not measured again.
+    Measurements that the store already has are not repeated.
     """
     with Store.read(store_of(folder)) as store:
         start = store.runs()[-1].start
@@ -89,7 +91,7 @@ def explore(folder: Path, problems: Sequence[ListedGemm], observe: events.Observ
             sizes = list(_listed(phases, problems))
             measure = RecordedMeasure(judge, bench, store, policy, Ledger(), observe)
             legal = (config for config in everything(phases) if not judge.rejections(config))
-            own = {judge.identity(c): c for c in legal if judge.family(c).name != VENDOR_KERNEL}
+            own = {judge.identity(config): config for config in legal if judge.family(config).name != VENDOR_KERNEL}
             if sizes and own:
                 measure.screen([list(own.values())], sizes, racing=True)
     return path
@@ -98,8 +100,8 @@ def explore(folder: Path, problems: Sequence[ListedGemm], observe: events.Observ
 def _listed(phases: Phases, problems: Sequence[ListedGemm]) -> Iterator[Problem]:
     """The problems of a list that the size group measures in its final step."""
     final = next(step for step in phases.steps if isinstance(step, Final))
-    wanted = {one.sizes(phases.problem_type) for one in problems if one.fits(phases.problem_type)}
-    yield from (problem for problem in final.problems if problem.sizes in wanted and not problem.leading)
+    listed_sizes = {problem.sizes(phases.problem_type) for problem in problems if problem.fits(phases.problem_type)}
+    yield from (problem for problem in final.problems if problem.sizes in listed_sizes and not problem.leading)
 
 
 def _ran(path: Path) -> Iterator[StoreEntry]:

@@ -1,18 +1,18 @@
-"""Lists of GEMMs by one rule: `first` to tune and to fit on, `second`, of other models and another seed, to judge by.
+"""Two lists of GEMMs by one rule: `first` to tune and fit on, `second`, with other models and seed, to judge by.
 
     python benchmarks/gemm_problems.py first > list.csv
     python benchmarks/gemm_problems.py second --count 80 > other.csv
 
-A list has these families, in the columns that docs/tuning-file.md describes, as torch calls a product:
+A list has the columns that docs/tuning-file.md describes, with sizes as torch has them. Its families:
 
-- decode, prefill: a layer of a model, x @ w.t(), for 1 to 64 tokens, and for 128 to 8192;
+- decode, prefill: a layer of a model, x @ w.t(), for 1 to 64 tokens, and for 128 to 8192 tokens;
 - training: the gradients of a layer's input, y @ w, and of its weights, y.t() @ x, for 1024 to 8192 tokens;
-- random: M, N and K log-uniform from 16 to 8192, in three layouts, every second one rounded up to a multiple of 8;
-- one wave: a few tiles more than 132 multiprocessors have at once, by tiles of 128 x 128 and 128 x 256;
+- random: M, N and K log-uniform from 16 to 8192, in three layouts; every second product's sizes are multiples of 8;
+- one wave: a few tiles more than 132 multiprocessors run at once, with tiles of 128 x 128 and 128 x 256;
 - vector: a matrix times one column;
-- batches: attention's scores and their products with values, one token or as many as the keys.
+- batches: attention's scores and their products with values, for one query or as many queries as keys.
 
-Models are their published layer sizes. No product is in both lists, and none is in a list twice.
+A model has its published layer sizes. No product is in both lists, and none is twice in a list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 
 class Product(NamedTuple):
-    """A row: m x k times k x n, `batch` of them; T where an operand is stored transposed."""
+    """A row of a list: `batch` products of m x k by k x n; T means that an operand is stored transposed."""
 
     family: str
     m: int
@@ -42,7 +42,7 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Features of a transformer's layers; `gated` where the feed-forward's first layer is two in one."""
+    """Layer sizes of a transformer; `gated` means that the feed-forward's first layer has twice the outputs."""
 
     hidden: int
     feed_forward: int
@@ -65,15 +65,15 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """What differs between the lists."""
+class ListSource:
+    """The seed and the models of a list."""
 
     seed: int
     models: Mapping[str, Model]
 
 
 LISTS = {
-    "first": Listed(
+    "first": ListSource(
         20261122,
         {
             "Llama 2 7B": Model(4096, 11008, 32, 32, 128),
@@ -83,7 +83,7 @@ LISTS = {
             "GPT-2 XL": Model(1600, 6400, 25, 25, 64, gated=False),
         },
     ),
-    "second": Listed(
+    "second": ListSource(
         20261123,
         {
             "Llama 2 13B": Model(5120, 13824, 40, 40, 128),
@@ -97,7 +97,7 @@ LISTS = {
 LOWEST, HIGHEST = 16, 8192
 UNITS = 132
 COUNTS = {"decode": 52, "prefill": 52, "training": 30, "random": 60, "one wave": 12, "vector": 6, "batches": 18}
-"""Products of a whole list."""
+"""Products of each family in a whole list."""
 
 
 def log_uniform(dice: random.Random, low: int, high: int) -> int:
@@ -111,7 +111,7 @@ def decode(dice: random.Random, models: list[Model]) -> Iterator[Product]:
 
 
 def prefill(dice: random.Random, models: list[Model]) -> Iterator[Product]:
-    """Every second number of tokens is a multiple of 64."""
+    """Products of prefill; every second number of tokens is a multiple of 64."""
     while True:
         for step in (64, 1):
             out, into = dice.choice(dice.choice(models).layers)
@@ -155,7 +155,7 @@ def batches(dice: random.Random, models: list[Model]) -> Iterator[Product]:
         keys = log_uniform(dice, 64, 4096)
         for queries, length in ((1, keys), (keys, keys), (keys // 16 * 16, keys // 16 * 16)):
             together = model.heads * dice.choice((1, 4))
-            # What is larger than 1 GiB in 16 bits is no step of a model.
+            # No step of a model has scores of more than 1 GiB in 16 bits.
             while together > model.heads and together * queries * length > 1 << 29:
                 together //= 2
             yield Product("batches", queries, length, model.head, together, "N", "T")
@@ -174,19 +174,19 @@ FAMILIES: dict[str, Callable[[random.Random, list[Model]], Iterator[Product]]] =
 
 
 def products(name: str, count: int | None = None) -> list[Product]:
-    """The list of this name, or so many of it: of each family its share, its first ones, but one at least."""
+    """The list of this name, or about `count` of its products: the first ones of each family, at least one each."""
     every = _every(name)
     if count is None or count == len(every):
         return every
     kept: list[Product] = []
     for family, size in COUNTS.items():
-        mine = [one for one in every if one.family == family]
+        mine = [product for product in every if product.family == family]
         kept += mine[: max(1, round(size * count / sum(COUNTS.values())))]
     return kept
 
 
 def _every(name: str) -> list[Product]:
-    taken = {one[1:] for one in _every("first")} if name != "first" else set()
+    taken = {product[1:] for product in _every("first")} if name != "first" else set()
     listed, chosen = LISTS[name], []
     for family, size in COUNTS.items():
         dice = random.Random(f"{listed.seed} {family}")
@@ -194,24 +194,24 @@ def _every(name: str) -> list[Product]:
     return chosen
 
 
-def _new(made: Iterator[Product], taken: set[tuple[object, ...]]) -> Iterator[Product]:
-    for one in made:
-        if one[1:] not in taken:
-            taken.add(one[1:])
-            yield one
+def _new(candidates: Iterator[Product], taken: set[tuple[object, ...]]) -> Iterator[Product]:
+    for product in candidates:
+        if product[1:] not in taken:
+            taken.add(product[1:])
+            yield product
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", choices=tuple(LISTS))
     parser.add_argument("--count", type=int, help="about so many, of each family its share; all without it")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     most = sum(COUNTS.values())
-    if asked.count is not None and not len(COUNTS) <= asked.count <= most:
-        parser.error(f"--count is {asked.count}; a list has {len(COUNTS)} families and {most} products")
+    if options.count is not None and not len(COUNTS) <= options.count <= most:
+        parser.error(f"--count is {options.count}; a list has {len(COUNTS)} families and {most} products")
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(Product._fields)
-    writer.writerows(products(asked.list, asked.count))
+    writer.writerows(products(options.list, options.count))
 
 
 if __name__ == "__main__":

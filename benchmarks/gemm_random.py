@@ -1,16 +1,16 @@
-"""Are all GEMM families right, whatever they are asked? Random problems and configurations, verified by the bench.
+"""Are the results of all GEMM families right? The bench verifies random problems with random configurations.
 
     python benchmarks/gemm_random.py [--device CUDA] [--problems 500] [--seed 0] [--family TritonGemm ...] [--json OUT]
     python benchmarks/gemm_random.py [--device CUDA] --stream-k 10000
 
-A problem is a random type (data types, transposes, batch, bias, activation, scales), random sizes (odd ones, ones,
-small and middle ones), random leading dimensions and scalars. Each is given to every family that computes its type,
-with a random configuration that is legal; what is verified is what `tunesmith tune` verifies. Prints, for each family,
-how many products came out how, and every one that was not right; exit code 1 where there is one. Ten of them end it.
+A problem has a random type (data types, transposes, batch, bias, activation, scales), random sizes (1, odd, small and
+middle sizes), random leading dimensions and scalars. Every family that computes the type gets the problem with a random
+legal configuration. The verification is that of `tunesmith tune`. The output counts the outcomes of each family and
+shows every product that was not right. The exit code is 1 if there is such a product; after ten the program stops.
 
-With --stream-k, tiles are split: of a few programs of each family that can, each product has another grid, other full
-tiles and another problem, until so many launches are verified; exit code 1 also where they are fewer. A launch is one
-carrying out of a plan: each of the problem's checks with each of the poisons in D.
+With --stream-k, tiles are split: each product is a new problem on a few programs of each family with stream-K, with
+another grid and another number of full tiles, until so many launches are verified. The exit code is 1 also if fewer are
+verified. A launch is one execution of a plan, for each of the problem's checks and each of the poisons in D.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ SHORT = Policy(
     cold=False,
     timeout_seconds=20.0,
 )
-"""What is asked is whether it is right; the time is measured all the same, as little as possible."""
+"""As little timing as possible, since only the verification matters here."""
 ENOUGH_WRONG = 10
-"""Then it stops: one that hangs takes the timeout, and again alone."""
+"""Wrong products after which the program stops: a kernel that hangs takes the timeout twice."""
 
 OPERATION = GemmOperation()
 
 EXTENTS = (lambda draw: 1, lambda draw: draw.randint(2, 40), lambda draw: draw.randint(41, 300), lambda draw: 64)
 LARGE = (512, 1024, 1536)
 PER_FAMILY = 6
-"""Configurations of a family and type, drawn once: compiling one takes longer than verifying it."""
+"""Configurations of a family and type, drawn once, since compiling a program takes longer than verifying it."""
 TRIES = 300
 PORTION = 250
-"""Products that the bench is given at once."""
+"""Products that the bench gets at once."""
 
 SIDES = (*EXTENTS, lambda draw: draw.randint(301, 700), lambda draw: 8 * draw.randint(8, 80))
-"""Of products whose tiles are split: up to some thousand of the smallest tiles."""
+"""M and N of products whose tiles are split: up to some thousand of the smallest tiles."""
 DEPTHS = ((1, 64), (65, 600), (300, 4000), (300, 4000))
 MOST_PRODUCTS = 10**8
-"""M N K batch of these, so that a verification takes milliseconds. DEPTHS are least and most of K."""
+"""The largest M N K batch, so that a verification takes milliseconds. DEPTHS are ranges of K."""
 GRIDS = (4, 16, 64)
-"""Largest grids, beside as many work-groups as the device has multiprocessors, and twice as many."""
+"""Upper limits of a random grid; once and twice the device's number of multiprocessors are two more."""
 TYPES, PROGRAMS = 12, 3
 """Types of a family with stream-K, and programs of a type."""
 
@@ -84,12 +84,12 @@ class Product:
 
     @property
     def launches(self) -> int:
-        """That verify it."""
+        """The number of launches that verify the product."""
         return len(OPERATION.checks(self.job.problem)) * len(POISONS)
 
 
 def random_type(draw: Draw) -> ProblemType:
-    letter = draw.choice([letter for letter, known in DATA_TYPES.items() if known.dest])
+    letter = draw.choice([letter for letter, data_type in DATA_TYPES.items() if data_type.dest])
     integers = DATA_TYPES[letter].sums == "int32"
     return gemm_type(
         letter,
@@ -118,83 +118,89 @@ def sizes_to_split(draw: Draw) -> tuple[int, int, int, int]:
     return m, n, batch, min(draw.randint(*draw.choice(DEPTHS)), MOST_PRODUCTS // (m * n * batch))
 
 
-def random_problem(draw: Draw, kind: ProblemType, extents: tuple[int, int, int, int]) -> Problem:
+def random_problem(draw: Draw, problem_type: ProblemType, extents: tuple[int, int, int, int]) -> Problem:
     m, n, batch, k = extents
-    sizes = (m, n, batch, k) if "Batch" in kind.indices else (m, n, k)
+    sizes = (m, n, batch, k) if "Batch" in problem_type.indices else (m, n, k)
     leading: tuple[int, ...] = ()
     if draw.random() < 0.6:
         step = draw.choice((1, 1, 8, 16))
-        least = [extent for _, extent in OPERATION.leading(kind, sizes)]
+        least = [extent for _, extent in OPERATION.leading(problem_type, sizes)]
         leading = tuple(-(-(extent + draw.choice((0, 1, 7))) // step) * step for extent in least)
-    integers = DATA_TYPES[kind.fields.word("DataType")].sums == "int32"
+    integers = DATA_TYPES[problem_type.fields.word("DataType")].sums == "int32"
     alpha, beta = draw.choice((1.0, 2.0 if integers else 0.5)), draw.choice((0.0, 1.0, -3.0))
-    uses_beta = kind.fields.flag("UseBeta")
-    return Problem(kind, sizes, leading, Configuration({"alpha": alpha, "beta": beta if uses_beta else 0.0}))
+    uses_beta = problem_type.fields.flag("UseBeta")
+    return Problem(problem_type, sizes, leading, Configuration({"alpha": alpha, "beta": beta if uses_beta else 0.0}))
 
 
-class Pool:
-    """Random legal configurations, `each` of a family and type. `made` makes them of those that are drawn."""
+class ConfigurationPool:
+    """Random legal configurations, `each` for a family and type. `changed` maps a drawn configuration to another."""
 
     def __init__(
-        self, target: Target, draw: Draw, each: int, made: Callable[[Configuration], Configuration] = lambda one: one
+        self,
+        target: Target,
+        draw: Draw,
+        each: int,
+        changed: Callable[[Configuration], Configuration] = lambda config: config,
     ) -> None:
-        self._target, self._draw, self._each, self._made = target, draw, each, made
+        self._target, self._draw, self._each, self._changed = target, draw, each, changed
         self._kept: dict[tuple[str, ProblemType], list[Configuration]] = {}
 
-    def all_of(self, kernel: Kernel, kind: ProblemType) -> Sequence[Configuration]:
-        key = kernel.name, kind
+    def all_of(self, kernel: Kernel, problem_type: ProblemType) -> Sequence[Configuration]:
+        key = kernel.name, problem_type
         if key not in self._kept:
-            self._kept[key] = list(self._drawn(kernel, kind))
+            self._kept[key] = list(self._drawn(kernel, problem_type))
         return self._kept[key]
 
     def of(self, kernel: Kernel, problem: Problem) -> Configuration | None:
-        """One that may run the problem; None where none of the pool does."""
-        known = self.all_of(kernel, problem.type)
-        able = [one for one in known if not any(kernel.rejections_for(one, problem, self._target))]
+        """A random configuration of the pool that is legal for the problem; None if there is none."""
+        configs = self.all_of(kernel, problem.type)
+        able = [config for config in configs if not any(kernel.rejections_for(config, problem, self._target))]
         return self._draw.choice(able) if able else None
 
-    def _drawn(self, kernel: Kernel, kind: ProblemType) -> Iterator[Configuration]:
-        draw, space, found = self._draw, kernel.space(kind, self._target), set[Configuration]()
+    def _drawn(self, kernel: Kernel, problem_type: ProblemType) -> Iterator[Configuration]:
+        draw, space, legal = self._draw, kernel.space(problem_type, self._target), set[Configuration]()
         for attempt in range(TRIES):
             varied = draw.sample(list(space), min(attempt % 5, len(space.parameters)))
-            config = self._made(space.defaults | {one.name: draw.choice(one.values) for one in varied})
-            if config not in found and not any(kernel.rejections(config, kind, self._target)):
+            config = self._changed(
+                space.defaults | {parameter.name: draw.choice(parameter.values) for parameter in varied}
+            )
+            if config not in legal and not any(kernel.rejections(config, problem_type, self._target)):
                 yield config
-                found.add(config)
-            if len(found) == self._each:
+                legal.add(config)
+            if len(legal) == self._each:
                 return
 
 
-def products(target: Target, draw: Draw, wanted: Sequence[Kernel], count: int) -> Iterator[Product]:
-    pool = Pool(target, draw, PER_FAMILY)
+def products(target: Target, draw: Draw, kernels: Sequence[Kernel], count: int) -> Iterator[Product]:
+    pool = ConfigurationPool(target, draw, PER_FAMILY)
     for _ in range(count):
         problem = random_problem(draw, random_type(draw), random_sizes(draw))
-        for kernel in wanted:
+        for kernel in kernels:
             if config := pool.of(kernel, problem):
                 yield Product(kernel, config, job(kernel, config, problem))
 
 
 class SplitProducts:
-    """Random products whose tiles are split, of a few programs of each family."""
+    """Random products whose tiles are split, on a few programs of each family."""
 
-    def __init__(self, target: Target, draw: Draw, wanted: Sequence[Kernel]) -> None:
+    def __init__(self, target: Target, draw: Draw, kernels: Sequence[Kernel]) -> None:
         self._target, self._draw = target, draw
-        self._pool = Pool(target, draw, PROGRAMS, lambda one: split(one, 2, 0))
-        self._types = {kernel: list(islice(self._types_of(kernel), TYPES)) for kernel in wanted}
+        self._pool = ConfigurationPool(target, draw, PROGRAMS, lambda config: split(config, 2, 0))
+        self._types = {kernel: list(islice(self._types_of(kernel), TYPES)) for kernel in kernels}
 
     def __iter__(self) -> Iterator[Product]:
-        """Without end where a family can split tiles, one of each family in turn."""
+        """Products without end, of each family in turn that can split tiles; none if no family can."""
         for kernel in cycle([kernel for kernel, types in self._types.items() if types]):
             yield from islice(filter(None, (self._drawn(kernel) for _ in range(TRIES))), 1)
 
     def _types_of(self, kernel: Kernel) -> Iterator[ProblemType]:
-        for kind in {random_type(self._draw): None for _ in range(TRIES)}:
-            if GRID in kernel.space(kind, self._target).defaults and self._pool.all_of(kernel, kind):
-                yield kind
+        for problem_type in {random_type(self._draw): None for _ in range(TRIES)}:
+            if GRID in kernel.space(problem_type, self._target).defaults and self._pool.all_of(kernel, problem_type):
+                yield problem_type
 
     def _drawn(self, kernel: Kernel) -> Product | None:
-        kind = self._draw.choice(self._types[kernel])
-        problem = random_problem(self._draw, kind, sizes_to_split(self._draw))
+        problem_type = self._draw.choice(self._types[kernel])
+        problem = random_problem(self._draw, problem_type, sizes_to_split(self._draw))
         program = self._pool.of(kernel, problem)
         config = program and self._launched(kernel, program, problem)
         if not (program and config):
@@ -202,7 +208,7 @@ class SplitProducts:
         return Product(kernel, config, job(kernel, config, problem))
 
     def _launched(self, kernel: Kernel, program: Configuration, problem: Problem) -> Configuration | None:
-        """The program on a random grid, with random full tiles; None where that is not legal."""
+        """The program with a random grid and a random number of full tiles; None if this is not legal."""
         units = self._target.compute_units
         most = self._draw.choice((*GRIDS, units, 2 * units))
         config = split(program, self._draw.randint(1, most), self._draw.choice((-1, 0, 1, 2)))
@@ -214,23 +220,24 @@ def split(config: Configuration, grid: int, full_tiles: int) -> Configuration:
     return configured(config, Configuration({GRID: grid, FULL_TILES: full_tiles, SPLIT: 1}))
 
 
-def measured(bench: Bench, given: Iterator[Product], launches: int) -> Iterator[tuple[Product, Measurement]]:
-    """In portions, until so many launches are verified or no product is left."""
-    while portion := {one.job.key: one for one in next_portion(given, launches)}:
-        for one, measurement in bench.run(Batch(tuple(Race((product.job,)) for product in portion.values()))):
-            launches -= verified(portion[one.key], measurement)
-            yield portion[one.key], measurement
+def measured(bench: Bench, products_left: Iterator[Product], launches: int) -> Iterator[tuple[Product, Measurement]]:
+    """Products with their measurements, in portions, until `launches` launches are verified or no product is left."""
+    while portion := {product.job.key: product for product in next_portion(products_left, launches)}:
+        for finished, measurement in bench.run(Batch(tuple(Race((product.job,)) for product in portion.values()))):
+            product = portion[finished.key]
+            launches -= verified(product, measurement)
+            yield product, measurement
 
 
-def next_portion(given: Iterator[Product], launches: int) -> Iterator[Product]:
+def next_portion(products_left: Iterator[Product], launches: int) -> Iterator[Product]:
     for _ in range(PORTION):
-        if launches > 0 and (one := next(given, None)):
-            launches -= one.launches
-            yield one
+        if launches > 0 and (product := next(products_left, None)):
+            launches -= product.launches
+            yield product
 
 
 def verified(product: Product, measurement: Measurement) -> int:
-    """How many launches of it were found right. The bench verifies nothing twice."""
+    """How many launches of the product were found right: none if the bench had verified the product before."""
     return product.launches if measurement.ok and measurement.cost.verify else 0
 
 
@@ -242,22 +249,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--family", nargs="*", default=[])
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    target, draw, console = choose(asked.device), Draw(asked.seed), Console()
-    able = [one for one in families("GEMM") if one.language in APIS[target.api].languages]
-    wanted = [one for one in able if not asked.family or one.name in asked.family]
-    given: Iterator[Product]
-    if asked.stream_k:
-        # A product has several launches, so these are enough, if not almost all are rejected.
-        given, launches = islice(SplitProducts(target, draw, wanted), asked.stream_k), asked.stream_k
-        console.print(f"{launches} launches with split tiles on {target.name}, seed {asked.seed}")
+    options = parser.parse_args()
+    target, draw, console = choose(options.device), Draw(options.seed), Console()
+    runnable = [kernel for kernel in families("GEMM") if kernel.language in APIS[target.api].languages]
+    kernels = [kernel for kernel in runnable if not options.family or kernel.name in options.family]
+    products_left: Iterator[Product]
+    if options.stream_k:
+        # A product has several launches, so these products are enough unless almost all are rejected.
+        products_left, launches = islice(SplitProducts(target, draw, kernels), options.stream_k), options.stream_k
+        console.print(f"{launches} launches with split tiles on {target.name}, seed {options.seed}")
     else:
-        different = {one.job.key: one for one in products(target, draw, wanted, asked.problems)}
-        given, launches = iter(different.values()), sum(one.launches for one in different.values())
-        problems = f"{asked.problems} problems on {target.name}, seed {asked.seed}"
+        different = {product.job.key: product for product in products(target, draw, kernels, options.problems)}
+        products_left, launches = iter(different.values()), sum(product.launches for product in different.values())
+        problems = f"{options.problems} problems on {target.name}, seed {options.seed}"
         console.print(f"{len(different)} products of {problems}")
     tally = Tally()
-    for product, measurement in with_a_bar(target, given, launches, console):
+    for product, measurement in with_a_bar(target, products_left, launches, console):
         tally.add(product, measurement)
         if not harmless(measurement):
             show(product, measurement, console)
@@ -265,17 +272,17 @@ def main() -> int:
             break
     console.print(tally.table())
     console.print(f"{tally.launches.total()} launches verified")
-    if asked.json:
-        asked_for = {"stream_k": asked.stream_k} if asked.stream_k else {"problems": asked.problems}
-        facts = {"device": target.name, "seed": asked.seed} | asked_for | tally.facts()
-        asked.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    return 1 if tally.wrong or tally.launches.total() < asked.stream_k else 0
+    if options.json:
+        asked_for = {"stream_k": options.stream_k} if options.stream_k else {"problems": options.problems}
+        facts = {"device": target.name, "seed": options.seed} | asked_for | tally.facts()
+        options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    return 1 if tally.wrong or tally.launches.total() < options.stream_k else 0
 
 
 def with_a_bar(
-    target: Target, given: Iterator[Product], launches: int, console: Console
+    target: Target, products_left: Iterator[Product], launches: int, console: Console
 ) -> Iterator[tuple[Product, Measurement]]:
-    """Of the launches that were verified, and how many there are in a second."""
+    """Products with their measurements, while a bar shows the verified launches and their number a second."""
     rate = TextColumn("{task.fields[rate]:.0f}/s")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
     with (
@@ -284,7 +291,7 @@ def with_a_bar(
         Progress(*columns, console=console) as progress,
     ):
         bar = progress.add_task("launches verified", total=launches, rate=0.0)
-        for product, measurement in measured(bench, given, launches):
+        for product, measurement in measured(bench, products_left, launches):
             progress.advance(bar, verified(product, measurement))
             task = progress.tasks[bar]
             progress.update(bar, rate=task.completed / (task.elapsed or 1.0))
@@ -293,7 +300,7 @@ def with_a_bar(
 
 @dataclass
 class Tally:
-    """How products came out: how many by family and end, launches verified by family, and how many were not right."""
+    """Counts of outcomes by family, of verified launches by family, and of products that were not right."""
 
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     launches: Counter[str] = field(default_factory=Counter)
@@ -331,7 +338,7 @@ def ended(measurement: Measurement) -> str:
 
 
 def harmless(measurement: Measurement) -> bool:
-    """Right, or refused with a reason once the compiler had spoken."""
+    """Whether the product was right, or was rejected with a reason after compilation."""
     return measurement.ok or measurement.outcome is Outcome.REJECTED
 
 

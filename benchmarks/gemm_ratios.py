@@ -1,6 +1,6 @@
-"""What `gemm_vs_cublas.py` makes of its times: ratios with intervals, summaries by family, a table, CSV, JSON, SVG.
+"""From the times of `gemm_vs_cublas.py`: ratios with intervals, summaries by family, a table, CSV, JSON, SVG.
 
-Pure: nothing here knows a device. A ratio is the vendor's time over another side's, so above 1 that side is faster.
+Pure functions, without a device. A ratio is the vendor's time over another side's: above 1 that side is faster.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tunesmith.records import Estimate
 from tunesmith.report.table import table, titled
 
 OURS, OWN, EXHAUSTIVE, VENDOR, AGAIN = "ours", "own", "exhaustive", "vendor", "vendor again"
-"""The sides: what the logic chose; the best of our own kernels in the tuning run, and in the whole space; the vendor's
-library, and the vendor's library once more, whose ratio is the noise."""
+"""The sides: the logic's choice; the best of our own kernels in the tuning run, and in the whole space; the vendor's
+library; and the vendor's library once more, whose ratio is the noise."""
 
 VENDOR_KERNEL = "VendorBlas"
 """The kernel family that is the vendor's library."""
@@ -36,7 +36,7 @@ EVERYTHING = "all"
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Seconds a call, one number a block: on the device alone, and for a caller who waits for the last one."""
+    """Seconds a call, a number for each block: on the device alone, and for a caller who waits for the last call."""
 
     kernel: tuple[float, ...]
     host: tuple[float, ...]
@@ -57,8 +57,8 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """One problem. `floor` is the roofline's time in seconds; `rule` says why the logic chose `solution`, which is of
-    the family `kernel`; `own` names the best of our own kernels, empty where there is none."""
+    """One problem. `floor` is the roofline's time in seconds; `rule` says why the logic chose `solution`, of the family
+    `kernel`; `own` names the best of our own kernels, or is empty without one."""
 
     problem: ListedGemm
     floor: float
@@ -73,7 +73,7 @@ class Row:
         return self.kernel == VENDOR_KERNEL
 
     def ratio(self, side: str = OURS, clock: str = "kernel") -> Ratio | None:
-        """None for a side that was not measured."""
+        """The vendor's time over the side's; None for a side that was not measured."""
         if side not in self.sides:
             return None
         return Ratio.of(getattr(self.sides[VENDOR], clock), getattr(self.sides[side], clock))
@@ -94,9 +94,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A family in numbers. Ratios of kernel times but for `host`; `below` and `vendor_chosen` are shares of the
-    problems; `own` and `exhaustive` are None where no such side was measured; `noise` is the geometric mean of the
-    vendor's ratio to itself and `noise_95` what 95 % of these stay within, as a distance from 1."""
+    """A family in numbers. All ratios are of kernel times, except `host`. `below` and `vendor_chosen` are shares of the
+    problems. `own` and `exhaustive` are None if that side was not measured. `noise` is the geometric mean of the
+    vendor's ratio to itself; 95 % of these ratios are within `noise_95` of 1."""
 
     family: str
     count: int
@@ -125,14 +125,14 @@ def families(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def summaries(rows: Sequence[Row]) -> list[Summary]:
-    """One for each family, then one for everything where there are several."""
+    """A summary for each family; if there are several families, then one for all."""
     grouped = families(rows)
     each = [summary(name, members) for name, members in grouped.items()]
     return [*each, summary(EVERYTHING, rows)] if len(grouped) > 1 else each
 
 
 def summary(name: str, rows: Sequence[Row]) -> Summary:
-    """ValueError for no row."""
+    """The summary of some rows. Raises ValueError without rows."""
     if not rows:
         raise ValueError("no problem, no summary")
     ours = [row.ours.ratio for row in rows]
@@ -154,7 +154,7 @@ def summary(name: str, rows: Sequence[Row]) -> Summary:
 
 
 def _known(rows: Sequence[Row], side: str, clock: str = "kernel") -> list[float]:
-    return [found.ratio for row in rows if (found := row.ratio(side, clock))]
+    return [ratio.ratio for row in rows if (ratio := row.ratio(side, clock))]
 
 
 def _geomean_or_none(ratios: Sequence[float]) -> float | None:
@@ -162,7 +162,7 @@ def _geomean_or_none(ratios: Sequence[float]) -> float | None:
 
 
 def shown(rows: Sequence[Row]) -> RenderableType:
-    """The tables of a terminal: every problem, then every family."""
+    """Two tables for a terminal: all problems, then all families."""
     columns = ("ours us", "±", "vendor us", "floor", "vendor/ours", "95 %", "host", "own", "exhaustive", "A/A")
     problems = table("family", "problem", *columns, "rule", "kernel", right=columns)
     for row in rows:
@@ -174,7 +174,7 @@ def shown(rows: Sequence[Row]) -> RenderableType:
         problems.add_row(
             *(row.problem.family, row.size, f"{1e6 * ours.seconds:.2f}", doubt, f"{1e6 * vendor.seconds:.2f}"),
             *(f"{row.floor / ours.seconds:.2f}", f"{ratio.ratio:.3f}", f"{ratio.low:.2f}..{ratio.high:.2f}"),
-            *(_number(one.ratio if one else None) for one in others),
+            *(_number(ratio_or_none.ratio if ratio_or_none else None) for ratio_or_none in others),
             *(row.rule, row.kernel),
         )
     names = (
@@ -191,12 +191,16 @@ def shown(rows: Sequence[Row]) -> RenderableType:
         "A/A 95 %",
     )
     by_family = table("family", *names, right=names)
-    for one in summaries(rows):
+    for family_summary in summaries(rows):
         by_family.add_row(
-            *(one.family, str(one.count), *map(_number, (one.geomean, one.percentile_5, one.worst))),
-            *(f"{100 * one.below:.0f} %", f"{100 * one.vendor_chosen:.0f} %"),
-            *map(_number, (one.host, one.own, one.exhaustive, one.noise)),
-            f"±{100 * one.noise_95:.1f} %",
+            *(
+                family_summary.family,
+                str(family_summary.count),
+                *map(_number, (family_summary.geomean, family_summary.percentile_5, family_summary.worst)),
+            ),
+            *(f"{100 * family_summary.below:.0f} %", f"{100 * family_summary.vendor_chosen:.0f} %"),
+            *map(_number, (family_summary.host, family_summary.own, family_summary.exhaustive, family_summary.noise)),
+            f"±{100 * family_summary.noise_95:.1f} %",
         )
     return Group(titled("the vendor's time over ours, by problem", problems), "", titled("by family", by_family))
 
@@ -206,18 +210,18 @@ def _number(ratio: float | None) -> str:
 
 
 def flat(row: Row) -> dict[str, Any]:
-    """A row as the columns of the CSV and the keys of the JSON; times in seconds, empty where nothing was measured."""
-    made: dict[str, Any] = {name: value for name, value in asdict(row.problem).items() if name != "weight"}
-    made |= {"kernel": row.kernel, "rule": row.rule, "solution": row.solution, "own_solution": row.own}
-    made["floor"] = row.floor
+    """A row as the columns of the CSV and the keys of the JSON; times in seconds, None if not measured."""
+    cells: dict[str, Any] = {name: value for name, value in asdict(row.problem).items() if name != "weight"}
+    cells |= {"kernel": row.kernel, "rule": row.rule, "solution": row.solution, "own_solution": row.own}
+    cells["floor"] = row.floor
     for side in (OURS, VENDOR, OWN, EXHAUSTIVE):
         for clock in ("kernel", "host"):
             time = row.time(side, clock)
-            made[f"{side}_{clock}"] = time and time.seconds
+            cells[f"{side}_{clock}"] = time and time.seconds
     for name, side, clock in _RATIOS:
-        found = row.ratio(side, clock)
-        made |= {name: found and found.ratio, f"{name}_low": found and found.low, f"{name}_high": found and found.high}
-    return made
+        ratio = row.ratio(side, clock)
+        cells |= {name: ratio and ratio.ratio, f"{name}_low": ratio and ratio.low, f"{name}_high": ratio and ratio.high}
+    return cells
 
 
 _RATIOS = (
@@ -238,19 +242,23 @@ def csv_text(rows: Sequence[Row]) -> str:
 
 
 def document(rows: Sequence[Row], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything as JSON; `facts` say of which machine, and are told first."""
-    return {**facts, "summaries": [asdict(one) for one in summaries(rows)], "rows": [flat(row) for row in rows]}
+    """Everything as JSON; the `facts` about the machine are first."""
+    return {
+        **facts,
+        "summaries": [asdict(family_summary) for family_summary in summaries(rows)],
+        "rows": [flat(row) for row in rows],
+    }
 
 
 # --- the picture ----------------------------------------------------------------------------------------------------
 
 STEP, HEIGHT, GAP, NARROWEST = 7.0, 320.0, 34.0, 760.0
-"""Pixels between two problems, of the ratios' axis, between two families, and of a picture that holds its headings."""
+"""Pixels: distance of two problems, height of the ratios' axis, gap between families, least width of a picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A problem in the picture; pixels, `tip` is shown on pointing at it."""
+    """A problem in the picture, in pixels; a pointer over the dot shows `tip`."""
 
     x: float
     y: float
@@ -262,7 +270,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Panel:
-    """A family: its problems by ratio, and its geometric mean as a line."""
+    """A family in the picture: its problems by ratio, and its geometric mean as a line."""
 
     x: float
     width: float
@@ -273,15 +281,17 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A logarithmic axis from `low` to `high`, which goes up."""
+    """A logarithmic axis from `low` to `high`, upwards."""
 
     low: float
     high: float
 
     @staticmethod
     def over(ratios: Sequence[Ratio]) -> Scale:
-        """Wide enough for every ratio, and at least from 0.8 to 1.25; an interval may leave it."""
-        return Scale(min(0.8, *(one.ratio for one in ratios)) / 1.05, max(1.25, *(one.ratio for one in ratios)) * 1.05)
+        """A scale that holds all ratios, and at least 0.8 to 1.25; an interval may be longer."""
+        return Scale(
+            min(0.8, *(ratio.ratio for ratio in ratios)) / 1.05, max(1.25, *(ratio.ratio for ratio in ratios)) * 1.05
+        )
 
     def y(self, ratio: float) -> float:
         inside = min(max(ratio, self.low), self.high)
@@ -300,7 +310,10 @@ class Scale:
 
 
 def svg(rows: Sequence[Row], heading: str) -> str:
-    """Ratio by problem, a panel a family, ordered by ratio; intervals as lines; hollow where the vendor was chosen."""
+    """The picture of all ratios: a panel for each family, with its problems ordered by ratio.
+
+    Intervals are lines; a hollow dot means that the logic chose the vendor's library.
+    """
     scale = Scale.over([row.ours for row in rows])
     panels = list(_panels(families(rows), scale))
     environment = Environment(
@@ -328,6 +341,6 @@ def _panels(grouped: Mapping[str, Sequence[Row]], scale: Scale) -> Iterator[Pane
 
 
 def _dot(row: Row, x: float, scale: Scale) -> Dot:
-    one = row.ours
-    tip = f"{row.size}: {one.ratio:.3f} [{one.low:.3f}, {one.high:.3f}], {row.kernel} ({row.rule})"
-    return Dot(x, scale.y(one.ratio), scale.y(one.low), scale.y(one.high), row.vendor_chosen, tip)
+    ratio = row.ours
+    tip = f"{row.size}: {ratio.ratio:.3f} [{ratio.low:.3f}, {ratio.high:.3f}], {row.kernel} ({row.rule})"
+    return Dot(x, scale.y(ratio.ratio), scale.y(ratio.low), scale.y(ratio.high), row.vendor_chosen, tip)

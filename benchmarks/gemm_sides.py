@@ -21,13 +21,13 @@ Call = Callable[[], object]
 Turn = Iterator[Call]
 
 MOST_SETS = 64
-"""Sets of operands at most: enough to leave a cache even where they are small, without filling memory."""
+"""Sets of operands at most: small sets still exceed a cache, and do not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """Types of A and B, and of C, by the names that NumPy and torch share; whether products may be made in TF32, and
-    whether A and B have a scale each."""
+    """The types of A and B and of C, by the names that NumPy and torch share; whether products may be TF32; and whether
+    A and B have a scale each."""
 
     dtype: str
     dest: str
@@ -35,23 +35,30 @@ class Precision:
     scaled: bool
 
     @staticmethod
-    def of(kinds: Collection[ProblemType]) -> Precision:
-        """The one that all these GEMM types have; UserError for several or none."""
-        gemms = [Gemm.of(Problem(kind, (1,) * len(kind.indices))) for kind in kinds if kind.operation == "GEMM"]
-        found = {Precision(gemm.dtype, gemm.dest, gemm.tf32, gemm.scaled) for gemm in gemms}
-        if len(found) != 1:
-            said = " and ".join(sorted(one.dtype for one in found)) or "no GEMM"
-            raise UserError("--logic", f"it has {said}", "give a folder with GEMMs of one precision")
-        return found.pop()
+    def of(problem_types: Collection[ProblemType]) -> Precision:
+        """The precision of these GEMM types. Raises UserError if they have several, or if there is no GEMM type."""
+        gemms = [
+            Gemm.of(Problem(problem_type, (1,) * len(problem_type.indices)))
+            for problem_type in problem_types
+            if problem_type.operation == "GEMM"
+        ]
+        precisions = {Precision(gemm.dtype, gemm.dest, gemm.tf32, gemm.scaled) for gemm in gemms}
+        if len(precisions) != 1:
+            names = " and ".join(sorted(precision.dtype for precision in precisions)) or "no GEMM"
+            raise UserError("--logic", f"it has {names}", "give a folder with GEMMs of one precision")
+        return precisions.pop()
 
     @property
     def bytes(self) -> tuple[int, int]:
-        """Of an element of A or B, and of C."""
+        """Bytes of an element of A or B, and of C."""
         return getattr(torch, self.dtype).itemsize, getattr(torch, self.dest).itemsize
 
     def tolerance(self, k: int) -> float:
-        """How far two right results may lie apart, relative in Euclidean norm: each rounds its products, its sums
-        (their errors add like a random walk) and its elements once; four times that."""
+        """The largest relative distance, in Euclidean norm, between two right results.
+
+        Each result rounds its products, its sums (their errors add like a random walk) and its elements once; the
+        tolerance is four times that.
+        """
         rounded = 2**-11 if self.tf32 else 0.0
         if self.dest == "int32":
             return 0.0
@@ -61,8 +68,8 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """A, B and C as m x k, k x n and m x n, of a batch with its index in front; views where the list says stored
-    transposed. `scales` are A's and B's."""
+    """A, B and C as m x k, k x n and m x n; a batch has its index in front. An operand that the list calls transposed
+    is a transposed view. `scales` are those of A and B."""
 
     a: Any
     b: Any
@@ -76,10 +83,10 @@ class Operands:
         def filled(rows: int, columns: int, transposed: bool) -> Any:
             shape = (*batch, columns, rows) if transposed else (*batch, rows, columns)
             if precision.dtype == "int8":
-                made = torch.randint(-8, 9, shape, dtype=torch.int8, device=device)
+                elements = torch.randint(-8, 9, shape, dtype=torch.int8, device=device)
             else:
-                made = torch.randn(shape, device=device).to(getattr(torch, precision.dtype))
-            return made.transpose(-1, -2) if transposed else made
+                elements = torch.randn(shape, device=device).to(getattr(torch, precision.dtype))
+            return elements.transpose(-1, -2) if transposed else elements
 
         a = filled(problem.m, problem.k, problem.trans_a)
         b = filled(problem.k, problem.n, problem.trans_b)
@@ -93,37 +100,39 @@ class Operands:
 
 
 def operand_sets(problem: ListedGemm, precision: Precision, device: str, cache_bytes: int) -> list[Operands]:
-    """As many that two rounds of the last-level cache lie between two uses of the same one."""
+    """Sets of operands, together twice as large as the last-level cache, so that a set in turn is not in the cache."""
     first = Operands.of(problem, precision, device)
     count = min(max(2, math.ceil(2 * cache_bytes / first.size)), MOST_SETS)
     return [first, *(Operands.of(problem, precision, device) for _ in range(count - 1))]
 
 
-def ours(matmul: Callable[..., object], one: Operands, precision: Precision) -> Call:
-    """What a user of ours would call."""
-    scales = {"scale_a": one.scales[0], "scale_b": one.scales[1]} if precision.scaled else {}
-    return lambda: matmul(one.a, one.b, out=one.out, **scales)
+def ours(matmul: Callable[..., object], operands: Operands, precision: Precision) -> Call:
+    """The call that a user of tunesmith makes."""
+    scales = {"scale_a": operands.scales[0], "scale_b": operands.scales[1]} if precision.scaled else {}
+    return lambda: matmul(operands.a, operands.b, out=operands.out, **scales)
 
 
-def vendor(one: Operands, precision: Precision) -> Call:
-    """What a user of torch would call."""
+def vendor(operands: Operands, precision: Precision) -> Call:
+    """The call that a user of torch makes."""
     if precision.dtype.startswith("float8"):
-        scale_a, scale_b = one.scales
-        return lambda: torch._scaled_mm(one.a, one.b, scale_a, scale_b, out_dtype=one.out.dtype, out=one.out)
+        scale_a, scale_b = operands.scales
+        return lambda: torch._scaled_mm(
+            operands.a, operands.b, scale_a, scale_b, out_dtype=operands.out.dtype, out=operands.out
+        )
     if precision.dtype == "int8":
-        return lambda: torch._int_mm(one.a, one.b, out=one.out)
-    product = torch.bmm if one.a.dim() == 3 else torch.mm
-    wider = {} if precision.dtype == precision.dest else {"out_dtype": one.out.dtype}
-    return lambda: product(one.a, one.b, out=one.out, **wider)
+        return lambda: torch._int_mm(operands.a, operands.b, out=operands.out)
+    product = torch.bmm if operands.a.dim() == 3 else torch.mm
+    wider = {} if precision.dtype == precision.dest else {"out_dtype": operands.out.dtype}
+    return lambda: product(operands.a, operands.b, out=operands.out, **wider)
 
 
-def difference(mine: Call, theirs: Call, one: Operands) -> float:
-    """Euclidean norm of the difference over that of the vendor's result; C holds NaN before each."""
+def difference(ours: Call, theirs: Call, operands: Operands) -> float:
+    """Euclidean norm of the difference over that of the vendor's result; C is filled with NaN before each call."""
     results = []
-    for call in (mine, theirs):
-        one.out.fill_(math.nan if one.out.is_floating_point() else -1)
+    for call in (ours, theirs):
+        operands.out.fill_(math.nan if operands.out.is_floating_point() else -1)
         call()
-        results.append(one.out.double().clone())
+        results.append(operands.out.double().clone())
     return float((results[0] - results[1]).norm() / results[1].norm())
 
 
@@ -131,7 +140,7 @@ def difference(mine: Call, theirs: Call, one: Operands) -> float:
 
 
 class Clock(Protocol):
-    """Times blocks of calls that are taken from a turn; the first call of a block is not counted."""
+    """Times blocks of calls, taken in turn from an iterator; the first call of a block does not count."""
 
     pause: float
     block_seconds: float
@@ -142,14 +151,14 @@ class Clock(Protocol):
         ...
 
     def host(self, turn: Turn, count: int) -> float:
-        """Seconds a call for a caller who waits until the last one is done."""
+        """Seconds a call for a caller who waits until the last call is done."""
         ...
 
 
 class HostClock:
-    """For a device that is the host's CPU, where a call returns when it is done: both times are the same."""
+    """The clock for the host's CPU. A call returns when it is done, so both times are the same."""
 
-    # Threads of a BLAS spin for some 30 ms after their last call; the other side must not meet them.
+    # Threads of a BLAS spin for some 30 ms after their last call, which would slow the other side down.
     pause, block_seconds, most_calls = 0.08, 0.05, 2000
 
     def kernel(self, turn: Turn, count: int) -> float:
@@ -167,14 +176,15 @@ class HostClock:
 
 
 class GpuClock:
-    """Kernel times by events around calls that are all queued behind a kernel which keeps the GPU busy until then, so
-    that none waits for the host. `starved` counts blocks for which the longest such gate was too short."""
+    """The clock for a GPU. Kernel times are between events around calls that are queued behind a gate: a kernel that
+    keeps the GPU busy until all calls are queued, so that no call waits for the host. `starved` counts the blocks for
+    which the longest gate was too short."""
 
     pause, block_seconds, most_calls = 0.01, 2e-3, 200
 
     HERTZ = 2.0e9
     FIRST_GATE, LONGEST_GATE = 1e-3, 0.06
-    """The GPU's clock, about, and seconds of a gate."""
+    """About the GPU's clock rate, and the seconds of a gate."""
 
     def __init__(self) -> None:
         self.starved = 0
@@ -195,7 +205,7 @@ class GpuClock:
                 self._gate *= 2
                 continue
             if not kept_busy:
-                # Others need no such gate: a side of hundreds of launches must not slow down the rest of a list.
+                # Begin with the short gate again: a side of hundreds of launches must not slow down the others.
                 self.starved, self._gate = self.starved + 1, self.FIRST_GATE
             return float(start.elapsed_time(end)) * 1e-3 / count
 
@@ -210,14 +220,14 @@ class GpuClock:
 
 
 def alternate(sides: Mapping[str, Sequence[Call]], clock: Clock, rounds: int) -> dict[str, Samples]:
-    """Blocks of every side in turn, with a pause before each; who begins changes from round to round. A side is given
-    as calls over different operands."""
+    """Samples of every side, from blocks of the sides in turn with a pause before each; another side begins in each
+    round. A side is a list of calls with different operands."""
     turns = {name: cycle(calls) for name, calls in sides.items()}
     counts = {}
     for name, turn in turns.items():
         clock.host(turn, 1)
-        once = clock.host(turn, 2)
-        counts[name] = max(3, min(clock.most_calls, math.ceil(clock.block_seconds / max(once, 1e-7))))
+        seconds = clock.host(turn, 2)
+        counts[name] = max(3, min(clock.most_calls, math.ceil(clock.block_seconds / max(seconds, 1e-7))))
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
     order = list(sides)
     for _ in range(rounds):
@@ -233,15 +243,15 @@ def alternate(sides: Mapping[str, Sequence[Call]], clock: Clock, rounds: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What this device reached in this run: operations a second in a large product of the vendor's, and bytes a second
-    in filling memory and in copying it (read and written)."""
+    """Speeds that this device reached in this run: FLOP a second in a large product of the vendor's, and bytes a second
+    when memory is filled and when it is copied (read plus written)."""
 
     flops: float
     fill: float
     copy: float
 
     def floor(self, problem: ListedGemm, precision: Precision) -> float:
-        """Seconds that the problem takes at least: its operations, or A, B and C once each."""
+        """The least seconds of the problem: for its operations, or for moving A, B and C once, whichever is longer."""
         operations = 2.0 * problem.m * problem.n * problem.k * problem.batch
         operand, result = precision.bytes
         moved = operand * (problem.m + problem.n) * problem.k + result * problem.m * problem.n
@@ -249,14 +259,14 @@ class Ceilings:
 
 
 LARGE = {"cuda": (8192, 2**30), "cpu": (1024, 2**26)}
-"""Side of the large product, and bytes to fill and to copy."""
+"""M = N = K of the large product, and bytes to fill and to copy."""
 
 
 def ceilings(precision: Precision, device: str, clock: Clock) -> Ceilings:
     side, size = LARGE[device]
-    # With B stored n x k, which is the only layout that the vendor has for every type.
+    # B is stored n x k, the only layout that the vendor has for every type.
     product = vendor(Operands.of(ListedGemm(side, side, side, trans_b=True), precision, device), precision)
-    one, other = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
+    source, destination = (torch.empty(size, dtype=torch.uint8, device=device) for _ in range(2))
 
     def seconds(call: Call) -> float:
         turn = cycle([call])
@@ -264,5 +274,7 @@ def ceilings(precision: Precision, device: str, clock: Clock) -> Ceilings:
         return statistics.median(clock.kernel(turn, 5) for _ in range(5))
 
     return Ceilings(
-        2.0 * side**3 / seconds(product), size / seconds(one.zero_), 2 * size / seconds(lambda: other.copy_(one))
+        2.0 * side**3 / seconds(product),
+        size / seconds(source.zero_),
+        2 * size / seconds(lambda: destination.copy_(source)),
     )

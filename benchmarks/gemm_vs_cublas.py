@@ -1,19 +1,19 @@
-"""GEMM on an NVIDIA GPU: ours, as the tuned logic chooses, against torch.mm or bmm, that is cuBLAS, over a list.
+"""GEMM on an NVIDIA GPU: our tuned library against torch.mm or bmm (cuBLAS), over a list of problems.
 
     python benchmarks/gemm_vs_cublas.py LIST.csv --logic OUT [--json FILE] [--csv FILE] [--svg FILE] [--exhaustive]
 
 LIST.csv has the columns that docs/tuning-file.md describes; OUT is the folder of a `tunesmith tune`. Both sides get the
-same torch tensors through their public calls, `tunesmith.load(OUT).matmul` and `torch.mm`, in as many sets as twice the
-last-level cache holds, used in turn. Blocks of calls alternate with a pause between, the first call of a block is
-dropped, and which side begins changes from round to round. Each block is timed twice: on the device alone, by events
-around calls that are queued behind a gate so that none waits for the host; and by the host's clock until the last call
-is done. Ratios pair the blocks of a round.
+same torch tensors through their public calls, `tunesmith.load(OUT).matmul` and `torch.mm`. The calls take several sets
+of tensors in turn, together twice as large as the last-level cache. Blocks of calls alternate with a pause between
+them; the first call of a block is dropped, and another side begins in each round. Each block is timed twice: on the
+device alone, by events around calls that are queued behind a gate so that no call waits for the host; and by the host's
+clock until the last call is done. Ratios pair the blocks of a round.
 
-Two more sides are timed in the same blocks: the best of our own kernels where the logic chose the vendor's (from the
-run's store), and torch.mm a second time, whose ratio to itself is the noise. With --exhaustive every configuration of
-the run's tuning file is measured on every problem first (hours), and the best of all joins in.
+Two more sides are timed in the same blocks: the best of our own kernels (from the run's store), if the logic chose the
+vendor's; and torch.mm a second time, whose ratio to itself is the noise. With --exhaustive, every configuration of the
+run's tuning file is first measured on every problem (hours), and the best of all is one more side.
 
-`--device cpu` does the same on the host with torch's CPU kernels: to try the script out.
+`--device cpu` does the same on the host with torch's CPU kernels, to try the script out.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ ROUNDS = 11
 console = Console(highlight=False, width=220)
 
 
-class Watched:
-    """A library, and what it launched last."""
+class WatchedLibrary:
+    """A library, and the choice of its last launch."""
 
     def __init__(self, make: Callable[[Callable[[Launched], None]], Library]) -> None:
         self._launched: deque[Launched] = deque(maxlen=1)
@@ -60,34 +60,34 @@ class Watched:
 
 
 class Contest:
-    """All that is timed on one device: the library as tuned, the same with our own kernels alone, and the vendor's."""
+    """The sides that are timed on a device: the tuned library, the library with only our own kernels, the vendor's."""
 
     def __init__(self, folder: Path, device: str, rounds: int, explored: Path | None) -> None:
         self.device, self.rounds = device, rounds
-        tuned = Watched(lambda told: load(folder, launched=told))
+        tuned = WatchedLibrary(lambda launched: load(folder, launched=launched))
         self.target, self.precision = tuned.library.target, Precision.of(tuned.library.problem_types)
         self.libraries = {OURS: tuned}
         run = store_of(folder)
         for name, stores in {OWN: [run], EXHAUSTIVE: [run, explored] if explored else []}.items():
             if logics := own_logics(folder, stores):
-                self.libraries[name] = Watched(partial(self._library, logics))
+                self.libraries[name] = WatchedLibrary(partial(self._library, logics))
         self.clock: Clock = GpuClock() if device == "cuda" else HostClock()
         torch.backends.cuda.matmul.allow_tf32 = self.precision.tf32
         self.ceilings = ceilings(self.precision, device, self.clock)
 
     def row(self, problem: ListedGemm) -> Row:
-        """Time one problem. ArithmeticError where two results differ by more than rounding."""
+        """Time one problem. Raises ArithmeticError if two results differ by more than rounding."""
         precision = self.precision
         sets = operand_sets(problem, precision, self.device, self.target.last_level_cache_bytes)
-        theirs = [vendor_call(one, precision) for one in sets]
+        theirs = [vendor_call(operands, precision) for operands in sets]
         sides, chosen, side_of = {VENDOR: theirs, AGAIN: theirs}, {}, {}
         for name, watched in self.libraries.items():
-            calls = [our_call(watched.library.matmul, one, precision) for one in sets]
-            apart = difference(calls[0], theirs[0], sets[0])
+            calls = [our_call(watched.library.matmul, operands, precision) for operands in sets]
+            error = difference(calls[0], theirs[0], sets[0])
             chosen[name] = choice = watched.choice
-            if not apart <= precision.tolerance(problem.k):
-                raise ArithmeticError(f"{choice.name}: its result lies {apart:.2g} from the vendor's")
-            # What two libraries choose alike is timed once.
+            if not error <= precision.tolerance(problem.k):
+                raise ArithmeticError(f"{choice.name}: its result lies {error:.2g} from the vendor's")
+            # A solution that two libraries choose is timed once.
             if side_of.setdefault(choice.solution, name) == name:
                 sides[name] = calls
         samples = alternate(sides, self.clock, self.rounds)
@@ -102,16 +102,16 @@ class Contest:
         )
 
     def facts(self) -> dict[str, Any]:
-        target, made = self.target, self.ceilings
+        target, reached = self.target, self.ceilings
         return {
             "date": time.strftime("%Y-%m-%d"),
             "device": target.name,
             "driver": target.driver,
             "torch": torch.__version__,
             "precision": self.precision.dtype + (" (tf32)" if self.precision.tf32 else ""),
-            "tflops": made.flops * 1e-12,
-            "fill_gigabytes_per_second": made.fill * 1e-9,
-            "copy_gigabytes_per_second": made.copy * 1e-9,
+            "tflops": reached.flops * 1e-12,
+            "fill_gigabytes_per_second": reached.fill * 1e-9,
+            "copy_gigabytes_per_second": reached.copy * 1e-9,
             "rounds": self.rounds,
             "starved_blocks": getattr(self.clock, "starved", 0),
         }
@@ -120,8 +120,8 @@ class Contest:
         for watched in self.libraries.values():
             watched.library.close()
 
-    def _library(self, logics: list[tuple[Path, Logic]], told: Callable[[Launched], None]) -> Library:
-        return Library(logics, device=self.target.selector, launched=told)
+    def _library(self, logics: list[tuple[Path, Logic]], launched: Callable[[Launched], None]) -> Library:
+        return Library(logics, device=self.target.selector, launched=launched)
 
 
 def main() -> int:
@@ -134,11 +134,15 @@ def main() -> int:
     parser.add_argument("--exhaustive", action="store_true", help="measure the tuning file's whole space first")
     for kind in ("json", "csv", "svg"):
         parser.add_argument(f"--{kind}", type=Path, help="write the result here too")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        problems = [one for one in read_gemm_list(asked.list) if not asked.family or one.family in asked.family]
-        explored = explore(asked.logic, problems) if asked.exhaustive else None
-        contest = Contest(asked.logic, asked.device, asked.rounds, explored)
+        problems = [
+            problem
+            for problem in read_gemm_list(options.list)
+            if not options.family or problem.family in options.family
+        ]
+        explored = explore(options.logic, problems) if options.exhaustive else None
+        contest = Contest(options.logic, options.device, options.rounds, explored)
     except UserError as error:
         parser.error(str(error))
     rows, failed = [], []
@@ -151,28 +155,28 @@ def main() -> int:
                     raise
                 failed.append(f"{problem}: {type(error).__name__}: {str(error)[:300]}")
     finally:
-        # What was measured is shown whatever happens then.
-        report(rows, failed, contest.facts(), asked)
+        # The rows so far are shown after an error, too.
+        report(rows, failed, contest.facts(), options)
         contest.close()
     return 1 if failed or not rows else 0
 
 
-def report(rows: list[Row], failed: list[str], facts: dict[str, Any], asked: argparse.Namespace) -> None:
+def report(rows: list[Row], failed: list[str], facts: dict[str, Any], options: argparse.Namespace) -> None:
     heading = f"{facts['device']}, {facts['precision']}, {facts['date']}"
     console.print(
         ", ".join(
             f"{name} {value:.5g}" if isinstance(value, float) else f"{name} {value}" for name, value in facts.items()
         )
     )
-    for one in failed:
-        console.print(f"  did not run: {one}", markup=False)
+    for failure in failed:
+        console.print(f"  did not run: {failure}", markup=False)
     if not rows:
         return
     console.print(shown(rows))
     for path, text in (
-        (asked.json, lambda: json.dumps(document(rows, facts), indent=1) + "\n"),
-        (asked.csv, lambda: csv_text(rows)),
-        (asked.svg, lambda: svg(rows, heading)),
+        (options.json, lambda: json.dumps(document(rows, facts), indent=1) + "\n"),
+        (options.csv, lambda: csv_text(rows)),
+        (options.svg, lambda: svg(rows, heading)),
     ):
         if path:
             path.write_text(text(), encoding="utf-8")

@@ -1,12 +1,12 @@
-"""Does one interface fit NVRTC, Triton with host-side TMA descriptors, and split-K in two launches? On an NVIDIA GPU.
+"""Does one interface serve NVRTC, Triton with host-side TMA descriptors, and split-K in two launches? On an NVIDIA GPU.
 
     python benchmarks/gpu_proof.py OUT [--skip-tests]
 
-Needs CUDA's driver with NVRTC, Triton >= 3.4 and a GPU of compute capability 9.0 or newer. In one go: the devices; the
-tests that need a GPU; ahead-of-time compilation in a pool that is shown no GPU, and loading; `examples/gpu_proof.yaml`
-tuned through the bench, the store and the protocol; the same command again, which must find everything measured;
-times of the three forms; and the logic loaded again, launching sizes that were measured and sizes that were not.
-Ends with "proof: complete" and exit code 0 when all of it held.
+Needs CUDA's driver with NVRTC, Triton >= 3.4 and a GPU of compute capability 9.0 or newer. The parts: the devices; the
+tests that need a GPU; compilation ahead of time by processes that see no GPU, and loading; tuning of
+`examples/gpu_proof.yaml` through the bench, the store and the protocol; the same command again, which must measure
+nothing; the times of the three forms; and launches from the written logic, at sizes that were measured and at others.
+Ends with "proof: complete" and exit code 0 if all parts succeed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ console = Console(width=150, highlight=False)
 
 
 def command(*arguments: str, codes: tuple[int, ...] = (0,)) -> str:
-    """Run one of tunesmith's commands as a user would, with its output shown; returns what it printed."""
+    """Run a command of tunesmith as a user would, show its output, and return it."""
     console.print(f"$ tunesmith {' '.join(arguments)}", style="bold")
     run = [sys.executable, "-m", "tunesmith.cli.main", *arguments]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
@@ -100,7 +100,7 @@ def ahead_of_time(out: Path) -> None:
 
 
 def tune(out: Path) -> None:
-    # 1: done, with something to look at (a wrong result, a drift); what it is stands in the table of outcomes below.
+    # Exit code 1 means done, with something to look at (a wrong result, a drift); the table of outcomes below shows it.
     command("tune", str(EXAMPLE), "-o", str(out), "--device", "CUDA", "--quiet", codes=(0, 1))
 
 
@@ -126,7 +126,7 @@ def resume(out: Path) -> None:
 
 
 def times(out: Path) -> None:
-    """The best of each form at each size, and what became of the rest."""
+    """The best of each form at each size, and the outcomes of all measurements."""
     with Store.open(out / "measurements.sqlite") as store:
         entries = list(store.entries())
         console.print(_best(entries))
@@ -152,12 +152,15 @@ def form(solution: Solution) -> str:
 
 def _best(entries: list) -> Table:
     best: dict[Problem, dict[str, object]] = defaultdict(dict)
-    for entry in sorted((e for e in entries if e.measurement.estimate), key=lambda e: -e.measurement.estimate.seconds):
+    for entry in sorted(
+        (entry for entry in entries if entry.measurement.estimate),
+        key=lambda entry: -entry.measurement.estimate.seconds,
+    ):
         best[entry.problem][form(entry.solution)] = entry
     table = Table(
         "M x N x batch x K", *FORMS, title="TFLOP/s of the best of each form, in the median (95 % interval, n)"
     )
-    for problem in sorted(best, key=lambda one: one.sizes):
+    for problem in sorted(best, key=lambda problem: problem.sizes):
         flops = OPERATIONS["GEMM"].flops(problem)
         cells = [_cell(best[problem].get(name), flops) for name in FORMS]
         table.add_row(str(problem), *cells)
@@ -167,37 +170,41 @@ def _best(entries: list) -> Table:
 def _cell(entry, flops: float) -> str:
     if entry is None:
         return "-"
-    known, config = median_interval(entry.measurement.samples), entry.solution.configuration
-    shown = [config["ThreadTile"], config["DepthU"], *(config[n] for n in ("GlobalSplitU", "NumStages") if n in config)]
-    rates = [flops / seconds / 1e12 for seconds in (known.seconds, known.high, known.low)]
+    estimate, config = median_interval(entry.measurement.samples), entry.solution.configuration
+    shown = [
+        config["ThreadTile"],
+        config["DepthU"],
+        *(config[name] for name in ("GlobalSplitU", "NumStages") if name in config),
+    ]
+    rates = [flops / seconds / 1e12 for seconds in (estimate.seconds, estimate.high, estimate.low)]
     parameters = " ".join(str(value).replace(" ", "") for value in shown)
-    return f"{rates[0]:.2f} ({rates[1]:.2f}-{rates[2]:.2f}, {known.count})\n{parameters}"
+    return f"{rates[0]:.2f} ({rates[1]:.2f}-{rates[2]:.2f}, {estimate.count})\n{parameters}"
 
 
 def launches(out: Path) -> None:
-    """The logic launches right results at sizes it has and has not seen, and what it selects is what is launched."""
-    seen: list = []
+    """Checks the logic's launches at sizes that were measured and at others; prints what was selected and launched."""
+    launched_so_far: list = []
     table = Table("product", "rule", "solution", "launches", "worst error / bound", title="the logic, loaded again")
     random = np.random.default_rng(11)
-    with load(out / "logic", launched=seen.append) as library:
+    with load(out / "logic", launched=launched_so_far.append) as library:
         for m, n, k in ((1024, 1024, 1024), (256, 256, 16384), (1023, 1023, 1023), (900, 1300, 700), (77, 1, 30000)):
             a, b = random.standard_normal((m, k), np.float32), random.standard_normal((k, n), np.float32)
             result = library.matmul(a, b)
             exact = a.astype(np.float64) @ b.astype(np.float64)
             norms = np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=0)[None, :]
             share = np.max(np.abs(result - exact) / (4 * np.sqrt(k) * 2.0**-24 * norms))
-            told = seen[-1]
+            launched = launched_so_far[-1]
             table.add_row(
                 f"{m}x{k} @ {k}x{n}",
-                str(told.choice.rule),
-                told.choice.name,
-                ", ".join(step.entry for step in told.plan.steps),
+                str(launched.choice.rule),
+                launched.choice.name,
+                ", ".join(step.entry for step in launched.plan.steps),
                 f"{share:.3f}",
             )
             if not share <= 1:
                 raise RuntimeError(f"{m}x{n}x{k} is wrong by {share:.2f} bounds")
     console.print(table)
-    if not any(len(told.plan.steps) == 2 for told in seen):
+    if not any(len(launched.plan.steps) == 2 for launched in launched_so_far):
         console.print("note: no launch of a split-K solution was selected")
 
 
@@ -235,7 +242,7 @@ def main() -> int:
         began = time.perf_counter()
         try:
             part(chosen.out.resolve())
-        except Exception as error:  # the parts after it may still tell something
+        except Exception as error:  # the parts after it may still give information
             failed.append(part.__name__)
             console.print(f"FAILED: {type(error).__name__}: {error}", markup=False)
         console.print(f"[dim]{time.perf_counter() - began:.1f} s[/dim]")

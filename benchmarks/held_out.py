@@ -1,12 +1,13 @@
-"""How many of the nearest sizes should be asked at a size that nobody tuned? Fitted on one run, scored on another.
+"""How many of the nearest sizes should the logic ask at an untuned size? Fitted on one run, scored on another.
 
     python benchmarks/held_out.py FIRST SECOND [--json FILE]
 
-FIRST and SECOND are folders of `tunesmith tune` with the same tuning file and other problems. For each number of sizes
-that are asked (`SPEAK` of the logic): in FIRST every third size is left out in turn, as `sizes_left_out.py` does, and
-the number that chooses best there is the fitted one. Then FIRST's whole logic chooses for every size of SECOND, by the
-rule for sizes that are not known. Efficiency is the time of the fastest solution that SECOND's run measured at the
-size, over that of the chosen one; beside it the vendor's time over that of the chosen one, where it ran.
+FIRST and SECOND are folders of `tunesmith tune` with the same tuning file and different problems. The number of sizes
+that are asked is `SPEAK` of the logic. For each number, every third size of FIRST is left out in turn, as in
+`sizes_left_out.py`; the number that chooses best there is the fitted one. Then FIRST's whole logic chooses for every
+size of SECOND that it does not have. Efficiency is the time of the fastest solution that SECOND's run measured at a
+size, over the time of the chosen solution. Beside it is the vendor's time over that of the chosen solution, if the
+vendor ran.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ EVERY = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """Geometric means: efficiency in the run that was fitted on, then that in the other one, with its fifth percentile
-    and its worst, and the vendor's time over ours there. `sizes` and `vendors` are how many of the other run counted.
+class HeldOutScore:
+    """Geometric means for one number of asked sizes: `fitted` is the efficiency in FIRST, `scored` that in SECOND.
+
+    The other figures are of SECOND: fifth percentile and worst efficiency, and the vendor's time over ours. `sizes` and
+    `vendors` count the sizes behind the efficiency and behind the vendor's ratio.
     """
 
     asked: int
@@ -53,7 +56,7 @@ class Scored:
 
 @contextmanager
 def asking(count: int) -> Iterator[None]:
-    """Logic that is made inside asks so many of the nearest sizes."""
+    """Logic that is created inside the context asks `count` of the nearest sizes."""
     kept = neighbours.SPEAK
     neighbours.SPEAK = count
     try:
@@ -63,26 +66,33 @@ def asking(count: int) -> Iterator[None]:
 
 
 def elsewhere(document: Document, times: Times) -> Iterator[tuple[float, float | None]]:
-    """At each size that the document does not have: efficiency, and the vendor's time over ours. 0 where nothing that
-    it knows ran."""
-    logic, known = Logic(document), {(row.sizes, row.leading) for row in document.rows}
-    for where, here in times.items():
-        if where in known:
+    """Efficiency, and the vendor's time over ours, at each size that the document does not have. The efficiency is 0 if
+    none of the document's solutions ran there."""
+    logic, sizes_of_document = Logic(document), {(row.sizes, row.leading) for row in document.rows}
+    for size_key, times_here in times.items():
+        if size_key in sizes_of_document:
             continue
-        chosen = next((one.solution for one in logic.candidates(*where) if one.solution in here), None)
+        chosen = next(
+            (candidate.solution for candidate in logic.candidates(*size_key) if candidate.solution in times_here), None
+        )
         if chosen is None:
             yield 0.0, None
             continue
-        vendor = min((time for one, time in here.items() if one.kernel == VENDOR_KERNEL), default=None)
-        yield min(here.values()) / here[chosen], vendor and vendor / here[chosen]
+        vendor = min((time for solution, time in times_here.items() if solution.kernel == VENDOR_KERNEL), default=None)
+        yield min(times_here.values()) / times_here[chosen], vendor and vendor / times_here[chosen]
 
 
-def scored(first: Sequence[tuple[Document, Times]], second: Sequence[Times], count: int) -> Scored:
-    """Both runs, each type's times in the same order as the documents. UserError where they have nothing to compare."""
+def scored(first: Sequence[tuple[Document, Times]], second: Sequence[Times], count: int) -> HeldOutScore:
+    """The score of both runs for one number of asked sizes; `second` has the times of each type in `first`'s order.
+
+    Raises UserError if the runs have nothing to compare.
+    """
     with asking(count):
-        inside = [one.efficiency for document, times in first for one in left_out(document, times, EVERY)]
+        inside = [left_size.efficiency for document, times in first for left_size in left_out(document, times, EVERY)]
         outside = [
-            one for (document, _), times in zip(first, second, strict=True) for one in elsewhere(document, times)
+            efficiency_and_ratio
+            for (document, _), times in zip(first, second, strict=True)
+            for efficiency_and_ratio in elsewhere(document, times)
         ]
     ran = sorted(efficiency for efficiency, _ in outside if efficiency)
     beside = [ratio for _, ratio in outside if ratio]
@@ -90,9 +100,8 @@ def scored(first: Sequence[tuple[Document, Times]], second: Sequence[Times], cou
         raise UserError("SECOND", "no size of it is one that FIRST chooses for", "give runs of the same tuning file")
     low = statistics.quantiles(ran, n=20)[0] if len(ran) > 1 else ran[0]
     over = geomean(beside) if beside else math.nan
-    return Scored(
-        count, geomean([one for one in inside if one]), geomean(ran), low, ran[0], over, len(ran), len(beside)
-    )
+    fitted = geomean([efficiency for efficiency in inside if efficiency])
+    return HeldOutScore(count, fitted, geomean(ran), low, ran[0], over, len(ran), len(beside))
 
 
 def geomean(values: Sequence[float]) -> float:
@@ -100,20 +109,24 @@ def geomean(values: Sequence[float]) -> float:
 
 
 def read(first: Path, second: Path) -> tuple[list[tuple[Document, Times]], list[Times]]:
-    with Store.read(store_of(first)) as mine, Store.read(store_of(second)) as other:
+    with Store.read(store_of(first)) as first_store, Store.read(store_of(second)) as second_store:
         documents = [Logic.load(path).document for path in logic_files(first)]
         names = [document.problem_type.name for document in documents]
-        # The store of a run may hold measurements of another: only what the run's own logic has are its sizes.
-        theirs = {
+        # A run's store may also hold measurements of another run, so the sizes of a run are those of its logic.
+        sizes_of_second = {
             document.problem_type.name: {(row.sizes, row.leading) for row in document.rows}
             for document in (Logic.load(path).document for path in logic_files(second))
         }
-        there = [times_of(other, name) for name in names]
+        times_of_second = [times_of(second_store, name) for name in names]
         kept = [
-            {where: here for where, here in times.items() if where in theirs.get(name, ())}
-            for name, times in zip(names, there, strict=True)
+            {
+                size_key: times_here
+                for size_key, times_here in times.items()
+                if size_key in sizes_of_second.get(name, ())
+            }
+            for name, times in zip(names, times_of_second, strict=True)
         ]
-        return [(one, times_of(mine, name)) for one, name in zip(documents, names, strict=True)], kept
+        return [(document, times_of(first_store, name)) for document, name in zip(documents, names, strict=True)], kept
 
 
 def main() -> int:
@@ -121,23 +134,23 @@ def main() -> int:
     parser.add_argument("first", type=Path, help="the folder of a tuning run: fitted on")
     parser.add_argument("second", type=Path, help="the folder of another: scored on")
     parser.add_argument("--json", type=Path, help="write the result here too")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        first, second = read(asked.first, asked.second)
+        first, second = read(options.first, options.second)
         rows = [scored(first, second, count) for count in ASKED]
     except UserError as error:
         parser.error(str(error))
-    best = max(rows, key=lambda one: one.fitted)
+    best = max(rows, key=lambda row: row.fitted)
     names = ("asked", "first, left out", "second", "5th percentile", "worst", "vendor's time / ours", "")
     shown = table(*names, right=names[:-1])
-    for one in rows:
-        figures = (one.fitted, one.scored, one.percentile_5, one.worst, one.over_vendor)
-        words = ["fitted"] * (one is best) + ["in use"] * (one.asked == neighbours.SPEAK)
-        shown.add_row(str(one.asked), *(f"{value:.3f}" for value in figures), ", ".join(words))
+    for row in rows:
+        figures = (row.fitted, row.scored, row.percentile_5, row.worst, row.over_vendor)
+        words = ["fitted"] * (row is best) + ["in use"] * (row.asked == neighbours.SPEAK)
+        shown.add_row(str(row.asked), *(f"{value:.3f}" for value in figures), ", ".join(words))
     Console(highlight=False, width=120).print(shown)
-    if asked.json:
-        result = {"fitted": best.asked, "in_use": neighbours.SPEAK, "rows": [asdict(one) for one in rows]}
-        asked.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if options.json:
+        result = {"fitted": best.asked, "in_use": neighbours.SPEAK, "rows": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -1,13 +1,13 @@
-"""Does the protocol find what measuring everything finds, and at what cost? On one space, against random search.
+"""Does the protocol find what an exhaustive sweep finds, and at what cost? On one space, against random search.
 
-    python benchmarks/incremental_vs_exhaustive.py                    # what the recorded sweep says
+    python benchmarks/incremental_vs_exhaustive.py                    # from the recorded sweep
     python benchmarks/incremental_vs_exhaustive.py --record FOLDER    # sweep this machine first (8 min on an H200)
 
-The space and its phases are in `incremental_space.yaml`. The sweep measures every legal configuration once; then the
-protocol runs, whose first times are the sweep's and whose finalists are measured as always; then the sweep's best 60
-and the protocol's winner are measured again, interleaved, and only these second times are compared. Random search is
-exact: the expected second time of the best of n draws without repetition, and the chance to come within 3 %, from the
-ranks of all first times. It gets as many draws as the protocol had enqueues, finalists included.
+The space and its phases are in `incremental_space.yaml`. First the sweep measures every legal configuration once. Then
+the protocol runs, with the sweep's times as its first times, and measures its finalists. Then the sweep's best 60 and
+the protocol's winner are measured again, interleaved; only these second times are compared. Random search is computed
+exactly from the ranks of all first times: the expected second time of the best of n draws without repetition, and the
+chance to come within 3 %. It gets as many draws as the protocol had enqueues, finalists included.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AGAIN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweptConfiguration:
     """A configuration's first time, and its second if it was among the best."""
 
     first: Estimate
@@ -47,7 +47,7 @@ class Swept:
 
 
 def everything(phases: Phases) -> Iterator[Configuration]:
-    """Every combination of what the phases vary, each step's choices once however many passes there are."""
+    """Every combination of the phases' choices; a step that is repeated in several passes counts once."""
     varied = dict.fromkeys(step.choices for step in phases.steps if isinstance(step, Benchmark | Fork))
     for choices in product(*varied):
         config = phases.start
@@ -57,15 +57,24 @@ def everything(phases: Phases) -> Iterator[Configuration]:
 
 
 def record(folder: Path, phases: Phases, problem: Problem, judge: ConfigurationOracle, measure: RecordedMeasure):
-    """Measure every legal configuration, run the protocol, measure the best again; a run that was stopped goes on."""
-    legal = [c for c in everything(phases) if not judge.rejections(c) and not judge.rejections_for(c, problem)]
+    """Measure every legal configuration, run the protocol, measure the best again. A stopped run is continued."""
+    legal = [
+        config
+        for config in everything(phases)
+        if not judge.rejections(config) and not judge.rejections_for(config, problem)
+    ]
     distinct = list({judge.identity(config): config for config in legal}.values())
     times = measure.screen([distinct], [problem], racing=True).cells
-    counted = Counted(measure, judge)
+    counted = CountingMeasure(measure, judge)
     winner = run(phases, counted, judge).decisions[problem].winner
-    ranked = sorted((c for c in distinct if (c, problem) in times), key=lambda c: times[c, problem].seconds)
+    ranked = sorted(
+        (config for config in distinct if (config, problem) in times), key=lambda config: times[config, problem].seconds
+    )
     same = {judge.identity(config): config for config in [*ranked[:AGAIN], winner]}
-    again = {judge.identity(c): m for (c, _), m in measure.confirm(list(same.values()), [problem]).cells.items()}
+    again = {
+        judge.identity(config): estimate
+        for (config, _), estimate in measure.confirm(list(same.values()), [problem]).cells.items()
+    }
     names = sorted({name for step in phases.steps if isinstance(step, Benchmark | Fork) for name in step.choices[0]})
     RECORDED.parent.mkdir(exist_ok=True)
     with RECORDED.open("w", newline="") as file:
@@ -93,8 +102,8 @@ def record(folder: Path, phases: Phases, problem: Problem, judge: ConfigurationO
     RECORDED.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n")
 
 
-class Counted:
-    """The protocol's `measure`, with what it asked for counted."""
+class CountingMeasure:
+    """The protocol's `measure`, which counts the configurations that the protocol asks for."""
 
     def __init__(self, measure: RecordedMeasure, judge: ConfigurationOracle) -> None:
         self._measure, self._judge = measure, judge
@@ -103,7 +112,7 @@ class Counted:
 
     def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         self.screened |= {self._judge.identity(config) for group in groups for config, _ in group}
-        # The sweep raced everything against everything; the final's full times of the survivors are the second times.
+        # Racing, as in the sweep, so that the first times are found; the full times are the second times.
         return self._measure.screen_cells(groups, racing=True)
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
@@ -111,31 +120,33 @@ class Counted:
         return self._measure.confirm(configs, problems)
 
 
-def recorded() -> dict[Configuration, Swept]:
-    """The sweep as it was written: by what varies."""
+def recorded() -> dict[Configuration, SweptConfiguration]:
+    """The recorded sweep, by the configurations' varied parameters."""
     with RECORDED.open(newline="") as file:
         rows = list(csv.DictReader(file))
     own = ("seconds", "low", "high", "samples", "again")
     swept = {}
     for row in rows:
-        config = Configuration.from_json(json.dumps({n: json.loads(v) for n, v in row.items() if n not in own}))
+        config = Configuration.from_json(
+            json.dumps({name: json.loads(text) for name, text in row.items() if name not in own})
+        )
         first = Estimate(*(float(row[name]) for name in ("seconds", "low", "high")), int(row["samples"]))
-        swept[config] = Swept(first, float(row["again"]) if row["again"] else None)
+        swept[config] = SweptConfiguration(first, float(row["again"]) if row["again"] else None)
     return swept
 
 
-def random_search(swept: dict[Configuration, Swept], draws: int, best: float) -> tuple[float, float]:
-    """Expected time over the best of `draws` different configurations, each taken by its first time and judged by its
-    better-known one; and the chance to come within 3 %.
+def random_search(swept: dict[Configuration, SweptConfiguration], draws: int, best: float) -> tuple[float, float]:
+    """The expected ratio to the best time for random search with `draws` different configurations, and its chance to
+    come within 3 %. The search chooses by first times; the chosen one is judged by its second time if it has one.
 
     With all n sorted by first time, the best of d draws is rank r (from 0) with probability C(n-1-r, d-1) / C(n, d).
     """
-    ranked = sorted(swept.values(), key=lambda s: s.first.seconds)
+    ranked = sorted(swept.values(), key=lambda swept_config: swept_config.first.seconds)
     count, left = len(ranked), 1.0
     expected = within = 0.0
-    for rank, one in enumerate(ranked):
+    for rank, swept_config in enumerate(ranked):
         taken = left * draws / (count - rank) if count - rank >= draws else 0.0
-        ratio = (one.second or one.first.seconds) / best
+        ratio = (swept_config.second or swept_config.first.seconds) / best
         expected += taken * ratio
         within += taken * (ratio <= 1.03)
         left -= taken
@@ -166,7 +177,7 @@ def main() -> None:
         parser.error("no sweep is recorded yet: make one with --record FOLDER")
     facts = json.loads(RECORDED.with_suffix(".json").read_text())
     swept = recorded()
-    best = min(one.second for one in swept.values() if one.second)
+    best = min(swept_config.second for swept_config in swept.values() if swept_config.second)
     winner = swept[Configuration.from_json(json.dumps(facts["winner"])).only(next(iter(swept)))]
     enqueues = facts["screened"] + facts["confirmed"]
     expected, chance = random_search(swept, enqueues, best)
@@ -177,7 +188,8 @@ def main() -> None:
         "protocol_over_best": (winner.second or winner.first.seconds) / best,
         "random_over_best": expected,
         "random_chance_within_3_percent": chance,
-        "median_over_best": sorted(s.first.seconds for s in swept.values())[len(swept) // 2] / best,
+        "median_over_best": sorted(swept_config.first.seconds for swept_config in swept.values())[len(swept) // 2]
+        / best,
     }
     if arguments.json:
         print(json.dumps(report, indent=2))

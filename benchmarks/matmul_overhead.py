@@ -1,13 +1,13 @@
-"""What a call of `matmul` costs the host: ours against torch.mm on a GPU, against NumPy where there is none.
+"""The host's time for a call of `matmul`: ours against torch.mm on a GPU, against NumPy without a GPU.
 
     python benchmarks/matmul_overhead.py [LOGIC --dtype float32] [--sizes 256] [--json RESULT.json]
 
-Without a LOGIC, one configuration of a kernel family is used as it is, for each kind of launch (`LAUNCHES`): the
-choice is as quick for it as for a tuned one. On a GPU a block is CALLS calls that nothing waits for, so that its time
-by the host's clock is the host's alone as long as kernels are shorter than that; the GPU is idle before each block.
-On a CPU a call returns when it is done, so that the time of the product is part of it, and small sizes tell the most.
-Blocks of both sides alternate with a pause between them, the first of each is dropped; medians over the blocks, with
-the 2.5th and 97.5th percentile.
+Without a LOGIC, one untuned configuration of a kernel family is used for each kind of launch (`LAUNCHES`); choosing it
+takes as long as choosing a tuned one. On a GPU a block is CALLS calls without a wait, and the GPU is idle before each
+block; the block's time is the host's time, provided that the kernels are shorter. On a CPU a call returns when its work
+is done, so the time includes the product, and small sizes show the overhead best. Blocks of both sides alternate with a
+pause between them, and the first block of each is dropped. The figures are medians over the blocks, with the 2.5th and
+97.5th percentile.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from tunesmith.records import Configuration, Estimate, Solution
 
 CALLS, ROUNDS, PAUSE_SECONDS = 200, 15, 0.05
 SETS = 64
-"""Of operands and results, where each call goes to other memory than the last."""
+"""Sets of operands and results, for calls that each use other memory than the last call."""
 LETTERS = {"float32": "s", "float64": "d", "float16": "h", "bfloat16": "b"}
 
 Call = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Launches:
-    """What is launched without a logic: a family's defaults, but for a few parameters."""
+class UntunedKernel:
+    """What is launched without a logic: a family's default configuration with a few changed parameters."""
 
     kernel: str
     dtype: str
@@ -53,19 +53,19 @@ class Launches:
 
 LAUNCHES = {
     "GPU": {
-        "a kernel": Launches("CudaSimtGemm", "float32"),
-        "a kernel with tensor maps": Launches("CudaWgmmaGemm", "bfloat16", {"StagingPath": "TMA"}),
-        "split-K": Launches("CudaWgmmaGemm", "bfloat16", {"StagingPath": "TMA", "GlobalSplitU": 2}),
-        "cuBLAS": Launches("VendorBlas", "bfloat16"),
+        "a kernel": UntunedKernel("CudaSimtGemm", "float32"),
+        "a kernel with tensor maps": UntunedKernel("CudaWgmmaGemm", "bfloat16", {"StagingPath": "TMA"}),
+        "split-K": UntunedKernel("CudaWgmmaGemm", "bfloat16", {"StagingPath": "TMA", "GlobalSplitU": 2}),
+        "cuBLAS": UntunedKernel("VendorBlas", "bfloat16"),
     },
-    "CPU": {"a kernel": Launches("TiledGemm", "float32")},
+    "CPU": {"a kernel": UntunedKernel("TiledGemm", "float32")},
 }
 SIZES = {"GPU": "256", "CPU": "16,256"}
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Microseconds a call, of both sides."""
+class CallTimes:
+    """Microseconds a call of both sides."""
 
     launches: str
     dtype: str
@@ -83,69 +83,71 @@ def main() -> None:
     parser.add_argument("--dtype", choices=LETTERS, default="float32", help="the logic's")
     parser.add_argument("--sizes", help="M = N = K, separated by commas")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch = torch_with_gpu()
     kind, peer = ("GPU", "torch.mm") if torch else ("CPU", "numpy.matmul")
-    sizes = [int(size) for size in (given.sizes or SIZES[kind]).split(",")]
-    found = []
-    for name, dtype, library in libraries(given, kind):
+    sizes = [int(size) for size in (options.sizes or SIZES[kind]).split(",")]
+    rows = []
+    for name, dtype, library in libraries(options, kind):
         with library:
-            found += [
-                Measured(name, dtype, case, size, *compared(ours, theirs, torch))
+            rows += [
+                CallTimes(name, dtype, case, size, *compared(ours, theirs, torch))
                 for size in sizes
                 for case, ours, theirs in cases(library, torch, size, dtype)
             ]
             device = torch.cuda.get_device_name() if torch else library.target.name
-    show(found, f"{device}, microseconds a call", peer)
-    if given.json:
-        rows = [asdict(one) for one in found]
-        given.json.write_text(json.dumps({"device": device, "peer": peer, "rows": rows}, indent=1))
+    show(rows, f"{device}, microseconds a call", peer)
+    if options.json:
+        documents = [asdict(row) for row in rows]
+        options.json.write_text(json.dumps({"device": device, "peer": peer, "rows": documents}, indent=1))
 
 
-def libraries(given: argparse.Namespace, kind: str) -> Iterator[tuple[str, str, Library]]:
-    """What each launches, its data type, and itself."""
-    if given.logic:
-        yield str(given.logic), given.dtype, tunesmith.load(given.logic)
+def libraries(options: argparse.Namespace, kind: str) -> Iterator[tuple[str, str, Library]]:
+    """Each library with a name of what it launches, and its data type."""
+    if options.logic:
+        yield str(options.logic), options.dtype, tunesmith.load(options.logic)
         return
     for name, launches in LAUNCHES[kind].items():
         yield name, launches.dtype, untuned(launches, kind)
 
 
-def untuned(launches: Launches, kind: str) -> Library:
-    """One configuration for every transposition, as if it had won."""
+def untuned(launches: UntunedKernel, kind: str) -> Library:
+    """A library whose logic has one untuned configuration for every transposition."""
     kernel, family = launches.kernel, KERNELS[launches.kernel]
     target = choose("CUDA" if kind == "GPU" else None, [family.language])
     origin = Origin.of(target, "none", tunesmith.__version__, "1970-01-01T00:00:00Z")
     logics = []
-    for a in (False, True):
-        for b in (False, True):
-            of = gemm_type(LETTERS[launches.dtype], transpose_a=a, transpose_b=b)
-            config = family.space(of, target).defaults | Configuration(launches.changed)
-            named = Named("default", Solution(of, kernel, config))
+    for transpose_a in (False, True):
+        for transpose_b in (False, True):
+            problem_type = gemm_type(LETTERS[launches.dtype], transpose_a=transpose_a, transpose_b=transpose_b)
+            config = family.space(problem_type, target).defaults | Configuration(launches.changed)
+            named = Named("default", Solution(problem_type, kernel, config))
             row = SizeRow((256,) * 3, (), 0, Estimate(1e-4, 1e-4, 1e-4, 1), 1.0)
-            logics.append((Path(f"{of.name}.yaml"), Logic(Document(origin, of, (named,), (row,), 0))))
+            logics.append(
+                (Path(f"{problem_type.name}.yaml"), Logic(Document(origin, problem_type, (named,), (row,), 0)))
+            )
     return Library(logics)
 
 
 def cases(library: Library, torch: Any, size: int, dtype: str) -> list[tuple[str, Call, Call]]:
-    """A name, our call and theirs, on the same memory."""
+    """Cases: a name, our call, and theirs on the same memory."""
     if torch:
-        made = {"device": "cuda", "dtype": getattr(torch, dtype)}
-        sets = [[torch.randn(size, size, **made) for _ in range(3)] for _ in range(SETS)]
+        where = {"device": "cuda", "dtype": getattr(torch, dtype)}
+        sets = [[torch.randn(size, size, **where) for _ in range(3)] for _ in range(SETS)]
         theirs, turned = torch.mm, sets[0][0].mT
     else:
         random = np.random.default_rng(0)
         sets = [[random.standard_normal((size, size)).astype(dtype) for _ in range(3)] for _ in range(SETS)]
         theirs, turned = np.matmul, sets[0][0].T
     a, b, out = sets[0]
-    mine, others = cycle(sets), cycle(sets)
+    our_sets, their_sets = cycle(sets), cycle(sets)
 
     def ours_elsewhere() -> object:
-        a, b, out = next(mine)
+        a, b, out = next(our_sets)
         return library.matmul(a, b, out)
 
     def theirs_elsewhere() -> object:
-        a, b, out = next(others)
+        a, b, out = next(their_sets)
         return theirs(a, b, out=out)
 
     return [
@@ -159,7 +161,7 @@ def cases(library: Library, torch: Any, size: int, dtype: str) -> list[tuple[str
 def compared(
     ours: Call, theirs: Call, torch: Any, calls: int = CALLS
 ) -> tuple[float, tuple[float, float], float, tuple[float, float]]:
-    """Microseconds a call and their interval, of ours and of theirs, in blocks of so many calls."""
+    """Median microseconds a call and their interval, of ours and then of theirs, from blocks of `calls` calls."""
     seconds: dict[Call, list[float]] = {ours: [], theirs: []}
     for _ in range(ROUNDS + 1):
         for call, blocks in seconds.items():
@@ -170,8 +172,8 @@ def compared(
             for _ in range(calls):
                 call()
             blocks.append((time.perf_counter() - began) / calls * 1e6)
-    mine, other = (_summary(blocks[1:]) for blocks in seconds.values())
-    return *mine, *other
+    our_summary, their_summary = (_summary(blocks[1:]) for blocks in seconds.values())
+    return *our_summary, *their_summary
 
 
 def _summary(blocks: list[float]) -> tuple[float, tuple[float, float]]:
@@ -179,16 +181,16 @@ def _summary(blocks: list[float]) -> tuple[float, tuple[float, float]]:
     return statistics.median(blocks), (float(low), float(high))
 
 
-def show(found: list[Measured], title: str, peer: str) -> None:
+def show(rows: list[CallTimes], title: str, peer: str) -> None:
     table = Table(
         "launches", "type", "M = N = K", "case", "ours", "interval", peer, "interval", "ours - theirs", title=title
     )
-    for one in found:
-        intervals = (f"{low:.1f} - {high:.1f}" for low, high in (one.ours_interval, one.theirs_interval))
+    for row in rows:
+        intervals = (f"{low:.1f} - {high:.1f}" for low, high in (row.ours_interval, row.theirs_interval))
         first, second = intervals
-        difference = f"{one.ours - one.theirs:.1f}"
-        what = one.launches, one.dtype, str(one.size), one.case
-        table.add_row(*what, f"{one.ours:.1f}", first, f"{one.theirs:.1f}", second, difference)
+        difference = f"{row.ours - row.theirs:.1f}"
+        cells = row.launches, row.dtype, str(row.size), row.case
+        table.add_row(*cells, f"{row.ours:.1f}", first, f"{row.theirs:.1f}", second, difference)
     Console(highlight=False, width=160).print(table)
 
 

@@ -2,12 +2,12 @@
 
     python benchmarks/measuring_order.py FILE FOLDER [--device CPU] [--json RESULT.json]
 
-FOLDER is what `tunesmith tune FILE -o FOLDER` left when it was done. The run is replayed from its store, and the cells
-of each step are put into every order: the file's and each policy's. For each step: the number of cells, how many are
-measured until the best configuration of the step is (the winner), and until one that takes at most 5 % longer is. A
-configuration counts as measured with the last of its cells; which one is best is decided by the geometric mean over the
-step's sizes, over all lineages. For the final, the counts are over all sizes: until each size has its best cell, or one
-within 5 %.
+FOLDER is the result of a finished `tunesmith tune FILE -o FOLDER`. The run is replayed from its store, with the cells
+of each step in every order: the file's and each policy's. The output for each step is the number of cells; the number
+measured until the step's best configuration is measured; and the number until one that takes at most 5 % longer is. A
+configuration is measured when the last of its cells is. The best configuration has the least geometric mean over the
+step's sizes, among all lineages. For the final step, the counts go until every size has its best cell, or a cell within
+5 %.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tunesmith.session.tuning_file.tuning import TuningPlan
 NEAR = 1.05
 
 
-class Screened:
+class ScreenedStep:
     """A step's cells in the file's order, by lineage, with their times."""
 
     def __init__(self, measure: RecordedMeasure, groups: Sequence[Sequence[Cell]], times: Mapping[Cell, Estimate]):
@@ -44,18 +44,18 @@ class Screened:
 
     def ordered(self, order: str) -> list[Cell]:
         races = [CellRace(tuple(group)) for group in self.groups if group]
-        made = in_order(races, self.oracle, rank_of(order, self.oracle))
-        return list(dict.fromkeys(cell for race in made for cell in race.cells))
+        races_in_order = in_order(races, self.oracle, rank_of(order, self.oracle))
+        return list(dict.fromkeys(cell for race in races_in_order for cell in race.cells))
 
     def counts(self, order: str) -> tuple[int, int]:
-        """Cells measured until the best is, and until one within 5 % is."""
+        """Cells measured until the best configuration is, and until a configuration within 5 % is."""
         cells = self.ordered(order)
         is_final = self.name.endswith("Final")
         contests = (
             [[cell for cell in cells if cell[1] == problem] for problem in self.problems] if is_final else [cells]
         )
-        found = [self._until(cells, contest) for contest in contests]
-        return max(best for best, _ in found), max(near for _, near in found)
+        positions = [self._until(cells, contest) for contest in contests]
+        return max(best for best, _ in positions), max(near for _, near in positions)
 
     @property
     def problems(self) -> list[Problem]:
@@ -80,8 +80,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device")
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    steps = replayed(asked.file, asked.folder, asked.device)
+    options = parser.parse_args()
+    steps = replayed(options.file, options.folder, options.device)
     orders = (AS_IN_FILE, *POLICIES)
     rows = [
         {"step": step.name, "cells": len(step.seconds), **{order: step.counts(order) for order in orders}}
@@ -94,8 +94,8 @@ def main() -> None:
             **{order: tuple(map(sum, zip(*(step.counts(order) for step in steps), strict=True))) for order in orders},
         }
     )
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     shown = Table("step", "cells", *(f"{order}: best, near" for order in orders), box=None)
     for row in rows:
         shown.add_row(
@@ -104,15 +104,15 @@ def main() -> None:
     Console().print(shown)
 
 
-def replayed(path: Path, folder: Path, device: str | None) -> list[Screened]:
-    """The steps of a run that is done. Whatever is missing in the folder is measured."""
+def replayed(path: Path, folder: Path, device: str | None) -> list[ScreenedStep]:
+    """The steps of a finished run. Measurements that the folder lacks are made."""
     file, target = ready(path, None, device)
-    screened: list[Screened] = []
+    screened: list[ScreenedStep] = []
     screen = RecordedMeasure.screen_cells
 
     def watched(measure: RecordedMeasure, groups: Sequence[Sequence[Cell]], racing: bool) -> object:
         table = screen(measure, groups, racing)
-        screened.append(Screened(measure, groups, table.cells))
+        screened.append(ScreenedStep(measure, groups, table.cells))
         return table
 
     RecordedMeasure.screen_cells = watched  # type: ignore[assignment,method-assign]

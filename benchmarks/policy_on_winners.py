@@ -1,14 +1,14 @@
-"""How near are the policies' tiles to those of tuned winners, on products that nothing was fitted to?
+"""How near are the policies' tiles to those of tuned winners, on products that no policy was fitted to?
 
     python benchmarks/policy_on_winners.py WINNERS --type f16 [--matrix-only] [--json RESULT.json]
 
-WINNERS is a table of Tensile's winners for gfx90a, of which rows with batch 1 and sizes of at least 16 count. A tree is
-fitted to three quarters of the groups of equal M and N; on the last quarter, each policy chooses a configuration of
-TritonGemm, and the area of its macro tile is compared with the winner's: R2 of ln(area) against the mean of the winners
-that are scored, the geometric mean of the ratio of areas, and the share of the choices within a factor of two.
+WINNERS is a table of Tensile's winners for gfx90a; rows with batch 1 and sizes of at least 16 count. A tree is fitted
+to three quarters of the groups of equal M and N. On the last quarter, each policy chooses a configuration of
+TritonGemm, and the area of its macro tile is compared with the winner's. The scores are R2 of ln(area), against the
+mean of the scored winners; the geometric mean of the ratio of areas; and the share of choices within a factor of two.
 
-The area of the best tile is not the time that another tile loses, and the winners are Tensile's kernels and not
-Triton's: the scores say which policy chooses as Tensile's tuning did, and no more.
+The scores only say which policy chooses as Tensile's tuning did. A tile's area does not say how much time another tile
+loses, and the winners are Tensile's kernels, not Triton's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tunesmith.session.heuristics.sources import ReadSample, SourceTask, read_sa
 
 ARCHITECTURE, FAMILY = "gfx90a", "TritonGemm"
 HELD_OUT = 4
-"""One group of so many is held out."""
+"""One group in four is held out."""
 
 
 def main() -> None:
@@ -51,16 +51,16 @@ def main() -> None:
     parser.add_argument("--type", default="f16", choices=sorted(TYPES))
     parser.add_argument("--matrix-only", action="store_true")
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    keep = {"arch": (ARCHITECTURE,), "dtype": (asked.type,), "batch": ("1",)}
-    read = read_sample(SourceTask((asked.winners,), keep, 16, asked.matrix_only))
+    options = parser.parse_args()
+    keep = {"arch": (ARCHITECTURE,), "dtype": (options.type,), "batch": ("1",)}
+    read = read_sample(SourceTask((options.winners,), keep, 16, options.matrix_only))
     held = np.array([zlib.crc32(group.encode()) % HELD_OUT == 0 for group in read.sample.groups])
     fitted = FittedPolicy(fit_tree(part(read.sample, ~held), settings(), origin(read)).heuristic, "the fit")
     scored = part(read.sample, held)
     policies: dict[str, TilePolicy] = {name: POLICIES[name] for name in POLICIES if name != "fitted"}
-    rows = [summary(name, policy, scored, asked.type) for name, policy in {**policies, "fitted": fitted}.items()]
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    rows = [summary(name, policy, scored, options.type) for name, policy in {**policies, "fitted": fitted}.items()]
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     shown = Table("policy", "products", "R2", "area / winner's", "within 2x", box=None)
     for row in rows:
         shown.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()))
@@ -100,13 +100,13 @@ def summary(name: str, policy: TilePolicy, sample: TunedSample, data_type: str) 
             chosen.append(math.prod(answer.configuration.integers("MacroTile")))
             tuned.append(area)
     winners = np.log(np.array(tuned))
-    apart = np.log(np.array(chosen, dtype=float)) - winners
+    log_ratios = np.log(np.array(chosen, dtype=float)) - winners
     return {
         "policy": name,
         "products": len(chosen),
-        "r2": 1 - float((apart**2).sum() / ((winners - winners.mean()) ** 2).sum()),
-        "ratio": float(np.exp(apart.mean())),
-        "within_two": float((np.abs(apart) <= np.log(2) + 1e-9).mean()),
+        "r2": 1 - float((log_ratios**2).sum() / ((winners - winners.mean()) ** 2).sum()),
+        "ratio": float(np.exp(log_ratios.mean())),
+        "within_two": float((np.abs(log_ratios) <= np.log(2) + 1e-9).mean()),
     }
 
 

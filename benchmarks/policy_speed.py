@@ -1,12 +1,12 @@
-"""How long does a policy take to choose a configuration for a product that it has not seen?
+"""How long does a policy take to choose a configuration for a new product?
 
     python benchmarks/policy_speed.py [--problems 200] [--architecture sm_90] [--json RESULT.json]
 
-A row for each policy and kernel family of one target: microseconds, median and 95th percentile over random problems
-(sizes log-uniform from 1 to 16384) for which the family has a legal configuration. Every problem is new to the process,
-so nothing of its decision is remembered. What belongs to a family and a problem type (its defaults, its candidates) is
-made before, by one call for each type: the slowest of these first calls has a column of its own. Modules are imported
-before the clock starts.
+The output has a row for each policy and kernel family of one target: microseconds, as median and 95th percentile over
+random problems (sizes log-uniform from 1 to 16384) for which the family has a legal configuration. Every problem is new
+to the process, so no decision is cached. The defaults and candidates of a family and problem type are prepared before,
+by one call for each type; the slowest of these first calls has its own column. Modules are imported before the clock
+starts.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=200)
     parser.add_argument("--architecture", default="sm_90", choices=[*KNOWN_TARGETS])
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    target = KNOWN_TARGETS[asked.architecture]
-    problems = random_problems(asked.problems, np.random.default_rng(0))
+    options = parser.parse_args()
+    target = KNOWN_TARGETS[options.architecture]
+    problems = random_problems(options.problems, np.random.default_rng(0))
     rows = [
         row
         for kernel in MAPPINGS
         for policy in POLICIES.values()
         if (row := timed(policy, kernel, target, problems)) is not None
     ]
-    if asked.json:
-        asked.json.write_text(json.dumps({"target": target.name, "rows": rows}, indent=2) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps({"target": target.name, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     shown = Table("family", "policy", "choices", "median us", "95 % us", "first us", box=None)
     for row in rows:
         shown.add_row(*(f"{value:.0f}" if isinstance(value, float) else str(value) for value in row.values()))
@@ -57,13 +57,13 @@ def main() -> None:
 def random_problems(count: int, random: np.random.Generator) -> list[Problem]:
     sizes = 2 ** random.uniform(0, np.log2(LARGEST), (count, 3))
     types: list[ProblemType] = [TYPES[index % len(TYPES)] for index in range(count)]
-    return [Problem(kind, tuple(map(int, row))) for kind, row in zip(types, sizes, strict=True)]
+    return [Problem(problem_type, tuple(map(int, row))) for problem_type, row in zip(types, sizes, strict=True)]
 
 
 def timed(
     policy: TilePolicy, kernel: str, target: Target, problems: list[Problem]
 ) -> dict[str, str | int | float] | None:
-    """None where the family is legal for none of them."""
+    """The row of a policy and kernel family; None if the family has no legal configuration for any of the problems."""
     family, first = KERNELS[kernel], 0.0
     policy.choose(Problem(TYPES[0], (64, 64, 64)), target, family)
     for kind in TYPES:

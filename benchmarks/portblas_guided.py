@@ -1,12 +1,12 @@
-"""Does the guided search find what measuring a whole list of portBLAS's finds, in a tenth of the measurements?
+"""Does the guided search find the best kernel of a portBLAS list with a tenth of the measurements?
 
     python benchmarks/portblas_guided.py benchmarks/recorded/SWEEP.csv                # replay a recorded sweep
     python benchmarks/portblas_guided.py SWEEP.csv --record out/portblas --type NAME  # make it from a run's folder
 
-A sweep is a CSV with a row a configuration: its parameters (as JSON), the median time in seconds with the ends of its
-95 % interval, and the number of samples; beside it is a JSON with where it was made. It is what `tunesmith portblas
-tune` measured without `--guided`. The replay tells the search those times instead of measuring, once for each seed, and
-random search as well, with as many measurements; a search's result is the fastest configuration that it was told.
+A sweep is a CSV with a row for each configuration: its parameters (as JSON), the median time in seconds with the ends
+of its 95 % interval, and the number of samples. A JSON beside it says where it was made. A sweep has the measurements
+of `tunesmith portblas tune` without `--guided`. The replay gives these times to the search, once for each seed, and to
+random search with the same number of measurements. A search's result is the fastest configuration that it asked for.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from tunesmith.store import FILE_NAME, FULL, Store, StoreEntry
 
 TIMES = ("seconds", "low", "high", "samples")
 NEAR = 1.03
-"""A result within so much of the sweep's best counts as found."""
+"""The largest ratio to the sweep's best time at which a result counts as found."""
 
 ANY = Problem(gemm_type(), (1, 1, 1))
-"""What a sweep's times are told as being for; a search does not look at it."""
+"""The problem under which the search gets a sweep's times; the search does not look at it."""
 
 Sweep = Mapping[Configuration, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a strategy came to over all seeds, as ratio to the sweep's best time."""
+    """The results of a strategy over all seeds, as ratios to the sweep's best time."""
 
     strategy: str
     measurements: int
@@ -56,12 +56,12 @@ class Figure:
 
 
 def described(config: Configuration) -> Mapping[str, Value]:
-    """As the session describes a configuration to the model."""
+    """The derived values by which the session describes a configuration to the model."""
     return family_for("GEMM", config).derived(config)
 
 
 def replayed(strategy: Strategy, sweep: Sweep, count: int, seed: int) -> float:
-    """The time of what a search ends with when it may look at so many configurations."""
+    """The best time that a search finds with `count` configurations."""
     candidates = replace(Candidates.of_list(sweep), trials=count, describe=described)
     search = strategy.start(candidates, np.random.default_rng(seed))
     while batch := search.ask():
@@ -70,8 +70,8 @@ def replayed(strategy: Strategy, sweep: Sweep, count: int, seed: int) -> float:
     return min(sweep[config] for config in search.told)
 
 
-def figures(sweep: Sweep, seeds: int, told: Callable[[str], None] = lambda text: None) -> list[Figure]:
-    """Guided and random search over the same seeds, with a tenth of the sweep."""
+def figures(sweep: Sweep, seeds: int, report: Callable[[str], None] = lambda text: None) -> list[Figure]:
+    """The figures of guided and random search over the same seeds, with a tenth of the sweep."""
     strategies = {"guided": STRATEGIES["surrogate"], "random": STRATEGIES["random"]}
     best, count = min(sweep.values()), strategies["guided"].count(len(sweep), None)
     found = []
@@ -80,7 +80,7 @@ def figures(sweep: Sweep, seeds: int, told: Callable[[str], None] = lambda text:
         ratios = []
         for seed in range(seeds):
             ratios.append(replayed(strategy, sweep, count, seed) / best)
-            told(f"{name} {seed + 1}/{seeds}: {ratios[-1]:.3f}")
+            report(f"{name} {seed + 1}/{seeds}: {ratios[-1]:.3f}")
         near = sum(ratio <= NEAR for ratio in ratios) / seeds
         each = (time.perf_counter() - began) / seeds
         found.append(Figure(name, count, statistics.median(ratios), max(ratios), near, each))
@@ -110,16 +110,16 @@ def write_sweep(path: Path, sweep: Mapping[Configuration, Sequence[float]], fact
 
 
 def record(folder: Path, path: Path, problem_type: str) -> None:
-    """A run's store as a sweep: of the problem with the most measurements, all of portBLAS's kernels that ran."""
+    """Write a sweep from a run's store: all portBLAS kernels that ran on the problem with the most measurements."""
     with Store.read(folder / FILE_NAME) as store:
-        entries = [one for one in store.entries(problem_type, FULL, (Outcome.OK,)) if one.round == FULL]
-    ours = [one for one in entries if combination_of(one.solution.configuration)]
+        entries = [entry for entry in store.entries(problem_type, FULL, (Outcome.OK,)) if entry.round == FULL]
+    ours = [entry for entry in entries if combination_of(entry.solution.configuration)]
     if not ours:
         raise SystemExit(f"{folder}: no kernel of portBLAS's has run there")
-    counts = Counter((one.problem, one.target) for one in ours)
+    counts = Counter((entry.problem, entry.target) for entry in ours)
     (problem, target), _ = counts.most_common(1)[0]
-    chosen: list[StoreEntry] = [one for one in ours if (one.problem, one.target) == (problem, target)]
-    sweep = {one.solution.configuration: _times(one) for one in chosen}
+    chosen: list[StoreEntry] = [entry for entry in ours if (entry.problem, entry.target) == (problem, target)]
+    sweep = {entry.solution.configuration: _times(entry) for entry in chosen}
     facts = {
         "device": target.name,
         "driver": target.driver,
@@ -159,7 +159,7 @@ def main() -> None:
     best = min(sweep.values())
     if arguments.json:
         document = {**facts, "best_seconds": best, "seeds": arguments.seeds}
-        strategies = [{name: getattr(one, name) for name in Figure.__slots__} for one in found]
+        strategies = [{name: getattr(figure, name) for name in Figure.__slots__} for figure in found]
         print(json.dumps({**document, "strategies": strategies}, indent=2))
         return
     console = Console(highlight=False, width=120)
@@ -171,9 +171,14 @@ def main() -> None:
         f"{len(sweep)} configurations, best {best * 1e3:.4g} ms, median {median:.2f} x best, {near} within 3 % of it"
     )
     table = Table("search", "measurements", "median / best", "worst / best", "seeds within 3 %", "s a run", box=None)
-    for one in found:
-        numbers = (f"{one.median:.3f}", f"{one.worst:.3f}", f"{one.share_near:.0%}", f"{one.seconds_a_run:.1f}")
-        table.add_row(one.strategy, str(one.measurements), *numbers)
+    for figure in found:
+        numbers = (
+            f"{figure.median:.3f}",
+            f"{figure.worst:.3f}",
+            f"{figure.share_near:.0%}",
+            f"{figure.seconds_a_run:.1f}",
+        )
+        table.add_row(figure.strategy, str(figure.measurements), *numbers)
     console.print(table)
 
 

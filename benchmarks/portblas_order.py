@@ -1,11 +1,11 @@
-"""Whether two runs of `tunesmith portblas tune ... --json` agree on which of two kernels is the faster.
+"""Do two runs of `tunesmith portblas tune ... --json` agree on which of two kernels is faster?
 
     tunesmith portblas tune all 256 256 256 1 10 --config default -o out/first --json > first.json
     tunesmith portblas tune all 256 256 256 1 10 --config default -o out/second --json > second.json
     python benchmarks/portblas_order.py first.json second.json
 
-Pairs whose 95 % intervals overlap in one of the runs tell nothing. Of the others the share is printed that stands in
-the same order in both, for each transposition and over all; then how every combination ended.
+A pair of kernels counts if its 95 % intervals are apart in both runs. The output is the share of these pairs with the
+same order in both runs, for each transposition and in total; then the outcomes of all combinations.
 """
 
 from __future__ import annotations
@@ -22,19 +22,24 @@ Row = tuple[float, float]
 
 def main(first: str, second: str) -> None:
     runs = [json.loads(Path(name).read_text(encoding="utf-8"))["transpositions"] for name in (first, second)]
-    kept, told = 0, 0
-    for one, other in zip(*runs, strict=True):
-        here, there = _order(_intervals(one), _intervals(other))
-        kept, told = kept + here, told + there
-        print(f"{one['name']}: {here} of {there} pairs keep their order")
-    print(f"all: {kept} of {told}, {kept / told:.2%}")
+    kept, decided = 0, 0
+    for first_transposition, second_transposition in zip(*runs, strict=True):
+        kept_here, decided_here = _order(_intervals(first_transposition), _intervals(second_transposition))
+        kept, decided = kept + kept_here, decided + decided_here
+        print(f"{first_transposition['name']}: {kept_here} of {decided_here} pairs keep their order")
+    print(f"all: {kept} of {decided}, {kept / decided:.2%}")
     for name, run in ((first, runs[0]), (second, runs[1])):
-        ends = Counter(row["failure"] or "measured" for one in run for row in one["rows"] if row["kind"] == "candidate")
+        ends = Counter(
+            row["failure"] or "measured"
+            for transposition in run
+            for row in transposition["rows"]
+            if row["kind"] == "candidate"
+        )
         print(f"{name}: " + ", ".join(f"{count} {end}" for end, count in ends.most_common()))
 
 
 def _intervals(transposition: dict) -> dict[str, Row]:
-    """By configuration; combinations that are the same program count once."""
+    """Intervals by configuration; combinations that are the same program count once."""
     rows = (row for row in transposition["rows"] if row["kind"] == "candidate" and row["seconds"])
     measured = {(row["seconds"], row["low"], row["high"]): row for row in rows}
     return {json.dumps(row["configuration"], sort_keys=True): (row["low"], row["high"]) for row in measured.values()}
@@ -42,16 +47,16 @@ def _intervals(transposition: dict) -> dict[str, Row]:
 
 def _order(first: dict[str, Row], second: dict[str, Row]) -> tuple[int, int]:
     """Pairs in the same order, and pairs whose intervals are apart in both runs."""
-    kept = told = 0
-    for one, other in itertools.combinations(sorted(set(first) & set(second)), 2):
-        signs = [_sign(run[one], run[other]) for run in (first, second)]
-        told += 0 not in signs
+    kept = decided = 0
+    for name, other_name in itertools.combinations(sorted(set(first) & set(second)), 2):
+        signs = [_sign(run[name], run[other_name]) for run in (first, second)]
+        decided += 0 not in signs
         kept += 0 not in signs and signs[0] == signs[1]
-    return kept, told
+    return kept, decided
 
 
-def _sign(one: Row, other: Row) -> int:
-    return -1 if one[1] < other[0] else 1 if other[1] < one[0] else 0
+def _sign(first: Row, second: Row) -> int:
+    return -1 if first[1] < second[0] else 1 if second[1] < first[0] else 0
 
 
 if __name__ == "__main__":

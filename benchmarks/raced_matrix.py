@@ -1,10 +1,10 @@
-"""Which of a CPU's own GEMM kernels is the fastest on each product of a list? A store to judge policies on.
+"""Which of our GEMM kernels for a CPU is the fastest on each product of a list? Makes a store for judging policies.
 
     python benchmarks/raced_matrix.py LIST -o FOLDER [--budget MINUTES]
 
-Twenty configurations of RegisterGemm (PACKED) and one of PortBlasGemm (BLOCK) race on every product; what is surely
-slower is stopped early. The same command goes on with a stopped run. `tunesmith heuristics judge FOLDER` then measures
-the fastest again, side by side with what policies choose.
+Twenty configurations of RegisterGemm (PACKED) and one of PortBlasGemm (BLOCK) race on every product; a configuration
+that is clearly slower is stopped early. The same command continues a stopped run. `tunesmith heuristics judge FOLDER`
+then measures the fastest again, side by side with the policies' choices.
 """
 
 from __future__ import annotations
@@ -42,36 +42,51 @@ class RacePlan(RunPlan):
 
     def __init__(self, path: Path) -> None:
         self.file, self.target = path, choose("CPU")
-        kinds = [
-            gemm_type("s", transpose_a=a, transpose_b=b, use_beta=False) for a in (True, False) for b in (True, False)
+        problem_types = [
+            gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b, use_beta=False)
+            for transpose_a in (True, False)
+            for transpose_b in (True, False)
         ]
         rows = read_gemm_list(path)
-        self.problems = {kind: [Problem(kind, row.sizes(kind)) for row in rows if row.fits(kind)] for kind in kinds}
+        self.problems = {
+            problem_type: [Problem(problem_type, row.sizes(problem_type)) for row in rows if row.fits(problem_type)]
+            for problem_type in problem_types
+        }
 
     def carry_out(self, run: Run) -> None:
-        for kind, problems in self.problems.items():
-            configs = list(self.configurations(kind))
-            with run.batch(f"{kind.name}: {len(problems)} products", len(configs) * len(problems)):
+        for problem_type, problems in self.problems.items():
+            configs = list(self.configurations(problem_type))
+            with run.batch(f"{problem_type.name}: {len(problems)} products", len(configs) * len(problems)):
                 for problem in problems:
-                    run.measure(kind).screen([configs], [problem], racing=True)
+                    run.measure(problem_type).screen([configs], [problem], racing=True)
 
-    def configurations(self, kind: ProblemType) -> Iterator[Configuration]:
-        whole = KERNELS["RegisterGemm"].space(kind, self.target).defaults
-        for (a, b), tiles in PACKED.items():
+    def configurations(self, problem_type: ProblemType) -> Iterator[Configuration]:
+        whole = KERNELS["RegisterGemm"].space(problem_type, self.target).defaults
+        for (pack_a, pack_b), tiles in PACKED.items():
             for tile in tiles:
-                yield whole | {"ThreadTile": tile, "WorkGroup": (1, 1, 1), "PackA": a, "PackB": b, "LoopUnroll": 8}
-        yield KERNELS["PortBlasGemm"].space(kind, self.target).defaults | {"PortBlasAlgorithm": "non_local"} | BLOCK
+                yield whole | {
+                    "ThreadTile": tile,
+                    "WorkGroup": (1, 1, 1),
+                    "PackA": pack_a,
+                    "PackB": pack_b,
+                    "LoopUnroll": 8,
+                }
+        yield (
+            KERNELS["PortBlasGemm"].space(problem_type, self.target).defaults
+            | {"PortBlasAlgorithm": "non_local"}
+            | BLOCK
+        )
 
 
 def measured(about: str, plan: Callable[[Path], RunPlan]) -> tuple[Path, RunOutcome[RunPlan]]:
-    """Carry out the plan for the list of the command line; its folder, and what came of it."""
+    """Carry out the plan for the list on the command line, and return the folder and the outcome."""
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("list", type=Path)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--budget", type=float)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with ProgressReport(messages, False) as progress:
-        return asked.out, carry_out(plan(asked.list), asked.out, budget_minutes=asked.budget, observe=progress)
+        return options.out, carry_out(plan(options.list), options.out, budget_minutes=options.budget, observe=progress)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""What `random_vs_curand.py` makes of its times: ratios to each of cuRAND's orderings, a table, sums, CSV.
+"""From the times of `random_vs_curand.py`: ratios to each of cuRAND's orderings, a table, a summary, CSV.
 
-Pure: nothing here knows a device. A ratio is cuRAND's time over ours, so above 1 ours is faster.
+Pure functions, without a device. A ratio is cuRAND's time over ours: above 1 ours is faster.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rich.table import Table
 from tunesmith.bench.statistics import paired_log_ratio
 
 MARK = 0.97
-"""No ratio's interval may lie wholly below this."""
+"""A ratio whose whole interval is below this misses the mark."""
 NEAR_MEMSET = 0.4
-"""From this part of memset's speed on, cuRAND is limited by more than its own arithmetic."""
+"""From this share of memset's speed on, memory limits cuRAND too, and not only its arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """What is filled; `bytes` long."""
+    """A fill of a buffer of `bytes` bytes."""
 
     generator: str
     distribution: str
@@ -35,7 +35,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Theirs:
+class CurandResult:
     """cuRAND in one ordering: 10^9 bytes a second, the host's seconds a call, and its time over ours with the 95 %
     interval over paired blocks."""
 
@@ -47,14 +47,13 @@ class Theirs:
     high: float
 
     @staticmethod
-    def of(ordering: str, speed: float, host: float, seconds: Sequence[float], ours: Sequence[float]) -> Theirs:
-        return Theirs(ordering, speed, host, *map(math.exp, paired_log_ratio(seconds, ours)))
+    def of(ordering: str, speed: float, host: float, seconds: Sequence[float], ours: Sequence[float]) -> CurandResult:
+        return CurandResult(ordering, speed, host, *map(math.exp, paired_log_ratio(seconds, ours)))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fill: speeds in 10^9 bytes a second, `host` in seconds a call; `curand` is empty where cuRAND has no such
-    fill."""
+    """One fill: speeds in 10^9 bytes a second, `host` in seconds a call; `curand` is empty if cuRAND lacks the fill."""
 
     fill: Fill
     shape: str
@@ -62,17 +61,17 @@ class Row:
     by_default: float
     memset: float
     host: float
-    curand: tuple[Theirs, ...]
+    curand: tuple[CurandResult, ...]
 
     @property
-    def fastest(self) -> Theirs | None:
-        """cuRAND's fastest ordering here."""
-        return max(self.curand, key=lambda one: one.speed, default=None)
+    def fastest(self) -> CurandResult | None:
+        """cuRAND's fastest ordering for this fill."""
+        return max(self.curand, key=lambda result: result.speed, default=None)
 
     @property
-    def misses(self) -> tuple[Theirs, ...]:
-        """The orderings beside which ours is below the mark beyond doubt."""
-        return tuple(one for one in self.curand if one.high < MARK)
+    def misses(self) -> tuple[CurandResult, ...]:
+        """The orderings against which the whole interval of our ratio is below the mark."""
+        return tuple(result for result in self.curand if result.high < MARK)
 
 
 def geomean(values: Sequence[float]) -> float:
@@ -80,31 +79,31 @@ def geomean(values: Sequence[float]) -> float:
 
 
 def sums(rows: Sequence[Row]) -> list[str]:
-    """A summary for each size in lines, and what misses the mark."""
+    """Summary lines for each size, then the fills that miss the mark."""
     lines = []
     for size in sorted({row.fill.bytes for row in rows}, reverse=True):
-        there = [row for row in rows if row.fill.bytes == size]
-        both = [(row, one) for row in there if (one := row.fastest)]
+        rows_of_size = [row for row in rows if row.fill.bytes == size]
+        pairs = [(row, fastest) for row in rows_of_size if (fastest := row.fastest)]
         name = f"{size / 2**20:.0f} MiB"
-        if both:
-            near = [one.ratio for row, one in both if one.speed >= NEAR_MEMSET * row.memset]
-            worst_row, worst = min(both, key=lambda pair: pair[1].ratio)
+        if pairs:
+            near = [fastest.ratio for row, fastest in pairs if fastest.speed >= NEAR_MEMSET * row.memset]
+            worst_row, worst = min(pairs, key=lambda pair: pair[1].ratio)
             close = f", {geomean(near):.3f} where it reaches 40 % of memset ({len(near)})" if near else ""
-            below = sum(one.ratio < 1 for _, one in both)
+            below = sum(fastest.ratio < 1 for _, fastest in pairs)
             lines.append(
-                f"{name}: over cuRAND's fastest ordering {geomean([one.ratio for _, one in both]):.3f}"
-                f" (geometric mean of {len(both)}){close}; below 1: {below}; the least {worst_row.fill}"
+                f"{name}: over cuRAND's fastest ordering {geomean([fastest.ratio for _, fastest in pairs]):.3f}"
+                f" (geometric mean of {len(pairs)}){close}; below 1: {below}; the least {worst_row.fill}"
                 f" {worst.ratio:.3f} ({worst.low:.3f} to {worst.high:.3f}, {worst.ordering})"
             )
-            for ordering in dict.fromkeys(one.ordering for row in there for one in row.curand):
-                ratios = [one.ratio for row in there for one in row.curand if one.ordering == ordering]
+            for ordering in dict.fromkeys(fastest.ordering for row in rows_of_size for fastest in row.curand):
+                ratios = [result.ratio for row in rows_of_size for result in row.curand if result.ordering == ordering]
                 lines.append(f"{name}: over cuRAND's ordering {ordering} {geomean(ratios):.3f} ({len(ratios)})")
-        lines.append(f"{name}: tuned over default {geomean([row.ours / row.by_default for row in there]):.3f}")
-    missing = [(row, one) for row in rows for one in row.misses]
+        lines.append(f"{name}: tuned over default {geomean([row.ours / row.by_default for row in rows_of_size]):.3f}")
+    missing = [(row, miss) for row in rows for miss in row.misses]
     lines += [
-        f"misses the mark of {MARK}: {row.fill}, {row.fill.bytes / 2**20:.0f} MiB, beside the ordering {one.ordering}:"
-        f" {one.ratio:.3f} ({one.low:.3f} to {one.high:.3f})"
-        for row, one in missing
+        f"misses the mark of {MARK}: {row.fill}, {row.fill.bytes / 2**20:.0f} MiB, beside the ordering {miss.ordering}:"
+        f" {miss.ratio:.3f} ({miss.low:.3f} to {miss.high:.3f})"
+        for row, miss in missing
     ]
     return lines if missing or not rows else [*lines, f"no interval lies below {MARK}"]
 
@@ -120,13 +119,17 @@ def shown(rows: Sequence[Row]) -> Table:
         table.add_column(column, justify="right")
     table.add_column("")
     for row in rows:
-        one, fill = row.fastest, row.fill
+        fastest, fill = row.fastest, row.fill
         table.add_row(
             *(fill.generator, fill.distribution, fill.value_type, f"{fill.bytes / 2**20:.0f}", row.shape),
             *(f"{speed:.0f}" for speed in (row.ours, row.by_default, row.memset)),
-            *(f"{one.speed:.0f}" if one else "-", f"{1e6 * row.host:.0f}", f"{1e6 * one.host:.0f}" if one else "-"),
-            *(one.ordering if one else "-", f"{row.ours / row.memset:.3f}", f"{row.ours / row.by_default:.3f}"),
-            *((f"{one.ratio:.3f}", f"{one.low:.3f} to {one.high:.3f}") if one else ("-", "-")),
+            *(
+                f"{fastest.speed:.0f}" if fastest else "-",
+                f"{1e6 * row.host:.0f}",
+                f"{1e6 * fastest.host:.0f}" if fastest else "-",
+            ),
+            *(fastest.ordering if fastest else "-", f"{row.ours / row.memset:.3f}", f"{row.ours / row.by_default:.3f}"),
+            *((f"{fastest.ratio:.3f}", f"{fastest.low:.3f} to {fastest.high:.3f}") if fastest else ("-", "-")),
             "misses" if row.misses else "",
         )
     return table
@@ -136,18 +139,26 @@ ORDERINGS = ("default", "best", "dynamic")
 
 
 def flat(row: Row) -> dict[str, object]:
-    """A row as columns of the CSV, with four figures and more; empty where cuRAND has no such thing."""
-    one = row.fastest
-    made: dict[str, object] = {**asdict(row.fill), "shape": row.shape}
-    made |= {"ours": row.ours, "by_default": row.by_default, "memset": row.memset, "host": row.host}
-    made |= {"ordering": one and one.ordering, "curand": one and one.speed, "curand_host": one and one.host}
-    made |= {"over_curand": one and one.ratio, "over_curand_low": one and one.low, "over_curand_high": one and one.high}
-    known = {each.ordering: each for each in row.curand}
+    """A row as columns of the CSV, with six significant digits; None if cuRAND lacks the fill or the ordering."""
+    fastest = row.fastest
+    cells: dict[str, object] = {**asdict(row.fill), "shape": row.shape}
+    cells |= {"ours": row.ours, "by_default": row.by_default, "memset": row.memset, "host": row.host}
+    cells |= {
+        "ordering": fastest and fastest.ordering,
+        "curand": fastest and fastest.speed,
+        "curand_host": fastest and fastest.host,
+    }
+    cells |= {
+        "over_curand": fastest and fastest.ratio,
+        "over_curand_low": fastest and fastest.low,
+        "over_curand_high": fastest and fastest.high,
+    }
+    by_ordering = {result.ordering: result for result in row.curand}
     for name in ORDERINGS:
-        there = known.get(name)
-        made |= {f"curand_{name}": there and there.speed, f"over_{name}": there and there.ratio}
-        made |= {f"over_{name}_low": there and there.low, f"over_{name}_high": there and there.high}
-    return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in made.items()}
+        result = by_ordering.get(name)
+        cells |= {f"curand_{name}": result and result.speed, f"over_{name}": result and result.ratio}
+        cells |= {f"over_{name}_low": result and result.low, f"over_{name}_high": result and result.high}
+    return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in cells.items()}
 
 
 def read_rows(text: str) -> list[Row]:
@@ -157,7 +168,7 @@ def read_rows(text: str) -> list[Row]:
 
 def _row(cells: Mapping[str, str]) -> Row:
     curand = tuple(
-        Theirs(
+        CurandResult(
             name,
             float(cells[f"curand_{name}"]),
             float(cells["curand_host"]),

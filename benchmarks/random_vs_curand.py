@@ -2,16 +2,16 @@
 
     python benchmarks/random_vs_curand.py OUT [--bytes 1073741824,16777216] [--csv ROWS.csv] [--json RUN.json]
 
-Tunes the launch shapes first (`tunesmith random tune` into OUT; what is there is not measured again), then times the
-library's own call, `tunesmith.random.Generator`, on torch tensors, in blocks that alternate with cuRAND's (through
-CuPy) and memset's on the same stream and bytes. A block is several calls behind a kernel that keeps the GPU busy until
-all of them are queued, so that none waits for the host; its first call is dropped and the time by events around the
-others divided by their number. Medians over the blocks; ratios pair the blocks of one round. Beside it the time that a
-call takes of the host.
+First the launch shapes are tuned (`tunesmith random tune` into OUT; measurements in OUT are not repeated). Then the
+library's own call, `tunesmith.random.Generator` on torch tensors, is timed in blocks that alternate with blocks of
+cuRAND (through CuPy) and of memset, on the same stream and bytes. The calls of a block are queued behind a kernel that
+keeps the GPU busy until all of them are queued, so that no call waits for the host. The first call of a block is
+dropped; the time between events around the others is divided by their number. The figures are medians over the blocks;
+ratios pair the blocks of one round. The host's time for a call is shown beside them.
 
-cuRAND is timed in its orderings DEFAULT, BEST and DYNAMIC, where the generator has them (quasi-random ones have one
-ordering), and the ratio that leads a row is to the fastest of them. A row misses the mark where the interval of a ratio
-lies below 0.97. The exit code is 1 where a row misses it, or where something did not run.
+cuRAND is timed in those of its orderings DEFAULT, BEST and DYNAMIC that the generator has (quasi-random generators have
+one ordering). A row's main ratio is to the fastest ordering. A row misses the mark if the interval of a ratio is below
+0.97. The exit code is 1 if a row misses the mark, or if a fill did not run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 
 from rich.console import Console
 
-from random_ratios import Fill, Row, Theirs, csv_text, shown, sums
+from random_ratios import CurandResult, Fill, Row, csv_text, shown, sums
 from tunesmith.devices import choose
 from tunesmith.logic.random.table import FILE_NAME
 from tunesmith.problems.random import GENERATORS
@@ -59,7 +59,7 @@ CURAND = {
     "sobol64": 203,
     "scrambled_sobol64": 204,
 }
-"""`curandRngType` of the generators that cuRAND has too."""
+"""The `curandRngType` of each generator that cuRAND has, too."""
 
 CALLS = {
     ("uniform", "float"): ("generateUniform", ()),
@@ -71,24 +71,23 @@ CALLS = {
     ("poisson", "unsigned_int"): ("generatePoisson", (10.0,)),
 }
 ORDERINGS = {"best": 100, "default": 101, "dynamic": 104}
-"""`curandOrdering` of pseudo-random generators. `legacy` and `seeded` are left out: they keep old sequences, or start
-faster."""
+"""The `curandOrdering` of pseudo-random generators; without `legacy` (old sequences) and `seeded` (a faster start)."""
 ONLY = "default"
-"""The ordering of generators that have one ordering, which nobody sets."""
+"""The name for the only ordering of quasi-random generators, which is not set."""
 DIMENSIONS = 16
 ROUNDS = 9
 BLOCK_SECONDS = 2e-3
 GATE_HERTZ = 2.0e9
 GATE_MARGIN = 1.5
-"""The GPU's clock, about, and how much longer it is kept busy than the host took to queue a block before."""
+"""About the GPU's clock rate, and the gate's length relative to the time in which the host queues a block."""
 
 console = Console(highlight=False, width=170)
 Call = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Tried:
-    """Launch shapes that are tuned among, in one run, for the generators named, or for all that are left."""
+class TriedShapes:
+    """The launch shapes of one tuning run, for the named generators, or for all other generators without names."""
 
     names: tuple[str, ...]
     blocks: tuple[int, ...]
@@ -96,11 +95,12 @@ class Tried:
 
 
 TRIED = (
-    Tried(("mt19937", "mtgp32"), (64, 128, 256), (264, 528, 660)),
-    Tried(("xorwow", "mrg32k3a", "mrg31k3p", "lfsr113"), (256, 512), (264, 528, 1056)),
-    Tried((), (128, 256, 512), (528, 16896, 33792)),
+    TriedShapes(("mt19937", "mtgp32"), (64, 128, 256), (264, 528, 660)),
+    TriedShapes(("xorwow", "mrg32k3a", "mrg31k3p", "lfsr113"), (256, 512), (264, 528, 1056)),
+    TriedShapes((), (128, 256, 512), (528, 16896, 33792)),
 )
-"""For 132 multiprocessors: as many work-groups as fit where local memory limits them, a few each, or many."""
+"""For 132 multiprocessors: for generators that local memory limits, as many work-groups as fit; then a few for each
+multiprocessor; then many."""
 
 
 def main() -> int:
@@ -117,13 +117,13 @@ def main() -> int:
     names = tuple(arguments.generators.split(","))
     sizes = tuple(int(word) for word in arguments.bytes.split(","))
     for number, shapes in enumerate(TRIED):
-        if its := tuple(name for name in names if shapes_for(name) is shapes):
-            tune(arguments.out / str(number), shapes, its, sizes, arguments.budget)
+        if names_here := tuple(name for name in names if shapes_for(name) is shapes):
+            tune(arguments.out / str(number), shapes, names_here, sizes, arguments.budget)
     rows: list[Row] = []
     failed: list[str] = []
     try:
-        for one in measure(names, sizes, arguments.out, failed):
-            rows.append(one)  # noqa: PERF402  # what was measured is shown and written whatever happens then
+        for measured_row in measure(names, sizes, arguments.out, failed):
+            rows.append(measured_row)  # noqa: PERF402  # the rows so far are shown and written after an error, too
     finally:
         console.print(shown(rows))
         summary = sums(rows)
@@ -140,7 +140,7 @@ def main() -> int:
 
 
 def facts() -> dict[str, Any]:
-    """Of which machine the rows are."""
+    """The machine and the versions that the rows belong to."""
     import torch
     from cupy_backends.cuda.libs import curand
 
@@ -156,12 +156,14 @@ def facts() -> dict[str, Any]:
     }
 
 
-def shapes_for(name: str) -> Tried:
-    """What is tried for a generator."""
+def shapes_for(name: str) -> TriedShapes:
+    """The launch shapes that are tried for a generator."""
     return next(shapes for shapes in TRIED if name in shapes.names or not shapes.names)
 
 
-def tune(folder: Path, shapes: Tried, names: tuple[str, ...], sizes: tuple[int, ...], budget: float | None) -> None:
+def tune(
+    folder: Path, shapes: TriedShapes, names: tuple[str, ...], sizes: tuple[int, ...], budget: float | None
+) -> None:
     began = time.monotonic()
     task = RandomTask(
         generators=names,
@@ -180,21 +182,21 @@ def tune(folder: Path, shapes: Tried, names: tuple[str, ...], sizes: tuple[int, 
         f" {time.monotonic() - began:.0f} s; health {outcome.health}; look at: {outcome.look_at or 'nothing'}"
     )
     failures: dict[str, int] = {}
-    for one in outcome.plan.measured:
-        if not one.measurement.ok:
-            said = f"{one.problem.type.name} {one.measurement.outcome.value} {one.measurement.reason}"
-            failures[said] = failures.get(said, 0) + 1
-    for said, count in failures.items():
-        console.print(f"  did not run: {said} ({count})")
+    for cell in outcome.plan.measured:
+        if not cell.measurement.ok:
+            failure = f"{cell.problem.type.name} {cell.measurement.outcome.value} {cell.measurement.reason}"
+            failures[failure] = failures.get(failure, 0) + 1
+    for failure, count in failures.items():
+        console.print(f"  did not run: {failure} ({count})")
 
 
 def measure(names: tuple[str, ...], sizes: tuple[int, ...], folder: Path, failed: list[str]) -> Iterator[Row]:
-    """What could not be measured is added to `failed`."""
+    """The rows of all fills. A fill that could not be measured is added to `failed`."""
     import cupy
     import torch
 
     stream = torch.cuda.Stream()
-    # CuPy calls cuRAND on its own current stream, whatever cuRAND was told before.
+    # CuPy calls cuRAND on CuPy's own current stream, even if cuRAND has another stream set.
     cupy.cuda.ExternalStream(stream.cuda_stream).use()
     for name in names:
         table = folder / str(TRIED.index(shapes_for(name))) / FILE_NAME
@@ -235,7 +237,7 @@ def row(name: str, distribution: str, value_type: str, out: Any, table: Path, st
         memset=speed["memset"],
         host=host["ours"],
         curand=tuple(
-            Theirs.of(ordering, speed[key], host[key], seconds[key], seconds["ours"])
+            CurandResult.of(ordering, speed[key], host[key], seconds[key], seconds["ours"])
             for ordering, key in theirs.items()
             if key in calls
         ),
@@ -243,7 +245,7 @@ def row(name: str, distribution: str, value_type: str, out: Any, table: Path, st
 
 
 def orderings(name: str) -> tuple[str, ...]:
-    """Those in which cuRAND's generator of this name is timed; none where cuRAND has no such generator."""
+    """The orderings in which cuRAND's generator of this name is timed; empty if cuRAND has no such generator."""
     if name not in CURAND:
         return ()
     return (ONLY,) if "sobol" in name else tuple(ORDERINGS)
@@ -261,7 +263,7 @@ def filling(generator: Generator, distribution: str, out: Any) -> Call:
 
 @contextmanager
 def curand_call(name: str, ordering: str, distribution: str, value_type: str, out: Any) -> Iterator[Call | None]:
-    """A fill of `out`; None where cuRAND has no such fill, or not in this ordering, which is said."""
+    """cuRAND's call that fills `out`; None, with a message, if cuRAND cannot do this fill in this ordering."""
     from cupy_backends.cuda.libs import curand
 
     generator = curand.createGenerator(CURAND[name])
@@ -281,7 +283,7 @@ def curand_call(name: str, ordering: str, distribution: str, value_type: str, ou
 def _runs(curand: Any, generator: int, name: str, ordering: str, call: Call) -> bool:
     try:
         if "sobol" in name:
-            # CuPy leaves this function out; its library is loaded by now.
+            # CuPy lacks this function, but has loaded cuRAND's library.
             set_dimensions = ctypes.CDLL("libcurand.so.10").curandSetQuasiRandomGeneratorDimensions
             set_dimensions(ctypes.c_void_p(generator), DIMENSIONS)
         else:
@@ -295,7 +297,7 @@ def _runs(curand: Any, generator: int, name: str, ordering: str, call: Call) -> 
 
 
 def timed(calls: dict[str, Call], stream: Any) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Seconds a call, a number for each round, all rounds in an order that turns; and the host's for each call."""
+    """Seconds a call for each round, with another call first in each round; and the host's seconds for each call."""
     import torch
 
     lengths, host = {}, {}
@@ -314,7 +316,7 @@ def timed(calls: dict[str, Call], stream: Any) -> tuple[dict[str, list[float]], 
 
 
 def enqueued(call: Call, stream: Any) -> float:
-    """Seconds in which the host enqueues a call: the median of some, behind which the GPU has not come to rest."""
+    """Seconds in which the host enqueues a call: the median of 20 calls while the GPU is busy."""
     times = []
     for _ in range(20):
         began = time.perf_counter()

@@ -1,8 +1,8 @@
-"""The tables of README and docs, made from what is recorded: between `<!-- recorded NAME: begin -->` and `... end -->`.
+"""Puts tables of recorded results into README and docs, between `<!-- recorded NAME: begin -->` and `... end -->`.
 
     python benchmarks/show_recorded.py [--check]
 
-Writes the pages anew; with --check it writes nothing, and the exit code is 1 where a page differs.
+With --check nothing is written, and the exit code is 1 if a page differs.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def loaded(name: str, file: str = "run.json") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RECORDED / name / file).read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads((RECORDED / name / file).read_text(encoding="utf-8"))
+    return content
 
 
 def gemm(name: str) -> str:
@@ -47,11 +47,12 @@ def gemm(name: str) -> str:
     heads = ("", "problems", "geometric mean", "5th percentile", "worst", "cuBLAS chosen", "own kernels alone", "host")
     rows = [
         (
-            one["family"], str(one["count"]), *(f"{one[key]:.3f}" for key in ("geomean", "percentile_5", "worst")),
-            f"{100 * one['vendor_chosen']:.0f} %", "-" if one["own"] is None else f"{one['own']:.3f}",
-            f"{one['host']:.3f}",
+            family["family"], str(family["count"]),
+            *(f"{family[key]:.3f}" for key in ("geomean", "percentile_5", "worst")),
+            f"{100 * family['vendor_chosen']:.0f} %", "-" if family["own"] is None else f"{family['own']:.3f}",
+            f"{family['host']:.3f}",
         )
-        for one in run["summaries"]
+        for family in run["summaries"]
     ]  # fmt: skip
     torch = f"torch {run['torch']}"
     return f"{run['device']}, {run['date']}, driver {run['driver']}, {torch}:\n\n{table(heads, rows)}"
@@ -61,9 +62,9 @@ def held_out(name: str) -> str:
     run = loaded(name)
     heads = ("sizes asked", "first list, left out", "second list", "5th percentile", "worst", "cuBLAS's time / ours")
     keys = ("fitted", "scored", "percentile_5", "worst", "over_vendor")
-    rows = [(str(one["asked"]), *(f"{one[key]:.3f}" for key in keys)) for one in run["rows"]]
-    said = f"Fitted on the first list: {run['fitted']}; in use: {run['in_use']}.\n"
-    return f"{table(heads, rows)}\n{said}"
+    rows = [(str(row["asked"]), *(f"{row[key]:.3f}" for key in keys)) for row in run["rows"]]
+    sentence = f"Fitted on the first list: {run['fitted']}; in use: {run['in_use']}.\n"
+    return f"{table(heads, rows)}\n{sentence}"
 
 
 def tuning_time(name: str) -> str:
@@ -71,17 +72,17 @@ def tuning_time(name: str) -> str:
     heads = ("", "programs", "problems", "configurations", "seconds", "a problem", "a configuration")
     rows = [
         (
-            one["name"], one["cache"], str(one["problems"]), f"{one['configurations']:.1f}", f"{one['seconds']:.1f}",
-            f"{one['seconds'] / one['problems']:.2f}",
-            f"{one['seconds'] / one['problems'] / one['configurations']:.3f}",
+            side["name"], side["cache"], str(side["problems"]), f"{side['configurations']:.1f}",
+            f"{side['seconds']:.1f}", f"{side['seconds'] / side['problems']:.2f}",
+            f"{side['seconds'] / side['problems'] / side['configurations']:.3f}",
         )
-        for one in run["sides"]
+        for side in run["sides"]
     ]  # fmt: skip
     return f"{run['date']}, Triton {run['triton']}, {run['cores']} cores:\n\n{table(heads, rows)}"
 
 
 def fills(name: str) -> str:
-    """The rows of the first run, those of the second in the place of what it measured anew."""
+    """Tables of all fills. A row of the second run replaces the first run's row of the same fill."""
     first, second = (loaded(name, file) for file in ("run.json", "one_word.json"))
     texts = [(RECORDED / name / file).read_text(encoding="utf-8") for file in ("rows.csv", "one_word.csv")]
     every = {row.fill: row for text in texts for row in read_rows(text)}
@@ -89,10 +90,13 @@ def fills(name: str) -> str:
     device, driver, curand = (first[key] for key in ("device", "driver", "curand"))
     parts = [f"{device}, {first['date']} ({again}: {second['date']}), driver {driver}, cuRAND {curand}.\n"]
     for size in sorted({fill.bytes for fill in every}, reverse=True):
-        known = {(fill.generator, f"{fill.distribution} {fill.value_type}"): row
-                 for fill, row in every.items() if fill.bytes == size}  # fmt: skip
-        names = list(dict.fromkeys(generator for generator, _ in known))
-        rows = [(one, *(_fill(known.get((one, key))) for key in FILLS)) for one in names]
+        rows_of_size = {
+            (fill.generator, f"{fill.distribution} {fill.value_type}"): row
+            for fill, row in every.items()
+            if fill.bytes == size
+        }
+        names = list(dict.fromkeys(generator for generator, _ in rows_of_size))
+        rows = [(generator, *(_fill(rows_of_size.get((generator, key))) for key in FILLS)) for generator in names]
         parts.append(f"Buffers of {size // 2**20} MiB:\n\n{table(('generator', *FILLS.values()), rows)}")
     return "\n".join([*parts, "\n".join(f"- {line}" for line in sums(list(every.values()))) + "\n"])
 
@@ -106,9 +110,9 @@ def _fill(row: Row | None) -> str:
 
 def stream_k(name: str) -> str:
     run = loaded(name)
-    by_list = {folder: _ways(name, folder) for folder in ("fit", "score")}
-    heads = ("", *(one.title for one in by_list.values()))
-    ways = [(way, *(one.cells[way] for one in by_list.values())) for way in by_list["fit"].cells]
+    by_list = {folder: _sweep_summary(name, folder) for folder in ("fit", "score")}
+    heads = ("", *(summary.title for summary in by_list.values()))
+    cells_by_way = [(way, *(summary.cells[way] for summary in by_list.values())) for way in by_list["fit"].cells]
     constants = [
         (
             row["rule"],
@@ -119,17 +123,17 @@ def stream_k(name: str) -> str:
         for row in run["rows"]
     ]
     names = (*(key.upper() for key in run["rows"][0]["constants"]), *by_list)
-    return f"{table(heads, ways)}\n{table(('constants', *names), constants)}"
+    return f"{table(heads, cells_by_way)}\n{table(('constants', *names), constants)}"
 
 
-class Ways(NamedTuple):
-    """A sweep's title, and for each way to choose the geometric mean of its efficiency and the worst."""
+class SweepSummary(NamedTuple):
+    """A sweep's title, and for each way to choose the geometric mean and the worst of its efficiency."""
 
     title: str
     cells: dict[str, str]
 
 
-def _ways(name: str, folder: str) -> Ways:
+def _sweep_summary(name: str, folder: str) -> SweepSummary:
     with (RECORDED / name / folder / "sweep.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     found: dict[str, list[float]] = {}
@@ -138,11 +142,11 @@ def _ways(name: str, folder: str) -> Ways:
             found.setdefault(way, []).append(float(row["efficiency"]))
     problems = len({(row["m"], row["n"], row["k"]) for row in rows})
     cells = {way: f"{statistics.geometric_mean(found[way]):.3f}, {min(found[way]):.3f}" for way in found}
-    (made,) = stream_k_file.read(RECORDED / name / folder / "calibration.yaml")
-    of, tile = made.subject, made.subject.tile
-    named = TYPES.get(of.data_type, of.data_type)
-    where = f"{of.device}, {made.origin.driver}, {made.origin.compiler}, {made.origin.date}"
-    return Ways(f"{folder}: {problems} products, {named}, tile {tile.m}x{tile.n}; {where}", cells)
+    (calibration,) = stream_k_file.read(RECORDED / name / folder / "calibration.yaml")
+    subject, tile = calibration.subject, calibration.subject.tile
+    named = TYPES.get(subject.data_type, subject.data_type)
+    where = f"{subject.device}, {calibration.origin.driver}, {calibration.origin.compiler}, {calibration.origin.date}"
+    return SweepSummary(f"{folder}: {problems} products, {named}, tile {tile.m}x{tile.n}; {where}", cells)
 
 
 def batches(name: str) -> str:
@@ -168,12 +172,12 @@ def policies(name: str) -> str:
     heads = ("policy", "products", "geomean", "95 %", "10th %", "worst", ">= 0.95", "of least", "top 5")
     rows = [
         (
-            one["policy"], str(one["score"]["products"]), f"{one['score']['geomean']:.3f}",
-            " - ".join(f"{end:.3f}" for end in one["score"]["interval"]),
-            *(f"{one['score'][key]:.3f}" for key in ("percentile_10", "worst", "good", "against_least")),
-            f"{one['top']['5']:.3f}" if one["top"] else "-",
+            policy["policy"], str(policy["score"]["products"]), f"{policy['score']['geomean']:.3f}",
+            " - ".join(f"{end:.3f}" for end in policy["score"]["interval"]),
+            *(f"{policy['score'][key]:.3f}" for key in ("percentile_10", "worst", "good", "against_least")),
+            f"{policy['top']['5']:.3f}" if policy["top"] else "-",
         )
-        for one in judged["policies"]
+        for policy in judged["policies"]
     ]  # fmt: skip
     noise = f"a time's interval is +-{100 * judged['noise']['half_width']:.1f} % in the median"
     groups = f"{judged['products']} products of {judged['groups']} layers"
@@ -192,7 +196,7 @@ SHOWN: dict[str, Callable[[str], str]] = {
 
 
 def block(name: str) -> str:
-    """What stands between the marks; a sentence where nothing is recorded yet."""
+    """The text between the marks; a sentence if nothing is recorded yet."""
     if not (RECORDED / name / "run.json").exists():
         return f"No record yet: `benchmarks/recorded/{name}/run` measures it.\n"
     return SHOWN[name](name)
@@ -205,17 +209,17 @@ def page(text: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     differing = []
     for path in map(ROOT.joinpath, PAGES):
         text = path.read_text(encoding="utf-8")
-        if (made := page(text)) != text:
+        if (new_text := page(text)) != text:
             differing.append(path)
-            if not asked.check:
-                path.write_text(made, encoding="utf-8")
+            if not options.check:
+                path.write_text(new_text, encoding="utf-8")
     for path in differing:
         print(path)
-    return 1 if asked.check and differing else 0
+    return 1 if options.check and differing else 0
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""How good is what the logic chooses at sizes that nobody tuned? Every third size of a run is left out in turn.
+"""How good are the logic's choices at untuned sizes? Every third size of a run is left out in turn.
 
     python benchmarks/sizes_left_out.py OUT [--every 3] [--json FILE]
 
-OUT is the folder of a `tunesmith tune`. From each of its logics every third size (the first, the second, the third of
-each three, in the order of the final) is taken away; the rest chooses there by the rule for sizes that are not known.
-Efficiency is the time of the fastest solution at the size over that of the chosen one, both from the run's store. What
-the store has no time for was not legal there, and the next choice counts, as in the library. Times of solutions whose
-sampling was stopped early, since they were clearly slower, are rough and are counted all the same.
+OUT is the folder of a `tunesmith tune`. Every third size of each logic (the first, the second, then the third of each
+three, in the order of the final step) is left out; the remaining logic chooses there as for an unknown size. Efficiency
+is the time of the fastest solution at the size over the time of the chosen one, both from the run's store. A solution
+without a time in the store was not legal there, and the next choice counts, as in the library. Solutions whose sampling
+was stopped early, since they were clearly slower, count with their rough times.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from tunesmith.logic import Document, Logic, logic_files
 from tunesmith.records import Outcome, Solution, UserError
 from tunesmith.store import Store
 
-Where = tuple[tuple[int, ...], tuple[int, ...]]
-Times = Mapping[Where, Mapping[Solution, float]]
+SizeKey = tuple[tuple[int, ...], tuple[int, ...]]
+Times = Mapping[SizeKey, Mapping[Solution, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A size, what was chosen there without it, and how good that is: 1 is the fastest that was measured. Where nothing
-    that the rest knows is legal, nothing is `chosen` and the efficiency is 0."""
+    """A left-out size, the solution that the remaining logic chose, and its efficiency: 1 for the fastest measured one.
+
+    If none of the remaining solutions is legal, `chosen` is empty and the efficiency is 0.
+    """
 
     type: str
     size: tuple[int, ...]
@@ -46,27 +48,37 @@ class LeftOut:
 
 
 def times_of(store: Store, problem_type: str) -> Times:
-    """Seconds at each size by solution, of everything that ran there; of several times the one with most samples."""
-    found: dict[Where, dict[Solution, tuple[int, float]]] = defaultdict(dict)
+    """Seconds by size and solution, of everything that ran; of several times, the one with the most samples."""
+    found: dict[SizeKey, dict[Solution, tuple[int, float]]] = defaultdict(dict)
     for entry in store.entries(problem_type, outcomes=(Outcome.OK,)):
         if time := entry.measurement.estimate:
-            here = found[entry.problem.sizes, entry.problem.leading]
-            here[entry.solution] = max(here.get(entry.solution, (0, 0.0)), (time.count, time.seconds))
-    return {where: {one: seconds for one, (_, seconds) in here.items()} for where, here in found.items()}
+            times_here = found[entry.problem.sizes, entry.problem.leading]
+            times_here[entry.solution] = max(times_here.get(entry.solution, (0, 0.0)), (time.count, time.seconds))
+    return {
+        size_key: {solution: seconds for solution, (_, seconds) in times_here.items()}
+        for size_key, times_here in found.items()
+    }
 
 
 def left_out(document: Document, times: Times, every: int) -> Iterator[LeftOut]:
-    """Each size once, chosen for by the logic that has none of its third."""
+    """Each size once, with the choice of the logic that lacks this size's third."""
     for turn in range(every):
         kept = tuple(row for index, row in enumerate(document.rows) if index % every != turn)
         if not kept:
             continue
         logic = Logic(replace(document, rows=kept))
         for row in document.rows[turn::every]:
-            here = times.get((row.sizes, row.leading), {})
-            choice = next((one for one in logic.candidates(row.sizes, row.leading) if one.solution in here), None)
+            times_here = times.get((row.sizes, row.leading), {})
+            choice = next(
+                (
+                    choice_here
+                    for choice_here in logic.candidates(row.sizes, row.leading)
+                    if choice_here.solution in times_here
+                ),
+                None,
+            )
             name, distance = (choice.name, choice.distance) if choice else ("", math.inf)
-            efficiency = min(here.values()) / here[choice.solution] if choice else 0.0
+            efficiency = min(times_here.values()) / times_here[choice.solution] if choice else 0.0
             yield LeftOut(document.problem_type.name, row.where, name, distance, efficiency)
 
 
@@ -75,14 +87,14 @@ def main() -> int:
     parser.add_argument("out", type=Path, help="the folder of a tuning run")
     parser.add_argument("--every", type=int, default=3, help="leave out one size of so many")
     parser.add_argument("--json", type=Path, help="write every size here too")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        found = list(_all(asked.out, asked.every))
+        found = list(_all(options.out, options.every))
     except UserError as error:
         parser.error(str(error))
     Console().print(_table(found))
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(left) for left in found], indent=1) + "\n", encoding="utf-8")
     return 0 if found else 1
 
 
@@ -95,18 +107,18 @@ def _all(folder: Path, every: int) -> Iterator[LeftOut]:
 
 def _table(found: list[LeftOut]) -> Table:
     table = Table("type", "sizes", "nothing runs", "geomean", "5th pct", "worst", "at", "chosen there")
-    of: dict[str, list[LeftOut]] = defaultdict(list)
-    for one in found:
-        of[one.type].append(one)
-    for name, ones in [*of.items(), ("all", found)]:
-        ran = sorted((one for one in ones if one.chosen), key=lambda one: one.efficiency)
+    by_type: dict[str, list[LeftOut]] = defaultdict(list)
+    for left in found:
+        by_type[left.type].append(left)
+    for name, left_of_type in [*by_type.items(), ("all", found)]:
+        ran = sorted((left for left in left_of_type if left.chosen), key=lambda left: left.efficiency)
         if not ran:
             continue
-        values = [one.efficiency for one in ran]
+        values = [left.efficiency for left in ran]
         low = statistics.quantiles(values, n=20)[0] if len(values) > 1 else values[0]
         geomean = math.exp(statistics.fmean(map(math.log, values)))
         figures = (f"{figure:.3f}" for figure in (geomean, low, values[0]))
-        counts = str(len(ones)), str(len(ones) - len(ran))
+        counts = str(len(left_of_type)), str(len(left_of_type) - len(ran))
         table.add_row(name, *counts, *figures, "x".join(map(str, ran[0].size)), ran[0].chosen)
     return table
 

@@ -6,9 +6,9 @@ FIRST and SECOND are folders with the `calibration.yaml` of a kernel and the `sw
 `recorded/stream_k/run` makes them. The constants are KEPT and GONE (when the cache has lost a piece), HIDDEN (the
 waiting that products hide), IN_STEP (work-groups of split-K that stay together), AS_GOOD (grids that count as equal).
 
-For every combination of their values the calibration's costs are fitted anew to its runs, and the model chooses among
-the launches that the sweep measured. Efficiency is the time of the fastest launch over that of the chosen one, as a
-geometric mean over the problems. The combination that is best on FIRST is scored on SECOND, and the other way round.
+For every combination of values the calibration's costs are fitted anew to its runs, and the model chooses among the
+launches that the sweep measured. Efficiency is the time of the fastest launch over that of the chosen launch, as a
+geometric mean over the problems. The best combination on FIRST is scored on SECOND, and the other way round.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from tunesmith.models.stream_k import cache as _stream_k_cache
 from tunesmith.models.stream_k import costs as _stream_k_costs
 from tunesmith.models.stream_k import file as stream_k_file
+from tunesmith.models.stream_k import memory_demand as _stream_k_memory
 from tunesmith.models.stream_k.calibration import StreamKCalibration
 from tunesmith.models.stream_k.costs import counts
 from tunesmith.models.stream_k.fit import fit
@@ -39,7 +39,7 @@ from tunesmith.report.table import table
 
 
 class Constants(NamedTuple):
-    """One value of each."""
+    """A value for each constant."""
 
     kept: float
     gone: float
@@ -52,14 +52,14 @@ VALUES = Constants(
     (0.1, 0.3, 0.5, 0.7), (0.8, 1.0, 1.5, 2.0), (0.0, 0.15, 0.3, 0.45, 0.6), (1 / 8, 1 / 4, 1 / 2, 1.0),
     (0.0, 0.005, 0.01, 0.02, 0.05),
 )  # type: ignore[arg-type]  # fmt: skip
-"""What is tried of each."""
+"""The values that are tried for each constant."""
 FEW = 2
-"""Resamples of a fit: its intervals are not looked at."""
+"""Resamples of a fit. Two are enough, since its intervals are not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Launches of a product that a sweep measured, and the seconds of each."""
+    """The launches of a product that a sweep measured, and their seconds."""
 
     work: Work
     choices: tuple[StreamKChoice, ...]
@@ -73,8 +73,8 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """Geometric means of the efficiency on both sweeps; `rule` says where the constants come from."""
+class ScoredConstants:
+    """Geometric means of the efficiency on both sweeps; `rule` says how the constants were chosen."""
 
     rule: str
     constants: Constants
@@ -89,7 +89,7 @@ def read(folder: Path) -> Sweep:
         for row in csv.DictReader(file):
             splits = int(row["splits"])
             choice = StreamKChoice(int(row["grid"]), 0 if splits > 1 else int(row["streamed"]), splits)
-            # m and n as torch has them: rows and columns of a row-major result.
+            # The file has m and n as torch has them: rows and columns of a row-major result.
             sizes = tuple(int(row[name]) for name in ("n", "m", "batch", "k"))
             by_sizes.setdefault(sizes, []).append((choice, float(row["seconds"] or row["screened_seconds"])))
     tile = calibration.subject.tile
@@ -102,7 +102,7 @@ def read(folder: Path) -> Sweep:
 
 @contextmanager
 def using(constants: Constants) -> Iterator[None]:
-    """The model has these inside."""
+    """Inside the context the model has these constants."""
     before = in_use()
     put(constants)
     try:
@@ -112,35 +112,39 @@ def using(constants: Constants) -> Iterator[None]:
 
 
 def in_use() -> Constants:
-    cache, costs = _stream_k_cache, _stream_k_costs
+    cache, costs = _stream_k_memory, _stream_k_costs
     return Constants(cache.KEPT, cache.GONE, cache.HIDDEN, costs.IN_STEP, costs.AS_GOOD)
 
 
 def put(constants: Constants) -> None:
-    _stream_k_cache.KEPT, _stream_k_cache.GONE, _stream_k_cache.HIDDEN = constants[:3]
+    _stream_k_memory.KEPT, _stream_k_memory.GONE, _stream_k_memory.HIDDEN = constants[:3]
     _stream_k_costs.IN_STEP, _stream_k_costs.AS_GOOD = constants[3:]
 
 
 def efficiencies(sweep: Sweep, constants: Constants, as_good: Sequence[float]) -> list[float]:
-    """One for each value of `as_good`, which says which of equals to take; the other constants say what is expected."""
+    """An efficiency for each value of `as_good`, which decides among about equal grids.
+
+    The other constants decide the expected times.
+    """
     with using(constants):
         room = sweep.calibration.subject.room
         costs, _, _ = fit(sweep.calibration.runs, room, np.random.default_rng(0), FEW)
         values = np.array([cost.fitted for cost in costs])
         expected = [
-            [float(counts(one.work, choice, room) @ values) for choice in one.choices] for one in sweep.problems
+            [float(counts(problem.work, choice, room) @ values) for choice in problem.choices]
+            for problem in sweep.problems
         ]
     return [
         geomean(
-            min(one.seconds) / one.seconds[chosen(one, times, slack)]
-            for one, times in zip(sweep.problems, expected, strict=True)
+            min(problem.seconds) / problem.seconds[chosen(problem, times, slack)]
+            for problem, times in zip(sweep.problems, expected, strict=True)
         )
         for slack in as_good
     ]
 
 
 def chosen(problem: Problem, expected: Sequence[float], as_good: float) -> int:
-    """The launch that is expected to be the fastest; of stream-K's grids, the largest that is as good."""
+    """The index of the launch with the least expected time; for stream-K, of the largest grid that is as good."""
     best = min(range(len(expected)), key=expected.__getitem__)
     if problem.choices[best].mode is not SharingMode.STREAM_K:
         return best
@@ -156,15 +160,15 @@ def geomean(values: Iterator[float]) -> float:
 
 
 def every_score(first: Sweep, second: Sweep) -> dict[Constants, tuple[float, float]]:
-    found = {}
+    scores_of_all = {}
     for kept, gone, hidden, in_step in itertools.product(*VALUES[:4]):
         tried = Constants(kept, gone, hidden, in_step, 0.0)
         scores = zip(
             efficiencies(first, tried, VALUES.as_good), efficiencies(second, tried, VALUES.as_good), strict=True
         )
-        for as_good, both in zip(VALUES.as_good, scores, strict=True):
-            found[tried._replace(as_good=as_good)] = both
-    return found
+        for as_good, efficiencies_of_both in zip(VALUES.as_good, scores, strict=True):
+            scores_of_all[tried._replace(as_good=as_good)] = efficiencies_of_both
+    return scores_of_all
 
 
 def main() -> None:
@@ -172,23 +176,23 @@ def main() -> None:
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    first, second = read(asked.first), read(asked.second)
+    options = parser.parse_args()
+    first, second = read(options.first), read(options.second)
     scores = every_score(first, second)
     rules = {
         "in use": in_use(),
         "fitted on the first": max(scores, key=lambda constants: scores[constants][0]),
         "fitted on the second": max(scores, key=lambda constants: scores[constants][1]),
     }
-    rows = [Scored(rule, constants, *scores[constants]) for rule, constants in rules.items()]
+    rows = [ScoredConstants(rule, constants, *scores[constants]) for rule, constants in rules.items()]
     cells = [
         (row.rule, *(f"{value:g}" for value in row.constants), f"{row.first:.3f}", f"{row.second:.3f}") for row in rows
     ]
     Console(width=120, highlight=False).print(table("constants", *Constants._fields, "first", "second", rows=cells))
-    if asked.json:
-        kept = {"problems": [len(first.problems), len(second.problems)], "combinations": len(scores)}
+    if options.json:
+        counts_of_run = {"problems": [len(first.problems), len(second.problems)], "combinations": len(scores)}
         rows_kept = [asdict(row) | {"constants": row.constants._asdict()} for row in rows]
-        asked.json.write_text(json.dumps(kept | {"rows": rows_kept}, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(counts_of_run | {"rows": rows_kept}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""How long a stream-K decision takes of the host: the first for a product, and each one after that.
+"""How long does a stream-K decision take on the host: the first for a product, and a repeated one?
 
     python benchmarks/stream_k_decision.py [--calibration FILE] [--units 132] [--occupancy 1] [--products 2000]
 
-Products are drawn log-uniformly, M, N and K from 128 to 16384. A decision by the calibrated model looks at every grid,
-every number of split tiles that makes sense and split-K; without a calibration file its costs are made up, which
-changes none of the work. Times are medians over the products of the shortest of a few attempts, as a busy machine slows
-any single one; beside them the 95th percentile.
+Products have M, N and K log-uniform from 128 to 16384. The calibrated model decides among all grids, all useful numbers
+of split tiles, and split-K. Without a calibration file its costs are made up, which does not change the work. A
+product's time is the shortest of a few attempts, since other load may slow a single attempt. The output has the median
+and the 95th percentile over the products.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tunesmith.records import Configuration
 
 ATTEMPTS = 5
 REPEATS = 50
-"""Cached decisions timed at once: one alone is no longer than the clock's own call."""
+"""Cached decisions timed together, since a single decision takes no longer than a call of the clock."""
 TILE = MacroTile(128, 128, 64)
 CACHED = 3840, 3840
-"""Iterations of such a tile's pieces of A and of B that 60 MiB of cache hold, in 16 bits."""
+"""Iterations of this tile whose pieces of A and of B, in 16 bits, 60 MiB of cache hold."""
 MADE_UP = (5.0, 0.6, 0.2, 0.5, 1.0, 2.0, 0.8, 0.02, 0.05)
-"""Microseconds, in the order of the model's costs."""
+"""Made-up costs in microseconds, in the model's order."""
 
 
 def main() -> None:
@@ -51,11 +51,11 @@ def main() -> None:
     parser.add_argument("--units", type=int, default=132, help="compute units")
     parser.add_argument("--occupancy", type=int, default=1, help="work-groups of each")
     parser.add_argument("--products", type=int, default=2000)
-    asked = parser.parse_args()
-    room = Room(asked.units, asked.occupancy, CACHED)
-    calibration = read(asked.calibration)[0] if asked.calibration else _made_up(room)
+    options = parser.parse_args()
+    room = Room(options.units, options.occupancy, CACHED)
+    calibration = read(options.calibration)[0] if options.calibration else _made_up(room)
     models: Sequence[Model] = (Calibrated(calibration), Portable(calibration.subject.room), Published(room))
-    products = list(_products(asked.products))
+    products = list(_products(options.products))
     print(f"{calibration.subject.room.groups} work-groups at once, {len(products)} products, microseconds")
     print(f"{'model':<12}{'cold':>10}{'95 %':>10}{'cached':>10}")
     for model in models:
@@ -84,7 +84,7 @@ def _again(predictor: Predictor, sizes: tuple[int, int, int, int]) -> float:
 
 
 def _shortest(timed: Callable[[], float]) -> float:
-    """Microseconds."""
+    """The shortest of some attempts, in microseconds."""
     return 1e6 * min(timed() for _ in range(ATTEMPTS))
 
 

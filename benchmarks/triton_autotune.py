@@ -1,10 +1,11 @@
-"""`triton.autotune` on a plain matmul, one tile a program, pointers and masks: what tuning time is compared with.
+"""`triton.autotune` on a plain matmul (one tile a program, pointers and masks), for a comparison of tuning times.
 
     python benchmarks/triton_autotune.py '{"configurations": 40, "threads": 16, "problems": [{"m": 512, ...}]}'
 
-Every configuration of every problem is compiled first, by so many threads at once (`triton.AsyncCompileMode`; with 0
-threads, or where Triton has none, each is compiled when it is timed). Prints, as JSON, the seconds of that, and those
-until the first result of each problem, which are those of its tuning. Programs are kept where TRITON_CACHE_DIR says.
+Every configuration of every problem is compiled first, by `threads` threads (`triton.AsyncCompileMode`). With 0
+threads, or if Triton lacks this mode, a configuration is compiled when it is timed. The output, as JSON, has the
+seconds of compiling, and for each problem the seconds until its first result, which is its tuning time. Programs are
+kept in TRITON_CACHE_DIR.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SPACE = {
     "num_stages": (2, 3, 4, 5),
 }
 MOST_SHARED = 227 * 1024
-"""Bytes of a block on Hopper."""
+"""Bytes of shared memory that a block has at most on Hopper."""
 
 
 @triton.jit
@@ -71,18 +72,20 @@ def matmul(
 
 
 def configurations(count: int, element: int, seed: int = 0) -> list[Any]:
-    """So many that fit into shared memory, drawn from the space; all of them where it has fewer."""
+    """`count` random configurations that fit into shared memory; all of them if there are fewer."""
     drawn = [dict(zip(SPACE, values, strict=True)) for values in product(*SPACE.values())]
     fitting = [
-        one
-        for one in drawn
-        if one["num_stages"] * one["DEPTH"] * (one["ROWS"] + one["COLUMNS"]) * element <= MOST_SHARED
+        choice
+        for choice in drawn
+        if choice["num_stages"] * choice["DEPTH"] * (choice["ROWS"] + choice["COLUMNS"]) * element <= MOST_SHARED
     ]
     chosen = random.Random(seed).sample(fitting, min(count, len(fitting)))
     names = ("ROWS", "COLUMNS", "DEPTH", "GROUP")
     return [
-        triton.Config({name: one[name] for name in names}, num_warps=one["num_warps"], num_stages=one["num_stages"])
-        for one in chosen
+        triton.Config(
+            {name: choice[name] for name in names}, num_warps=choice["num_warps"], num_stages=choice["num_stages"]
+        )
+        for choice in chosen
     ]
 
 
@@ -94,8 +97,8 @@ def launch(kernel: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, **con
 
 
 def stored(rows: int, columns: int, transposed: bool, dtype: torch.dtype) -> torch.Tensor:
-    made = torch.randn((columns, rows) if transposed else (rows, columns), device="cuda").to(dtype)
-    return made.t() if transposed else made
+    elements = torch.randn((columns, rows) if transposed else (rows, columns), device="cuda").to(dtype)
+    return elements.t() if transposed else elements
 
 
 def operands(problem: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -106,16 +109,16 @@ def operands(problem: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor, torch
 
 
 def seconds(problem: dict[str, Any], tuned: Any) -> float:
-    given = operands(problem)
+    tensors = operands(problem)
     torch.cuda.synchronize()
     began = time.perf_counter()
-    launch(tuned, *given)
+    launch(tuned, *tensors)
     torch.cuda.synchronize()
     return time.perf_counter() - began
 
 
-class Compiled:
-    """A kernel that is compiled where it would be launched."""
+class CompiledKernel:
+    """A kernel whose launch only compiles it."""
 
     def __init__(self, tuned: Any) -> None:
         self._tuned = tuned
@@ -125,31 +128,31 @@ class Compiled:
 
 
 def compiled(problems: list[dict[str, Any]], tuned: Any, threads: int) -> float:
-    """Compile every configuration of all problems; seconds."""
+    """Compile every configuration of all problems, and return the seconds."""
     began = time.perf_counter()
     if threads and hasattr(triton, "AsyncCompileMode"):
         with ThreadPoolExecutor(threads) as pool, triton.AsyncCompileMode(pool, ignore_errors=True):
             for problem in problems:
-                launch(Compiled(tuned), *operands(problem))
+                launch(CompiledKernel(tuned), *operands(problem))
     return time.perf_counter() - began
 
 
 def main() -> None:
-    asked = json.loads(sys.argv[1])
-    element = getattr(torch, asked["problems"][0]["dtype"]).itemsize
-    configs = configurations(asked["configurations"], element)
+    task = json.loads(sys.argv[1])
+    element = getattr(torch, task["problems"][0]["dtype"]).itemsize
+    configs = configurations(task["configurations"], element)
     strides = ["a_row", "a_column", "b_row", "b_column"]
     tuned = triton.autotune(configs=configs, key=["m", "n", "k", *strides])(matmul)
     torch.cuda.init()
-    compiling = compiled(asked["problems"], tuned, asked["threads"])
-    taken = [seconds(problem, tuned) for problem in asked["problems"]]
+    compiling = compiled(task["problems"], tuned, task["threads"])
+    taken = [seconds(problem, tuned) for problem in task["problems"]]
     print(
         json.dumps(
             {
                 "configurations": len(configs),
                 "compiling": compiling,
                 "seconds": taken,
-                "threads": asked["threads"] if hasattr(triton, "AsyncCompileMode") else 0,
+                "threads": task["threads"] if hasattr(triton, "AsyncCompileMode") else 0,
                 "triton": triton.__version__,
             }
         )

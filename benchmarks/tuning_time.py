@@ -1,10 +1,10 @@
-"""How long does tuning take, and how much of it is the device busy?
+"""How long does tuning take, and for how much of this time is the device busy?
 
     python benchmarks/tuning_time.py FILE.yaml OUT [--device CUDA] [--budget 8] [--json RESULT.json]
 
-Tunes FILE into OUT; what is in its store already is not measured again, and its time counts all the same. The busy
-share is that part of the time from the first candidate to the last in which kernels were queued or verification ran,
-from each measurement's start and costs. `tuning_beside_autotune.py` compares with `triton.autotune`.
+Tunes FILE into OUT. Measurements that OUT's store already has are not repeated, but their time counts. The busy share
+is the part of the time, from the first candidate to the last, in which kernels were queued or verification ran,
+computed from each measurement's start and costs. `tuning_beside_autotune.py` compares with `triton.autotune`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ console = Console(highlight=False, width=150)
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """Seconds from the first candidate to the end of the last, and what of them went into what, on one device."""
+class DeviceTime:
+    """Seconds of one device from the first candidate to the end of the last, and the parts for verifying and timing."""
 
     span: float
     verify: float
@@ -44,29 +44,30 @@ class Spent:
         return (self.verify + self.timing) / self.span if self.span else 0.0
 
     @staticmethod
-    def of(entries: Iterable[StoreEntry]) -> Spent:
-        """The device serves one measurement after the other, finalists together: their costs are shares of one time.
-
-        Pauses between runs that were resumed count as idle.
+    def of(entries: Iterable[StoreEntry]) -> DeviceTime:
+        """The device time of some entries. Measurements run one after the other; finalists are measured together, and
+        their costs are shares of one time. Pauses before a resumed run count as idle.
         """
-        together: dict[str, list[StoreEntry]] = defaultdict(list)
+        entries_by_measurement: dict[str, list[StoreEntry]] = defaultdict(list)
         for entry in entries:
             if entry.measurement.started:
                 alone = not entry.round.startswith("confirm/")
-                together[entry.key + entry.round if alone else entry.round].append(entry)
-        costs = [one.measurement.cost for group in together.values() for one in group]
-        begins = {name: min(one.measurement.started for one in group) for name, group in together.items()}
+                entries_by_measurement[entry.key + entry.round if alone else entry.round].append(entry)
+        costs = [entry.measurement.cost for group in entries_by_measurement.values() for entry in group]
+        begins = {
+            name: min(entry.measurement.started for entry in group) for name, group in entries_by_measurement.items()
+        }
         ends = (
-            begins[name] + sum(one.measurement.cost.verify + one.measurement.cost.timing for one in group)
-            for name, group in together.items()
+            begins[name] + sum(entry.measurement.cost.verify + entry.measurement.cost.timing for entry in group)
+            for name, group in entries_by_measurement.items()
         )
         span = max(ends, default=0.0) - min(begins.values(), default=0.0)
-        return Spent(span, sum(cost.verify for cost in costs), sum(cost.timing for cost in costs))
+        return DeviceTime(span, sum(cost.verify for cost in costs), sum(cost.timing for cost in costs))
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a tuning run took: `configurations` are distinct solutions a problem, on average."""
+    """The cost of a tuning run; `configurations` is the number of distinct solutions of a problem, on average."""
 
     device: str
     problems: int
@@ -84,7 +85,7 @@ class Tuning:
         for entry in entries:
             if entry.problem in tried:
                 tried[entry.problem].add(entry.identity)
-        spent = Spent.of(entries)
+        spent = DeviceTime.of(entries)
         return Tuning(
             device=device,
             problems=len(final),
@@ -122,17 +123,19 @@ def main() -> None:
     parser.add_argument("--device", help="a selector or part of a name, as `tunesmith devices` shows them")
     parser.add_argument("--budget", type=float, help="minutes to keep to")
     parser.add_argument("--json", type=Path, help="write the result here too")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with ProgressReport(Console(stderr=True)) as progress:
-        outcome = tune(asked.file, asked.out, device=asked.device, budget_minutes=asked.budget, observe=progress)
-    with Store.read(asked.out / FILE_NAME) as store:
+        outcome = tune(
+            options.file, options.out, device=options.device, budget_minutes=options.budget, observe=progress
+        )
+    with Store.read(options.out / FILE_NAME) as store:
         entries, runs = list(store.entries()), store.runs()
     final = final_problems(outcome)
     tuning = Tuning.of(outcome.target.name, final, entries, runs)
     show(tuning)
-    if asked.json:
+    if options.json:
         result = {"date": time.strftime("%Y-%m-%d"), "tuning": asdict(tuning)}
-        asked.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

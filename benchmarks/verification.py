@@ -1,10 +1,11 @@
-"""What it costs to verify one candidate: by looking at every byte on the host, and by the device's own programs.
+"""The cost of verifying one candidate: on the host, which looks at every byte, and by programs on the device.
 
     python benchmarks/verification.py [SELECTOR [MxNxK ...]]
 
-Single precision, the defaults of a GEMM family, both checks of the problem. First the case is made (inputs and
-reference, once a problem), then brought to the device (once a problem), then the candidate is verified three times each
-way. The last column is what the candidate's own six runs take of that. Medians in milliseconds.
+The candidate is the default configuration of a GEMM family in single precision, with both checks of the problem. First
+the case is made (inputs and reference, once a problem), then brought to the device (once a problem), then the candidate
+is verified three times in each way. The last column is the part of the candidate's own six runs. The figures are
+medians in milliseconds.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def _measured(device: Device, problem: Problem) -> tuple[float, ...]:
     plans = [family.plan(config, check, device.target) for check in checks]
     cases, verifier = Cases(0), Verifier(device)
 
-    def judge(by: Callable[[int, VerificationCase], Verdict]) -> None:
+    def judge(judge_with: Callable[[int, VerificationCase], Verdict]) -> None:
         for index, check in enumerate(checks):
-            verdict = by(index, cases.get(check))
+            verdict = judge_with(index, cases.get(check))
             assert verdict.wrong is None, verdict.wrong
 
     def on_host(index: int, case: VerificationCase) -> Verdict:
@@ -66,19 +67,24 @@ def _measured(device: Device, problem: Problem) -> tuple[float, ...]:
     verifier.clear()
     bringing = _seconds(lambda: [verifier.hold(cases.get(check)) for check in checks])
     judge(on_device)
-    ways = [statistics.median(_seconds(lambda by=by: judge(by)) for _ in range(3)) for by in (on_host, on_device)]
+    medians = [
+        statistics.median(_seconds(lambda judge_with=judge_with: judge(judge_with)) for _ in range(3))
+        for judge_with in (on_host, on_device)
+    ]
     verifier.clear()
-    operands = {one.name: device.allocate(4 * one.storage_elements) for one in OPERATIONS["GEMM"].operands(problem)}
+    operands = {
+        operand.name: device.allocate(4 * operand.storage_elements) for operand in OPERATIONS["GEMM"].operands(problem)
+    }
     workspace = device.allocate(plans[0].workspace_bytes) if plans[0].workspace_bytes else None
     prepared = [device.prepare(plan, programs, operands, workspace) for plan in plans]
 
     def run() -> None:
-        for one in prepared:
+        for launch in prepared:
             for _ in POISONS:
-                one.enqueue()
+                launch.enqueue()
         device.synchronize()
 
-    return making, bringing, *ways, statistics.median(_seconds(run) for _ in range(3))
+    return making, bringing, *medians, statistics.median(_seconds(run) for _ in range(3))
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -1,5 +1,5 @@
-# Sourced by the other scripts: makes a virtual environment with tunesmith in it, and puts it first in PATH.
-# Needs nothing but a POSIX shell on Debian or Ubuntu; what is missing is installed where root or sudo allows.
+# Sourced by the other scripts: makes a virtual environment with tunesmith, and puts it first in PATH.
+# Needs only a POSIX shell on Debian or Ubuntu; installs what is missing if root or sudo allows it.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 environment=${TUNESMITH_VENV:-$root/.venv}
@@ -30,7 +30,7 @@ find_python() {
     return 1
 }
 
-# An environment that we made, or that is not there yet; anything else at that path is somebody's and is left alone.
+# Removes an environment that this script made. Anything else at that path belongs to the user and stays.
 remove_environment() {
     [ -e "$environment" ] || return 0
     if [ -e "$environment/.tunesmith" ]; then rm -rf "$environment"; return 0; fi
@@ -40,7 +40,7 @@ remove_environment() {
 
 make_environment() {
     mkdir -p "$environment" && : >"$environment/.tunesmith"
-    # `venv` can be half there (Debian splits ensurepip off), so only a pip that answers counts.
+    # `venv` may be incomplete (Debian has ensurepip in another package), so check that pip runs.
     "$1" -m venv "$environment" >/dev/null 2>&1 && "$environment/bin/python" -m pip --version >/dev/null 2>&1 && return 0
     say "python3-venv is missing; installing it"
     apt_install python3-venv && "$1" -m venv --clear "$environment" >/dev/null 2>&1 && {
@@ -53,7 +53,7 @@ make_environment() {
     return 1
 }
 
-# set_up [EXTRA]: an environment with tunesmith (and an extra of it), made once and again when pyproject.toml changes.
+# set_up [EXTRA]: makes an environment with tunesmith (and one of its extras), again whenever pyproject.toml changes.
 set_up() {
     python=$(find_python) || { apt_install python3 && python=$(find_python); } || {
         say "no Python >= 3.11 here and none could be installed: install python3 (Debian 12, Ubuntu 24.04 or newer have one)"

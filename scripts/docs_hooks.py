@@ -1,7 +1,7 @@
 """Hooks of the documentation site (`mkdocs.yml`).
 
-A link to a file outside `docs/` becomes the file's name. Words that say when an example is run (`python gpu`) are taken
-off.
+A link to a file outside `docs/` becomes the file's name. Words after a fence's language that say when an example runs
+(`python gpu`) are removed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """The page's text; MkDocs calls it for each page, whose path is relative to `docs/`."""
+    """The changed text of a page. MkDocs calls this for each page; the page's path is relative to `docs/`."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def replaced(link: re.Match[str]) -> str:

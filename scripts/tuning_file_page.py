@@ -1,4 +1,4 @@
-"""The reference page of tuning files, made from the tables that they are read by."""
+"""The reference page of tuning files, made from the tables with which tunesmith reads them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tunesmith.protocol.tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED
 from tunesmith.spaces import Space
 
 PHASES = {
-    INITIAL: "One value for a parameter, which holds until a step settles it. A parameter with a single value in any "
-    "later phase has that value throughout; one that is named nowhere has its default.",
+    INITIAL: "One value for a parameter, which holds until a step decides the parameter. A parameter with a single "
+    "value in a later phase has this value from the beginning; a parameter that no phase names has its default.",
     Phase.COMMON: "Each dict is a step with one winner, which holds for everything after it.",
-    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, tuned by itself from then on. "
+    Phase.FORK: "Nothing is measured. Every combination of all values becomes a lineage, which is tuned separately. "
     "`Groups` lists further factors, each a list of dicts that set several parameters together.",
     Phase.BENCHMARK_FORK: "Each dict is a step with one winner for each lineage.",
     Phase.JOIN: "A list of forked parameters and derived values: the best lineage is kept for each combination of "
@@ -33,13 +33,13 @@ SIZE_FORMS = {
     "`[first, last]`": "first, 2 first, 3 first ... up to last: the step is the first number, as in Tensile's code; "
     "its wiki says 16 (write `[first, 16, last]` for that)",
     "`[first, step, last]`": "from first, step apart, up to last",
-    "`[first, step, growth, last]`": "from first, the gaps being step, step + growth, step + 2 growth ..., up to last",
-    "`i`": "the size of index number i, an earlier one, counted from 0",
+    "`[first, step, growth, last]`": "from first up to last, with gaps of step, step + growth, step + 2 growth ...",
+    "`i`": "the size of an earlier index, number i from 0",
 }
 
 
 def reference(space: Space | None = None) -> str:
-    """The page in Markdown; with a space, also the parameters that its kernels have."""
+    """The page in Markdown; with a space, also a section on the space's parameters."""
     sections = [_OPENING, *_problem_type(), *_phases(), *_problem_sizes(), *_settings(), *_tensile()]
     if space is not None:
         sections += ["## Parameters", _parameters(space)]
@@ -48,8 +48,8 @@ def reference(space: Space | None = None) -> str:
 
 _OPENING = """# Tuning files
 
-A tuning file is YAML in the list form of Tensile's dialect. This page is made from the tables by which tunesmith reads
-files.
+A tuning file is YAML in the list form of Tensile's dialect. This page is made from the tables with which tunesmith
+reads tuning files.
 
 ```yaml
 GlobalParameters:           # how everything is measured; may be left out
@@ -60,8 +60,8 @@ BenchmarkProblems:
 LibraryLogic:               # how the result is labelled; may be left out
 ```
 
-A key that is not known is an error, and all errors of a file are told at once. What is assumed or ignored is said when
-the file is read, each key once: also a parameter that no kernel family has which the file chooses."""
+An unknown key is an error, and all errors of a file are reported together. When the file is read, a message says what
+is assumed or ignored, once for each key. This includes a parameter that none of the file's kernel families has."""
 
 
 _OTHER_OPERATIONS = """These are the keys of a GEMM. `OperationType: Custom` has one more, `Kernel`: the path of a
@@ -77,7 +77,7 @@ def _problem_type() -> list[str]:
 def _phases() -> list[str]:
     rules = """A phase is a list of dicts, `parameter: [values]`. Several parameters in one dict are one step over all
 their combinations, the first varying fastest, with one winner. Outside of InitialSolutionParameters a parameter is
-named once. One with a single value is no step, wherever it stands."""
+named once. A parameter with a single value makes no step in any phase."""
     phases = _table(("phase", "meaning"), ((f"`{name}`", text) for name, text in PHASES.items()))
     return ["## Phases", phases, rules, "### Everything at once", _AT_ONCE]
 
@@ -105,9 +105,9 @@ def _problem_sizes() -> list[str]:
 - `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements;
 - `File: problems.csv`, a list of problems ([below](#lists-of-problems)).
 
-A size that is listed more than once is measured once. Sizes hold from their place on and into the next phases; the
-final phase has its own. Where there are none, the first index has {common} in the steps and {final} in the final phase,
-the others are like it, and the batch is 1.
+A size that is listed more than once is measured once. Sizes apply from their position on, also in the next phases; the
+final phase has its own sizes. Without sizes, the first index has {common} in the steps and {final} in the final phase,
+the other indices are equal to it, and the batch is 1.
 
 An entry of a `Range` is"""
     columns = ((f"`{name}`", column.takes, column.doc) for name, column in COLUMNS.items())
@@ -119,10 +119,10 @@ _LIST = """A `File` is CSV, its path relative to the tuning file. Its header nam
 and k, and any of the others below; a list for another operation has one for each size, by the name of its index, and
 family and weight as below:"""
 
-_LIST_RULES = """A list of GEMMs speaks the language of its callers: C[m, n] = op(A) op(B) of **row-major** matrices, as
-`torch.mm(a, b)` with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A
-problem type is column-major. A row-major C is the column-major C' = op(B)' op(A)' in the same memory, so B takes A's
-place and m and n are exchanged:
+_LIST_RULES = """A row of a list of GEMMs is C[m, n] = op(A) op(B) of **row-major** matrices, as in `torch.mm(a, b)`
+with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A problem type is
+column-major. A row-major C is the column-major C' = op(B)' op(A)' in the same memory, so A and B change places, and so
+do m and n:
 
 | row of the list | problem |
 | --- | --- |
@@ -131,13 +131,13 @@ place and m and n are exchanged:
 | `trans_a` is T | `TransposeB: True` |
 | batch is above 1 | `Batched: True` |
 
-Rows whose transposes or batch are not the problem type's are left out, which is said; so one list serves several
-problem types. With `Family: [llama, wave]` (or one word) beside `File`, only rows of these families are taken.
+Rows with other transposes or another batch than the problem type are left out, with a message, so one list serves
+several problem types. With `Family: [llama, wave]` (or one word) beside `File`, only rows of these families are taken.
 
-A row's weight says how much it counts where a step or a join decides over several sizes (`StepObjective`: a weighted
-mean for geomean, a weighted sum for total_time; max and worst look at single sizes and ask no weight). Rows of the same
-size count together. What no list names counts 1. In the final phase every size has a winner of its own, and all are
-kept."""
+A row's weight says how much the row counts when a step or a join decides over several sizes (`StepObjective`: a
+weighted mean for geomean, a weighted sum for total_time; max and worst look at single sizes and ignore weights). Rows
+of the same size count together. A size that no list names has weight 1. In the final phase every size has its own
+winner, and all winners are kept."""
 
 
 def _settings() -> list[str]:

@@ -14,6 +14,9 @@ from tuning_space import read
 os.environ["TUNESMITH_CACHE"] = f"{os.devnull}/tunesmith"
 """The user's cache stays as it is: there is no such folder, so nothing is kept but where a test names one."""
 
+os.environ.pop("COLUMNS", None)
+"""pytest-xdist sets it; lines are then cut that a pipe gets whole."""
+
 
 @pytest.fixture
 def file(tmp_path):

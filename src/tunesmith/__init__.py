@@ -16,7 +16,7 @@ __all__ = ["UserError", "load", "matmul", "tune"]
 
 _MODULES = ("random",)
 
-_PLACES = {
+_MODULE_OF_NAME = {
     "UserError": "tunesmith.records",
     "load": "tunesmith.library",
     "matmul": "tunesmith.library",
@@ -25,13 +25,13 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used, so that `import tunesmith` costs next to nothing."""
+    """Import a public name at its first use, so that `import tunesmith` costs next to nothing."""
     if name in _MODULES:
         return import_module(f"tunesmith.{name}")
-    if name not in _PLACES:
+    if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+    return getattr(import_module(_MODULE_OF_NAME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PLACES])
+    return sorted([*globals(), *_MODULE_OF_NAME])

@@ -1,4 +1,4 @@
-"""Random numbers into buffers that are there already: `tunesmith.random.Generator("philox4_32_10", seed=1)`."""
+"""Random numbers written into existing buffers: `tunesmith.random.Generator("philox4_32_10", seed=1)`."""
 
 from tunesmith.library.random import Generator
 

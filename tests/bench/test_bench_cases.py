@@ -1,4 +1,4 @@
-"""Inputs and references, made when they are asked for or ahead of that: the same numbers in both cases."""
+"""Cases have the same inputs and references, whether they are made when they are needed or ahead."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def makers(monkeypatch):
 def test_what_was_begun_ahead_holds_the_same_numbers_and_is_made_once(makers):
     checks = OPERATION.checks(problem(20, 30, 40))
     usual, ahead = Cases(3), Cases(3)
-    wanted = [usual.get(check) for check in checks]
+    expected = [usual.get(check) for check in checks]
     ahead.ahead(checks)
     ahead.ahead(checks)
     got = [ahead.get(check) for check in checks]
     ahead.ahead(checks)
-    for one, other in zip(wanted, got, strict=True):
-        assert all(np.array_equal(one.inputs[name], other.inputs[name], equal_nan=True) for name in one.inputs)
-        assert np.array_equal(one.expected["D"].value, other.expected["D"].value)
+    for case, other in zip(expected, got, strict=True):
+        assert all(np.array_equal(case.inputs[name], other.inputs[name], equal_nan=True) for name in case.inputs)
+        assert np.array_equal(case.expected["D"].value, other.expected["D"].value)
     main = threading.current_thread().name
     assert [name == main for name in makers] == [True] * 2 + [False] * 2
 
 
 def test_both_checks_of_a_problem_stay_however_little_memory_there_is(makers, monkeypatch):
-    """Else each would be made again for every candidate."""
+    """Otherwise both cases would be made again for every candidate."""
     monkeypatch.setattr(_cases, "_KEPT_SHARE", 0.0)
     cases, checks = Cases(0), OPERATION.checks(problem(20, 30, 40))
     for check in (*checks, *checks):
@@ -70,5 +70,5 @@ def test_what_nobody_asked_for_is_forgotten_when_others_are_begun(makers):
     cases.ahead([problem(16)])
     cases.ahead([problem(24)])
     cases.get(problem(24))
-    assert cases._coming == {}
+    assert cases._pending == {}
     assert cases.kept(problem(16)) is None

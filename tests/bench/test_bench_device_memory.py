@@ -1,4 +1,4 @@
-"""Verification by a device's own programs says what looking at every byte says, and costs the host next to nothing."""
+"""Verification by programs on the device finds the same as verification on the host, and hardly costs the host time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cuda_runner import H200, toolchain
 from hosted_device import hosted_verifier, judged
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.cases import Cases
-from tunesmith.bench.verification.checks import ENTRIES, falling_steps, module
-from tunesmith.bench.verification.device_memory import fits
+from tunesmith.bench.verification.device_memory import supports
+from tunesmith.bench.verification.device_programs import ENTRIES, module, nested_strides
 from tunesmith.bench.verification.poison import itemsize
 from tunesmith.bench.verification.regions import padding_mask
 from tunesmith.bench.verification.verify import Verifier
@@ -43,16 +43,16 @@ class Doing(FakeDevice):
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("leading", [(), (40, 41, 42, 70)])
 @pytest.mark.parametrize("fault", [*REASONS, "write between rows", "none"])
-def test_both_ways_say_the_same(fault, leading, api):
-    size = problem(48, 48, 48, leading=leading and tuple(one + 48 for one in leading))
-    said = []
-    for way in ("host", api):
+def test_device_and_host_find_the_same(fault, leading, api):
+    size = problem(48, 48, 48, leading=leading and tuple(dimension + 48 for dimension in leading))
+    verdicts = []
+    for verifier in ("host", api):
         device, program, plan = fake_program(size, fault)
-        said.append(judged(way, device, [program], plan, Cases(0).get(size)))
-    assert said[0].wrong == said[1].wrong
-    assert (said[0].wrong is None) == (fault == "none")
+        verdicts.append(judged(verifier, device, [program], plan, Cases(0).get(size)))
+    assert verdicts[0].wrong == verdicts[1].wrong
+    assert (verdicts[0].wrong is None) == (fault == "none")
     if fault == "none":
-        assert 0 < said[0].error == pytest.approx(said[1].error, rel=1e-9)
+        assert 0 < verdicts[0].error == pytest.approx(verdicts[1].error, rel=1e-9)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -77,7 +77,7 @@ def test_what_another_wrote_into_what_is_kept_is_put_right_and_nobody_is_blamed_
     hosted.host, program, plan = fake_program(size, "none")
     verifier.hold(case)
     memory = next(iter(verifier._kept.values()))
-    for name in ("A", "D value", "D bound", "D places"):
+    for name in ("A", "D value", "D bound", "D positions"):
         hosted.write(memory._buffers[name], np.full(8, 0x55, np.uint8), memory._lengths[name] // 16 * 8)
         assert verifier.judge([program], plan, case).wrong is None, name
     verifier.clear()
@@ -85,7 +85,7 @@ def test_what_another_wrote_into_what_is_kept_is_put_right_and_nobody_is_blamed_
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_program_that_writes_into_the_kept_reference_is_found_out(api):
-    """It cannot make itself right by it: what is kept is looked at again after its runs."""
+    """The program does not count as right: what is kept is checked again after its runs."""
     operand = Operand("D", "float32", (300,), (1,), "out")
     case = VerificationCase((operand,), {}, {"D": Expected((...,), np.ones(300), np.zeros(300))})
     hosted, verifier = hosted_verifier(api)
@@ -121,11 +121,11 @@ def every_kind_of(dtype, count=2000):
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("dtype", FLOATS + WHOLE)
 def test_numbers_of_every_type_are_read_as_the_host_reads_them(dtype, api):
-    """A bound of zero: the device's reading must be exact. One neighbour of one number is found."""
+    """The bound is zero, so the device must read exactly. It finds a number that differs in its last bit."""
     numbers = every_kind_of(dtype)
     operand = Operand("D", dtype, (numbers.size,), (1,), "out")
-    wanted = numbers.astype(np.float64)
-    case = VerificationCase((operand,), {}, {"D": Expected((...,), wanted, np.zeros(wanted.shape))})
+    expected = numbers.astype(np.float64)
+    case = VerificationCase((operand,), {}, {"D": Expected((...,), expected, np.zeros(expected.shape))})
 
     def writing(written):
         return Doing(lambda operands: np.copyto(operands["D"].bytes, written.view(np.uint8)))
@@ -155,16 +155,16 @@ def test_what_is_no_number_is_never_right(value, dtype, api):
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_the_elements_between_rows_are_told_from_the_arrays_own(interleaved, api):
-    """Each in turn of a small padded batch: touched or not, it is what the host says it is."""
+    """Each storage element of a small padded batch in turn: the device agrees with the host whether it was written."""
     kind = gemm_type("s", batched=True, interleaved=interleaved)
     size = Problem(kind, (3, 2, 2, 1), (5, 4, 4, 4), Configuration({"alpha": 1.0, "beta": 0.0}))
-    (operand,) = (one for one in OPERATION.operands(size) if one.name == "D")
+    (operand,) = (operand for operand in OPERATION.operands(size) if operand.name == "D")
     case = VerificationCase((operand,), {}, {})
     padding = padding_mask(operand)
     assert padding.any()
 
     def device(mistaken):
-        """Writes the array's elements and no others, but for one: leaves it as it is, or writes it."""
+        """Writes the array's elements and no others, except that it does the opposite at one element."""
 
         def act(operands):
             words = operands["D"].bytes.view(np.uint32)
@@ -175,8 +175,8 @@ def test_the_elements_between_rows_are_told_from_the_arrays_own(interleaved, api
         return Doing(act)
 
     for mistaken in range(operand.storage_elements):
-        said = [judged(way, device(mistaken), [], Plan(()), case).wrong for way in ("host", api)]
-        assert said[0] == said[1] is not None
+        defects = [judged(verifier, device(mistaken), [], Plan(()), case).wrong for verifier in ("host", api)]
+        assert defects[0] == defects[1] is not None
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -199,13 +199,13 @@ def test_an_operand_that_is_read_and_written_begins_every_run_as_it_was(api):
     st.lists(st.integers(0, 3), min_size=3, max_size=3),
 )
 def test_a_storage_elements_number_says_whether_it_is_the_arrays(shape, order, gaps):
-    """By divisions with falling steps, as the device does it, against the mask that the host makes."""
+    """The device's divisions by falling strides agree with the host's mask."""
     strides, step = [0] * len(shape), 1
     for axis in [axis for axis in order if axis < len(shape)]:
         strides[axis] = step
         step = step * shape[axis] + gaps[axis]
     operand = Operand("D", "float32", tuple(shape), tuple(strides), "out")
-    steps = falling_steps(operand)
+    steps = nested_strides(operand)
     if steps is None:
         return
     inside = np.array([_belongs(index, steps) for index in range(operand.storage_elements)])
@@ -226,10 +226,10 @@ def test_what_the_programs_cannot_read_is_left_to_the_host():
     def case(*operands):
         return VerificationCase(operands, {}, {"D": Expected((...,), np.ones(4), np.ones(4))})
 
-    assert fits(case(Operand("D", "float16", (4,), (1,), "out")))
-    assert not fits(case(Operand("D", "float8_e4m3fn", (4,), (1,), "out")))
-    assert not fits(case(Operand("D", "float32", (2, 2), (4, 1), "inout")))
-    assert not fits(case(Operand("D", "float32", (2, 2, 2, 2), (24, 12, 4, 1), "out")))
+    assert supports(case(Operand("D", "float16", (4,), (1,), "out")))
+    assert not supports(case(Operand("D", "float8_e4m3fn", (4,), (1,), "out")))
+    assert not supports(case(Operand("D", "float32", (2, 2), (4, 1), "inout")))
+    assert not supports(case(Operand("D", "float32", (2, 2, 2, 2), (24, 12, 4, 1), "out")))
 
 
 def test_the_fake_device_is_verified_on_the_host():

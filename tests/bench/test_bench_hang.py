@@ -1,4 +1,4 @@
-"""A kernel that hangs on a device that is the host's CPU: the time of a launch ends it, not that of a compilation."""
+"""A kernel that hangs on the host's CPU is ended after the timeout of a launch, not after that of a compilation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENT, IMPATIENT = 600.0, 1.0
 
 @pytest.mark.opencl
 def test_a_hanging_kernel_takes_the_time_of_a_launch_although_the_first_launch_compiles(tmp_path):
-    """Two processes may look at it; each has to start, to open the device and to compile besides."""
+    """The limit is generous: two processes may run the kernel, and each must start, open the device and compile."""
     for name in (STENCIL, "custom_stencil.cl", "custom_stencil.cu", "custom_stencil.py"):
         (tmp_path / name).write_text((EXAMPLES / name).read_text())
     (tmp_path / "custom_stencil.cl").write_text(HANGS)

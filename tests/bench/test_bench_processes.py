@@ -50,8 +50,9 @@ PADDED = problem(leading=(50, 50, 50, 50))
 
 
 def children() -> set[int]:
-    """Processes of the bench that this very process has started and not reaped."""
-    return {one.pid for one in processes() if one.parent == os.getpid() and "tunesmith.bench" in one.command}
+    """Ids of the bench's processes that this process started and that have not ended."""
+    own = (process for process in processes() if process.parent == os.getpid())
+    return {process.pid for process in own if "tunesmith.bench" in process.command}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_every_fault_has_its_outcome_and_the_good_ones_between_them_are_measured
     jobs, expected = [], {}
     for index, fault in enumerate(FAULTS):
         if target is CPU and fault == "break the next":
-            # The compiling process is broken too; which program falls there is not decided by the order of jobs.
+            # The compile process breaks too, and the order of jobs does not determine which program crashes there.
             continue
         bad, good = job(PADDED, fault=fault), job(PADDED, LoopUnroll=index + 1)
         jobs += [bad, good]
@@ -89,31 +90,31 @@ def test_after_a_program_that_breaks_the_next_one_the_next_is_measured_and_the_f
     results = measure(
         GPU, jobs, cache, observe=lambda event: lost.append(event) if isinstance(event, WorkerLost) else None
     )
-    assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK, Outcome.OK]
-    assert [one.key for one in lost] == [jobs[2].key] * 2
+    assert [results[job_.key].outcome for job_ in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK, Outcome.OK]
+    assert [event.key for event in lost] == [jobs[2].key] * 2
 
 
 def test_a_breaker_that_is_last_or_followed_by_itself_is_no_crash(cache):
-    """Nothing shows that it broke anything; it was verified and timed."""
+    """It was verified and timed, and nothing shows that it broke the worker."""
     jobs = [job(fault="break the next")]
     assert measure(GPU, jobs, cache)[jobs[0].key].ok
 
 
-def test_a_crash_costs_no_one_but_the_one_that_crashed(cache):
+def test_a_crash_only_affects_the_job_that_crashed(cache):
     jobs = [job(LoopUnroll=4), job(fault="segfault"), job(LoopUnroll=8)]
     results = measure(GPU, jobs, cache)
-    assert [results[one.key].outcome for one in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
+    assert [results[job_.key].outcome for job_ in jobs] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
 
 
 def test_a_standby_that_waited_longer_than_opening_may_take_steps_in(cache):
-    """It had the device open in time; how long nobody needed it does not count."""
+    """It opened the device in time. The time that it then waited for work does not count."""
     with Bench(GPU, QUICK, cache) as bench:
         list(bench.run(batch([job(LoopUnroll=4)])))
         standby = bench._tools.workers._standby
         assert standby.connection.poll(60)
         standby.deadline = 0.0
         crashed, good = job(fault="segfault"), job(LoopUnroll=8)
-        found = {one.key: measurement.outcome for one, measurement in bench.run(batch([crashed, good]))}
+        found = {job_.key: measurement.outcome for job_, measurement in bench.run(batch([crashed, good]))}
     assert found == {crashed.key: Outcome.CRASH, good.key: Outcome.OK}
 
 
@@ -132,8 +133,8 @@ def test_a_rejection_after_compiling_is_a_measurement(cache, monkeypatch):
         yield Rejection("registers", f"{facts[0].registers} registers")
 
     monkeypatch.setattr(FakeGemm, "rejections_compiled", useless)
-    one = job()
-    found = measure(GPU, [one], cache)[one.key]
+    hanging = job()
+    found = measure(GPU, [hanging], cache)[hanging.key]
     assert (found.outcome, found.reason, found.detail) == (Outcome.REJECTED, "registers", "32 registers")
 
 
@@ -158,7 +159,7 @@ def test_racing_compares_within_a_group_and_problem_only(cache):
         [job(size=large, **slow, LoopUnroll=4)],
     ]
     with Bench(GPU, QUICK, cache) as bench:
-        raced = {one.key: found.raced for one, found in bench.run(batch(*groups, racing=True))}
+        raced = {job_.key: found.raced for job_, found in bench.run(batch(*groups, racing=True))}
     assert raced == {one.key: index == 1 for index, one in enumerate(one for group in groups for one in group)}
 
 
@@ -169,7 +170,7 @@ def test_racing_changes_no_winner_by_more_than_the_noise(cache):
             (8, 8),
             (8, 4),
             (4, 4),
-        )  # the fastest first, so that those that lose by more than drift are stopped
+        )  # the fastest comes first, so that jobs that lose by more than drift are stopped
         for width in (4, 2, 1)
         for unroll in (8, 16)
     ]
@@ -188,19 +189,19 @@ def test_interleaved_samples_are_aligned_and_a_bad_one_is_left_out(cache):
     jobs = [job(fault=name, LoopUnroll=4 + index, FakeNoise=1) for index, name in enumerate(names)]
     with Bench(GPU, QUICK, cache) as bench:
         found = bench.interleave(jobs)
-    assert [one.outcome for one in found] == [EXPECTED[name][0] for name in names]
-    assert {len(one.samples) for one in found if one.ok} == {Policy().confirm_blocks}
+    assert [measurement.outcome for measurement in found] == [EXPECTED[name][0] for name in names]
+    assert {len(measurement.samples) for measurement in found if measurement.ok} == {Policy().confirm_blocks}
     assert not children()
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("target", [GPU, CPU], ids=["GPU", "CPU"])
-def test_what_is_built_while_nobody_looks_is_not_waited_for(target, cache, monkeypatch):
-    """The compiler finishes between the question whether it has and the waiting for it."""
-    asked = Compilers.binaries
+def test_a_build_that_ends_between_the_check_and_the_wait_is_not_waited_for(target, cache, monkeypatch):
+    """The compiler finishes after `binaries` found no result, and before the wait for the compiler."""
+    binaries = Compilers.binaries
 
-    def slowly(self, one):
-        built = asked(self, one)
+    def slowly(self, details):
+        built = binaries(self, details)
         if built is None:
             time.sleep(1.0)
         return built
@@ -251,21 +252,21 @@ patient = replace(QUICK, timeout_seconds=60, compile_timeout_seconds=60)
 with Bench(GPU, patient, Path(sys.argv[1])) as bench:
     jobs = [job(LoopUnroll=unroll) for unroll in range(1, 9)]
     jobs[3] = job(fault={fault!r})
-    for one, found in bench.run(batch(jobs)):
+    for job_, found in bench.run(batch(jobs)):
         print("measured", flush=True)
     sys.stdin.read()
 """
 
 
 def group_of(parent: int) -> list[str]:
-    """Processes that name the parent's id as theirs on the command line, and are alive."""
-    commands = (one.command for one in processes())
+    """Command lines of live processes that name this parent's id."""
+    commands = (process.command for process in processes())
     return [command for command in commands if "tunesmith.bench." in command and command.endswith(f" {parent}")]
 
 
 @pytest.mark.parametrize("fault", ["hang", "compiler hang", "none"])
 def test_a_parent_killed_outright_leaves_no_process_behind(fault, tmp_path):
-    """Whatever they are doing at that moment; the kernel sees to it."""
+    """The children die whatever they are doing, since the operating system's kernel ends them."""
     script = tmp_path / "parent.py"
     script.write_text(PARENT.format(tests=str(Path(__file__).parents[1] / "support"), fault=fault))
     command = [sys.executable, str(script), str(tmp_path)]
@@ -282,8 +283,8 @@ def test_a_parent_killed_outright_leaves_no_process_behind(fault, tmp_path):
 
 
 def test_on_a_device_of_its_own_candidates_of_one_problem_come_in_turn(cache):
-    """What is made ready for a problem is large: it is made once, however the groups go. While programs are still being
-    compiled, whatever can run does, so here they have been."""
+    """A problem's operands are large, so they are made once, whatever the order of the groups. The programs are
+    compiled before, since during compilation any job that is ready may run."""
     events = []
     sizes = [problem(16), problem(24), problem(32)]
     groups = [[job(size=size, LoopUnroll=unroll) for size in sizes] for unroll in (2, 4, 8)]
@@ -293,4 +294,4 @@ def test_on_a_device_of_its_own_candidates_of_one_problem_come_in_turn(cache):
         found = [measurement for _, measurement in bench.run(batch(*groups))]
     dispatched = [event.key.split()[0] for event in events if isinstance(event, Dispatched)]
     assert dispatched == [str(size) for size in sizes for _ in groups]
-    assert all(one.ok for one in found)
+    assert all(measurement.ok for measurement in found)

@@ -1,4 +1,4 @@
-"""What a bench is asked is data: another process can ask, and the answers are those of a caller in this one."""
+"""A bench's requests are data: another process can send them, and gets the same results as a caller in this process."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def test_another_process_can_be_asked_by_pickles_and_measures_the_same(target, t
     done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, env=variables, check=True, timeout=120)
     ran, finals, compiled = pickle.loads(done.stdout)
     with Bench(target, QUICK, tmp_path / "here") as bench:
-        here = {one.key: measurement for one, measurement in bench.run(BATCH)}
+        here = {job.key: measurement for job, measurement in bench.run(BATCH)}
         finals_here = bench.interleave(FINALISTS)
-    assert ran.keys() == here.keys() == {one.key for race in RACES for one in race.jobs}
+    assert ran.keys() == here.keys() == {job.key for race in RACES for job in race.jobs}
     assert {found.outcome.value for found in ran.values()} == {"ok", "wrong result", "compile error"}
     for key, found in here.items():
         if not found.raced:
             assert without_clock(ran[key]) == without_clock(found)
-    assert [one.ok for one in finals] == [one.ok for one in finals_here] == [True, True]
-    assert [one.module for one in compiled] == list(MODULES)
+    assert [final.ok for final in finals] == [final.ok for final in finals_here] == [True, True]
+    assert [compilation.module for compilation in compiled] == list(MODULES)
 
 
 def test_a_request_is_made_of_records_and_equal_to_its_copy():
@@ -71,5 +71,5 @@ def test_a_request_is_made_of_records_and_equal_to_its_copy():
 
 def test_what_a_race_has_to_beat_counts_from_the_beginning(tmp_path):
     with Bench(GPU, QUICK, tmp_path) as bench:
-        raced = {one.key: found.raced for one, found in bench.run(BATCH) if found.ok}
-    assert raced == {one.key: one.problem == SIZES[1] for one in RACES[0].jobs}
+        raced = {job.key: found.raced for job, found in bench.run(BATCH) if found.ok}
+    assert raced == {job.key: job.problem == SIZES[1] for job in RACES[0].jobs}

@@ -1,4 +1,4 @@
-"""The intervals hold what they promise: checked by simulation with fixed seeds."""
+"""Intervals have their confidence, checked by simulation with fixed seeds."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_the_interval_covers_the_median_in_at_least_95_of_100_cases(shape, count
     draw, median = SHAPES[shape]
     samples = draw(np.random.default_rng(count), (3000, count))
     intervals = [median_interval(list(row)) for row in samples]
-    covered = np.mean([one.low <= median <= one.high for one in intervals])
+    covered = np.mean([interval.low <= median <= interval.high for interval in intervals])
     assert covered >= 0.95 - 0.012
 
 
 @pytest.mark.parametrize("count", [15, 40, 101])
 def test_the_interval_is_no_wider_than_it_must_be(count):
-    """One rank further in would cover less than 95 %: exact, by the binomial distribution."""
+    """The next narrower interval would cover less than 95 %, exactly by the binomial distribution."""
 
     def coverage(rank):
         return 1 - 2 * sum(math.comb(count, i) for i in range(rank)) / 2**count
@@ -72,7 +72,7 @@ def test_the_paired_interval_covers_the_true_ratio_though_both_share_a_large_dis
     results = np.array([paired_log_ratio(list(x), list(y)) for x, y in zip(a, b, strict=True)])
     covered = np.mean((results[:, 1] <= math.log(1.02)) & (math.log(1.02) <= results[:, 2]))
     assert 0.935 <= covered <= 0.965
-    # Two percent are seen in most cases, though the disturbance is 50 %.
+    # A difference of 2 % is found in most cases, though the disturbance is 50 %.
     assert np.mean(results[:, 1] > 0) > 0.9
 
 
@@ -89,7 +89,7 @@ def test_identical_samples_are_a_tie_with_no_doubt():
 
 @pytest.mark.parametrize("count", [2, 3, 7, 15, 40])
 def test_the_paired_interval_is_the_one_of_a_paired_t_test(count):
-    """Of few pairs too, where one degree of freedom more would make it narrower by a third."""
+    """Also for few pairs, where one more degree of freedom would make the interval narrower by a third."""
     random = np.random.default_rng(count)
     a, b = random.lognormal(0, 0.1, (2, count))
     theirs = stats.ttest_rel(np.log(a), np.log(b)).confidence_interval(0.95)

@@ -1,4 +1,4 @@
-"""Warm-up, stopping, racing and blocks, on clocks and times made up."""
+"""Warm-up, stopping, racing and blocks, with simulated clocks and times."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def test_the_hopeless_is_three_times_as_slow_as_the_best(slower, sampled):
     assert next(calls) - 2 - warm == (Policy().minimum_samples if sampled else 0), "the first is dropped"
 
 
-def test_one_execution_near_the_best_is_hope_enough():
-    """A neighbour may have disturbed all others of the warm-up."""
+def test_one_execution_near_the_best_is_enough_to_be_sampled():
+    """Another process may have disturbed all other executions of the warm-up."""
     times = itertools.chain([9e-3, 9e-3, 1e-3], itertools.repeat(9e-3))
     assert time_plan(lambda: next(times), Policy(minimum_samples=30), 1e-3, no_clock).samples == (9e-3,) * 30
 
 
 def test_racing_costs_no_more_regret_than_noise_and_saves_most_of_the_samples():
-    """100 spaces of 40 candidates with 5 % noise: the winner by racing against the winner without it."""
+    """100 spaces of 40 candidates with 5 % noise: the winner by racing is compared with the winner without racing."""
     policy = Policy(noise=0.01, sampling_seconds=10.0)
     regrets, taken = {True: [], False: []}, {True: 0, False: 0}
     for space in range(100):
@@ -101,13 +101,13 @@ def test_racing_costs_no_more_regret_than_noise_and_saves_most_of_the_samples():
 
 
 def test_a_lucky_start_of_a_slow_candidate_is_not_raced_against_its_rivals_median():
-    """Racing compares interval with interval: 1 % slower is within the doubt of few samples."""
+    """Racing compares intervals: a candidate that is 1 % slower is within the uncertainty of few samples."""
     raced = [time_plan(noisy(1.01e-3, 0.03, seed), Policy(noise=0.02), 1.01e-3, no_clock).raced for seed in range(200)]
     assert statistics.fmean(raced) < 0.1
 
 
 def test_interleaved_samples_of_one_block_share_what_happened_in_it():
-    """A disturbance that changes from round to round leaves the ratios alone, because samples are aligned."""
+    """A disturbance that changes from round to round does not change the ratios, because samples are aligned."""
     calls = itertools.count()
     ratio = 1.1
 
@@ -126,35 +126,35 @@ def test_interleaved_samples_of_one_block_share_what_happened_in_it():
 @pytest.mark.parametrize("blocks", [1, 5, 6, 9])
 def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_needs(blocks):
     samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks))
-    assert [len(one) for one in samples] == [max(blocks, 6)] * 2
+    assert [len(series) for series in samples] == [max(blocks, 6)] * 2
 
 
 @pytest.mark.parametrize(("scatter", "blocks"), [(0.002, 6), (0.05, 15)])
 def test_finalists_that_differ_by_less_than_half_the_noise_end_early_and_others_do_not(scatter, blocks):
-    """2 % of noise are allowed: a time that alternates by 0.2 % is within 1 % after six blocks; by 5 %, never."""
+    """The policy allows 2 % noise. A time that alternates by 0.2 % is within 1 % after six blocks, by 5 % never."""
     calls = itertools.count()
     steady, alternating = lambda: 1e-3, lambda: 1e-3 * (1 + scatter * (next(calls) // 20 % 2))
     policy = Policy(noise=0.02, confirm_blocks=15, sampling_seconds=0.5)
-    assert [len(one) for one in interleave([steady, alternating], policy, until_clear=True)] == [blocks] * 2
-    assert [len(one) for one in interleave([steady, alternating], policy)] == [15] * 2
+    assert [len(series) for series in interleave([steady, alternating], policy, until_clear=True)] == [blocks] * 2
+    assert [len(series) for series in interleave([steady, alternating], policy)] == [15] * 2
 
 
 def test_the_order_of_blocks_is_drawn_anew_each_round_and_repeats_with_the_seed():
     def order(seed):
-        seen = []
-        interleave([lambda: 1e-3] * 4, replace(Policy(), seed=seed), seen.append)
-        return seen[4:]
+        announced = []
+        interleave([lambda: 1e-3] * 4, replace(Policy(), seed=seed), announced.append)
+        return announced[4:]
 
     rounds = [tuple(order(0)[i : i + 4]) for i in range(0, 60, 4)]
-    assert all(sorted(one) == [0, 1, 2, 3] for one in rounds)
+    assert all(sorted(order) == [0, 1, 2, 3] for order in rounds)
     assert len(set(rounds)) > 5
     assert order(0) == order(0) != order(1)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 1.0])
 def test_the_first_execution_of_a_block_is_dropped(seconds):
-    """Whoever comes after another finds cold caches: here every first execution is ten times slower. Of long blocks the
-    median forgives one such, so blocks of one execution must do without it too."""
+    """Every first execution after another candidate is ten times slower here, since caches are cold. The median of a
+    long block hides it; a block of one execution must not contain it either."""
     last = []
 
     def take(name):
@@ -169,9 +169,9 @@ def test_the_first_execution_of_a_block_is_dropped(seconds):
     assert set(a) == set(b) == {1e-3}
 
 
-def test_the_first_execution_of_all_is_in_no_time():
-    """It loads code and touches memory for the first time: neither the warm-up nor the samples, nor what is said of a
-    candidate that the warm-up showed to be hopeless, know of it."""
+def test_the_very_first_execution_is_in_no_time():
+    """It loads code and touches memory for the first time. So it is not among the times of the warm-up, the samples, or
+    the times of a hopeless candidate."""
 
     def take():
         times = itertools.chain([5.0], itertools.repeat(1e-3))
@@ -184,6 +184,6 @@ def test_the_first_execution_of_all_is_in_no_time():
 
 
 def test_one_cold_execution_makes_no_candidate_hopeless():
-    """The dropped execution is not asked: what is fast from then on is sampled."""
+    """The dropped execution does not count. A candidate that is fast afterwards is sampled."""
     first = itertools.chain([5.0, 1e-3], itertools.repeat(1e-3))
     assert not time_plan(lambda: next(first), Policy(), 1e-3, no_clock).raced

@@ -1,5 +1,5 @@
-"""No wrong program passes: every mutant of the fake device is caught, at every K, with its own reason, both by looking
-at bytes on the host and by a device's own programs."""
+"""No wrong program passes: every fault of the fake device is found, at every K, with its own reason, by verification on
+the host and by the programs on the device."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ WAYS = [
 
 @pytest.fixture(params=WAYS)
 def way(request):
-    """How verification looks at what a program left."""
+    """Where a run is verified: on the host, or by programs on the device."""
     return request.param
 
 
 @pytest.fixture
 def verify(way):
-    """What it finds wrong."""
+    """A function that verifies a plan and returns the defect."""
     return lambda device, programs, plan, case: judged(way, device, programs, plan, case).wrong
 
 
 @pytest.fixture
 def found(verify):
-    """What verification says of a fake program on a problem."""
+    """A function that verifies a fake program on a problem and returns the defect."""
 
     def on(size, fault="none"):
         device, program, plan = fake_program(size, fault)
@@ -79,7 +79,7 @@ def test_every_mutant_is_caught_at_every_k(found, fault, k):
 
 @pytest.mark.parametrize("k", [2, 7, 64, 1000])
 def test_swapped_operands_are_caught(found, k):
-    """In square problems, the only ones where they can be; 1 x 1 matrices commute."""
+    """Operands can only be swapped in square problems; 1 x 1 matrices commute."""
     wrong = found(problem(k, k, k), "swap operands")
     assert wrong is not None
     assert wrong.reason == "wrong value"
@@ -102,11 +102,11 @@ def test_an_element_written_between_rows_is_seen(found):
 
 @pytest.mark.parametrize("name", ["A", "B", "C"])
 def test_a_result_that_depends_on_what_lies_between_the_rows_of_an_input_is_caught(verify, name):
-    """Zero times it is zero unless it is NaN: a kernel may not mask what it loads beyond a row by multiplying."""
+    """A kernel may not mask elements that it loads beyond a row by multiplying with zero, since they may be NaN."""
     size = problem(33, 17, 8, beta=0.5, leading=(40, 41, 42, 19))
     device, program, plan = fake_program(size, "none")
     case = Cases(0).get(size)
-    (operand,) = (one for one in case.operands if one.name == name)
+    (operand,) = (operand for operand in case.operands if operand.name == name)
     gap = 4 * np.flatnonzero(padding_mask(operand))[0]
 
     class Reading(FakeDevice):
@@ -169,7 +169,7 @@ def test_a_wrong_sampled_element_is_named_by_its_place_in_the_whole_array(verify
 
 
 def zeroed(operand: Operand, first: int = 0, last: int | None = None) -> Plan:
-    """A plan that writes zero to the elements of an operand, from one to before another."""
+    """A plan that writes zero to the elements `first` to `last` - 1 of an operand."""
     size = np.dtype(operand.dtype).itemsize
     end = operand.storage_elements if last is None else last
     return Plan((Zero(operand.name, first * size, (end - first) * size),))
@@ -204,7 +204,7 @@ def test_an_unwritten_element_is_found_in_every_type(verify, dtype):
 
 
 def test_a_whole_number_that_looks_like_the_poison_counts_as_written(verify):
-    """int8 has 256 values, so a right output does hold the poison's."""
+    """An 8-bit type has 256 values, so a right output may contain the poison's value."""
 
     class Copying(ZeroDevice):
         def prepare(self, plan, programs, operands, workspace):
@@ -221,7 +221,7 @@ def test_a_whole_number_that_looks_like_the_poison_counts_as_written(verify):
 
 @pytest.mark.parametrize(("dtype", "value"), [("int64", -(2**53) - 1), ("int64", 2**63 - 1), ("uint64", 2**64 - 1)])
 def test_whole_numbers_that_float64_cannot_tell_apart_are_told_apart(verify, dtype, value):
-    """The neighbour of each is the same float64."""
+    """Each value and its neighbour are the same float64."""
 
     class Writing(ZeroDevice):
         written = value
@@ -254,7 +254,7 @@ def test_a_plan_that_writes_past_its_workspace_is_caught(verify):
 
 
 def test_a_plan_that_does_not_leave_the_zeros_that_it_found_is_caught(verify):
-    """The next execution would find what was left; before the first, the workspace is full of garbage."""
+    """The next execution would find the remains. Before the first execution, the workspace is full of garbage."""
     operand = Operand("D", "float32", (8,), (1,), "out")
     case = VerificationCase((operand,), {}, {})
     honest = Plan(zeroed(operand).steps, 256, zeroed=16)

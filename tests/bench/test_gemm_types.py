@@ -1,4 +1,4 @@
-"""Narrow data types and epilogues: an honest kernel is right in each of them, and its nearest mistakes are not."""
+"""Narrow data types and epilogues: a correct kernel passes in each of them, and similar wrong kernels do not."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PAIRS = [(letter, dest) for letter in INPUTS for dest in DATA_TYPES[letter].dest
 
 
 def erf(x):
-    """In single precision, as a kernel has it."""
-    return np.array([math.erf(one) for one in x.flat], np.float32).reshape(x.shape)
+    """The error function in single precision, as in a kernel."""
+    return np.array([math.erf(number) for number in x.flat], np.float32).reshape(x.shape)
 
 
 ACTIVATIONS = {
@@ -34,7 +34,7 @@ ACTIVATIONS = {
 
 
 class Honest:
-    """Computes as a kernel does: products and sums in the type of the sums, rounded to D's type at the end."""
+    """Computes like a kernel: products and sums in the type of the sums, rounded to D's type at the end."""
 
     def terms(self, a, b):
         return a, b
@@ -120,7 +120,7 @@ def right(kernel, problem, seed=0):
 
 
 def problems(kind, k):
-    """One with its usual scalars and what the operation checks it with besides."""
+    """A problem with its usual scalars, and the problem that the operation also checks."""
     return GEMM.checks(Problem(kind, (SIDE, SIDE, k), (), Configuration({"alpha": 1.0, "beta": 0.0})))
 
 
@@ -173,10 +173,10 @@ def test_a_forgotten_scale_is_seen():
 
 @pytest.mark.parametrize("letter", ["f8", "b8"])
 def test_sums_of_float8_products_are_exact_in_fourteen_bits(letter):
-    """Every partial sum is a multiple of 1/4 below 2048: 13 bits beside the sign."""
+    """Every partial sum is a multiple of 1/4 below 2048, so it has 13 bits beside the sign."""
     asked, _ = problems(gemm_type(letter), 16384)
     inputs = GEMM.inputs(asked, np.random.default_rng(1))
-    a, b = (strided(one, inputs[one.name]).astype(np.float64) for one in GEMM.operands(asked)[:2])
+    a, b = (strided(operand, inputs[operand.name]).astype(np.float64) for operand in GEMM.operands(asked)[:2])
     partial = np.cumsum(a[:, :, None] * b[None], axis=1)
     assert np.abs(partial).max() < 2048
     assert (partial * 4 == np.round(partial * 4)).all()
@@ -218,16 +218,16 @@ def test_traffic_counts_what_is_read_and_written():
 
 @pytest.mark.parametrize("family", sorted(name for name in KERNELS if KERNELS[name].operation == "GEMM"))
 def test_a_family_computes_a_type_or_says_why_not(family):
-    """Nobody falls over a type that he was not written for; who has no word for an epilogue computes no such type."""
+    """No family fails on a type that it was not written for. A family without an epilogue rejects types with one."""
     kernel = KERNELS[family]
     kinds = [gemm_type(letter, dest=dest) for letter, dest in PAIRS]
     fused = [gemm_type("b", bias=True), gemm_type("b", activation="gelu"), gemm_type("f8", scaled=True)]
     for kind in (*kinds, *fused, gemm_type("s", tf32=True)):
-        for one in (kernel.space(kind, H200).defaults, kernel.space(kind).defaults):
-            refused = list(kernel.rejections(one, kind, H200))
-            assert refused or all(module.text or module.language == "BLAS" for module in kernel.modules(one, kind))
+        for config in (kernel.space(kind, H200).defaults, kernel.space(kind).defaults):
+            refused = list(kernel.rejections(config, kind, H200))
+            assert refused or all(module.text or module.language == "BLAS" for module in kernel.modules(config, kind))
     knows = {"CudaWgmmaGemm", "TritonGemm", "TritonGemv", "VendorBlas"}
     if family not in knows:
         for kind in fused:
-            reasons = {one.reason for one in kernel.rejections(kernel.space(kind).defaults, kind, H200)}
+            reasons = {rejection.reason for rejection in kernel.rejections(kernel.space(kind).defaults, kind, H200)}
             assert {"epilogue", "data type"} & reasons, (family, kind.name, reasons)

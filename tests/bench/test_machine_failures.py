@@ -1,4 +1,4 @@
-"""What the machine lets fail is no result: it is not stored, and the same command measures it once the machine can."""
+"""A failure that the machine caused is no result: it is not stored, and the same command measures again later."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bench_jobs import GPU, QUICK, batch, job
-from tunesmith.bench import Bench, machine
-from tunesmith.bench.faults import VARIABLE
+from tunesmith.bench import Bench, machine_failures
+from tunesmith.bench.injected_faults import VARIABLE
 from tunesmith.records import Measurement, Outcome, UserError
 from tunesmith.session import Reuse, tune
 from tunesmith.store import RunState, Store
@@ -37,7 +37,7 @@ def tuned(folder: Path, text: str = FAKE, **options: Any) -> Any:
 
 
 def changed(folder: Path, **columns: str) -> int:
-    """Make the store one of an earlier version, in which every time of a race is such a failure instead."""
+    """Turn the store into one of an earlier version, which has failures with `columns` in place of all races' times."""
     names = ", ".join(f"{name} = ?" for name in columns)
     nothing = "seconds = NULL, low = NULL, high = NULL, count = NULL, samples = x''"
     with sqlite3.connect(folder / "run" / "measurements.sqlite") as connection:
@@ -69,7 +69,7 @@ def changed(folder: Path, **columns: str) -> int:
     ],
 )
 def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
-    assert reason in machine.blame(Measurement(Outcome(outcome), reason, detail))
+    assert reason in machine_failures.blame(Measurement(Outcome(outcome), reason, detail))
 
 
 @pytest.mark.parametrize(
@@ -89,20 +89,20 @@ def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
     ],
 )
 def test_the_candidate_is_blamed(outcome: str, reason: str, detail: str) -> None:
-    assert machine.blame(Measurement(Outcome(outcome), reason, detail)) == ""
+    assert machine_failures.blame(Measurement(Outcome(outcome), reason, detail)) == ""
 
 
 @pytest.mark.parametrize(("point", "role"), [("compiling", "compiler"), ("timing", "worker")])
 def test_what_the_system_kills_is_measured_by_the_same_command(
     point: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the kernel does when memory runs out: every process dies at its first job, and nothing is stored of it."""
+    """Every process is killed at its first job, as when memory runs out. Nothing is stored about these jobs."""
     with monkeypatch.context() as patched:
         patched.setenv(VARIABLE, f"{point}:{role}:1:kill")
         killed = tuned(tmp_path)
     assert rows(tmp_path / "run") == {}
     assert killed.failed == Counter()
-    assert any("could not be measured because of this machine" in said for said in killed.look_at)
+    assert any("could not be measured because of this machine" in sentence for sentence in killed.look_at)
     again = tuned(tmp_path)
     assert (again.look_at, again.ledger.reused) == ([], 0)
     assert {row["outcome"] for row in rows(tmp_path / "run").values()} == {"ok"}
@@ -126,7 +126,7 @@ def test_a_store_of_an_earlier_version_recovers(reason: str, detail: str, tmp_pa
 
 
 def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compilers fail then, and need not say why. Results before are stored, and the failure is not."""
+    """Compilers fail then, and may not say why. Earlier results are stored, but not the failure."""
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -147,17 +147,17 @@ def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypat
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="no posix_fallocate on this system")
 def test_a_folder_that_takes_no_file_is_found(tmp_path: Path) -> None:
-    machine.look_for_room([tmp_path, tmp_path / "not" / "made"])
+    machine_failures.check_room([tmp_path, tmp_path / "not" / "made"])
     code = (
-        "import resource, sys; from pathlib import Path; from tunesmith.bench import machine\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); machine.look_for_room([Path(sys.argv[1])])"
+        "import resource, sys; from pathlib import Path; from tunesmith.bench import machine_failures\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); machine_failures.check_room([Path(sys.argv[1])])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert "compilers cannot write there (File too large)" in done.stderr
 
 
 def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its temporary folder is gone, say."""
+    """For example, the compiler's temporary folder may be gone."""
     hook = tmp_path / "hook" / "sitecustomize.py"
     hook.parent.mkdir()
     hook.write_text(
@@ -167,24 +167,24 @@ def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path: Path, mo
     )
     monkeypatch.setattr(sys, "path", [str(hook.parent), *sys.path])
     with Bench(GPU, QUICK, tmp_path / "cache") as bench:
-        ((_, made),) = bench.run(batch([job()]))
-    assert (made.outcome, made.reason) == (Outcome.COMPILE_ERROR, machine.MACHINE_FAILED)
-    assert "ptxas" in made.detail
+        ((_, measurement),) = bench.run(batch([job()]))
+    assert (measurement.outcome, measurement.reason) == (Outcome.COMPILE_ERROR, machine_failures.MACHINE_FAILED)
+    assert "ptxas" in measurement.detail
 
 
 def test_a_process_that_others_keep_from_running_is_told_from_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         try:
-            assert not machine.kept_waiting(process.pid, {}, 1.0)
+            assert not machine_failures.kept_waiting(process.pid, {}, 1.0)
             process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-            assert machine.kept_waiting(process.pid, {}, 1.0)
+            assert machine_failures.kept_waiting(process.pid, {}, 1.0)
             process.send_signal(signal.SIGCONT)
             os.waitid(os.P_PID, process.pid, os.WCONTINUED)
             before = {"1": 5.0, "2": 0.0}
-            monkeypatch.setattr(machine, "waits", lambda _: {"1": 5.7, "2": 0.8})
-            assert machine.kept_waiting(process.pid, before, 1.0)
-            assert not machine.kept_waiting(process.pid, before, 1.2)
+            monkeypatch.setattr(machine_failures, "waiting_seconds", lambda _: {"1": 5.7, "2": 0.8})
+            assert machine_failures.kept_waiting(process.pid, before, 1.0)
+            assert not machine_failures.kept_waiting(process.pid, before, 1.2)
         finally:
             process.kill()
 
@@ -195,9 +195,9 @@ def test_a_process_that_is_stopped_from_outside_is_no_hang_of_the_candidate(
 ) -> None:
     monkeypatch.setenv(VARIABLE, f"{point}:{role}:1:stop")
     with Bench(GPU, QUICK, tmp_path) as bench:
-        ((_, made),) = bench.run(batch([job()]))
-    assert made.outcome is Outcome.TIMEOUT
-    assert machine.blame(made)
+        ((_, measurement),) = bench.run(batch([job()]))
+    assert measurement.outcome is Outcome.TIMEOUT
+    assert machine_failures.blame(measurement)
 
 
 def test_what_failed_is_measured_again_on_request(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_everything_is_measured_again_on_request_and_a_stopped_run_goes_on(tmp_p
 
 
 def stopped_began(folder: Path) -> float:
-    """When the first run that measured everything again began."""
+    """The time at which the first run that measured everything again began."""
     with Store.read(folder / "run" / "measurements.sqlite") as store:
         return next(run.started for run in store.runs() if run.start.remeasures)
 

@@ -1,4 +1,4 @@
-"""The lists of GEMMs that figures are measured on: made by one rule, whole, and apart from one another."""
+"""The lists of GEMMs for published figures: made by one rule, complete, and without common products."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ def test_a_recorded_list_is_what_the_rule_makes(monkeypatch, capsys, folder, wor
 
 @pytest.mark.parametrize("name", benchmark.LISTS)
 def test_a_list_has_every_family_and_no_product_twice(name):
-    made = benchmark.products(name)
-    assert {family: sum(one.family == family for one in made) for family in benchmark.COUNTS} == benchmark.COUNTS
-    assert len({one[1:] for one in made}) == len(made) == 230
+    products = benchmark.products(name)
+    assert {
+        family: sum(product.family == family for product in products) for family in benchmark.COUNTS
+    } == benchmark.COUNTS
+    assert len({product[1:] for product in products}) == len(products) == 230
 
 
 def test_the_lists_have_no_product_and_no_model_in_common():
     first, second = (benchmark.products(name) for name in ("first", "second"))
-    assert not {one[1:] for one in first} & {one[1:] for one in second}
-    one, other = (benchmark.LISTS[name] for name in ("first", "second"))
-    assert one.seed != other.seed
-    assert not set(one.models.values()) & set(other.models.values())
+    assert not {product[1:] for product in first} & {product[1:] for product in second}
+    first_settings, second_settings = (benchmark.LISTS[name] for name in ("first", "second"))
+    assert first_settings.seed != second_settings.seed
+    assert not set(first_settings.models.values()) & set(second_settings.models.values())
 
 
 def test_a_part_has_the_first_of_each_family():
@@ -48,15 +50,15 @@ def test_a_part_has_the_first_of_each_family():
     assert 76 <= len(part) <= 84
     assert set(part) < set(every)
     for family in benchmark.COUNTS:
-        mine = [one for one in part if one.family == family]
-        assert mine == [one for one in every if one.family == family][: len(mine)] != []
+        family_part = [product for product in part if product.family == family]
+        assert family_part == [product for product in every if product.family == family][: len(family_part)] != []
 
 
 def test_one_wave_is_a_few_tiles_more_than_run_at_once():
-    for one in benchmark.products("first"):
-        if one.family == "one wave":
-            tiles = {one.m * one.n // (128 * width) for width in (128, 256) if one.n % width == 0}
-            assert any(132 < count <= 144 for count in tiles), one
+    for product in benchmark.products("first"):
+        if product.family == "one wave":
+            tiles = {product.m * product.n // (128 * width) for width in (128, 256) if product.n % width == 0}
+            assert any(132 < count <= 144 for count in tiles), product
 
 
 def test_a_model_has_the_products_of_its_layers():

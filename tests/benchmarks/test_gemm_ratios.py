@@ -1,4 +1,4 @@
-"""What the comparison with the vendor's GEMM makes of its times, without a GPU."""
+"""Ratios, summaries, tables and the picture of the comparison with the vendor's GEMM, without a GPU."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BLOCKS = (1.0, 1.01, 0.99, 1.02, 0.98)
 
 
 def samples(seconds: float, host: float = 0.0) -> Samples:
-    """Five blocks, disturbed alike on every side."""
+    """Five blocks, with the same disturbances on every side."""
     return Samples(tuple(seconds * x for x in BLOCKS), tuple((host or seconds) * x for x in BLOCKS))
 
 
 def row(ratio: float, family: str = "llama", kernel: str = "TritonGemm", own: float | None = None, m: int = 16) -> Row:
-    """A problem on which the vendor takes `ratio` milliseconds, and ours one."""
+    """A problem on which the vendor takes `ratio` milliseconds and our side 1."""
     sides = {OURS: samples(1e-3, 2e-3), VENDOR: samples(ratio * 1e-3, 3e-3), AGAIN: samples(ratio * 1.01e-3)}
     if own:
         sides[OWN] = samples(ratio * 1e-3 / own)
@@ -47,8 +47,8 @@ def row(ratio: float, family: str = "llama", kernel: str = "TritonGemm", own: fl
 def test_a_ratio_is_the_vendors_time_over_ours_pair_by_pair():
     """Half of the blocks ran on a slow clock, on both sides; the ratio does not see it."""
     ours = (1.0, 2.0, 1.0, 2.0, 1.1, 2.2)
-    one = Ratio.of([1.25 * x for x in ours], ours)
-    assert (one.ratio, one.low, one.high) == pytest.approx((1.25, 1.25, 1.25))
+    ratio = Ratio.of([1.25 * x for x in ours], ours)
+    assert (ratio.ratio, ratio.low, ratio.high) == pytest.approx((1.25, 1.25, 1.25))
 
 
 def test_a_side_that_was_not_measured_has_no_ratio():
@@ -59,31 +59,34 @@ def test_a_side_that_was_not_measured_has_no_ratio():
 
 
 def test_a_family_is_summed_up_by_mean_tail_and_shares():
-    made = [row(r, kernel=k, own=0.95) for r, k in ((0.8, "VendorBlas"), (1.0, "VendorBlas"), (1.25, "X"), (2.0, "X"))]
-    one = ratios.summary("llama", made)
-    assert one.geomean == pytest.approx(2.0 ** (1 / 4))
-    assert one.percentile_5 == pytest.approx(np.percentile([0.8, 1.0, 1.25, 2.0], 5))
-    assert (one.worst, one.below, one.vendor_chosen) == pytest.approx((0.8, 0.25, 0.5))
-    assert one.own == pytest.approx(0.95)
-    assert one.exhaustive is None
-    assert (one.noise, one.noise_95) == pytest.approx((1 / 1.01, 0.01))
+    rows = [
+        row(ratio, kernel=kernel, own=0.95)
+        for ratio, kernel in ((0.8, "VendorBlas"), (1.0, "VendorBlas"), (1.25, "X"), (2.0, "X"))
+    ]
+    summary = ratios.summary("llama", rows)
+    assert summary.geomean == pytest.approx(2.0 ** (1 / 4))
+    assert summary.percentile_5 == pytest.approx(np.percentile([0.8, 1.0, 1.25, 2.0], 5))
+    assert (summary.worst, summary.below, summary.vendor_chosen) == pytest.approx((0.8, 0.25, 0.5))
+    assert summary.own == pytest.approx(0.95)
+    assert summary.exhaustive is None
+    assert (summary.noise, summary.noise_95) == pytest.approx((1 / 1.01, 0.01))
 
 
 def test_families_keep_the_order_of_the_list_and_all_of_them_come_last():
-    made = [row(1.0, "wave"), row(1.1, "llama"), row(1.2, "wave"), row(1.3, "")]
-    assert [(one.family, one.count) for one in ratios.summaries(made)] == [
+    rows = [row(1.0, "wave"), row(1.1, "llama"), row(1.2, "wave"), row(1.3, "")]
+    assert [(summary.family, summary.count) for summary in ratios.summaries(rows)] == [
         ("wave", 2),
         ("llama", 1),
         ("-", 1),
         ("all", 4),
     ]
-    assert [one.family for one in ratios.summaries(made[:1])] == ["wave"]
+    assert [summary.family for summary in ratios.summaries(rows[:1])] == ["wave"]
 
 
 def test_every_problem_and_family_is_on_the_terminal():
-    made = [row(1.25, m=16, own=0.9), row(0.8, "wave", "VendorBlas", m=32)]
+    rows = [row(1.25, m=16, own=0.9), row(0.8, "wave", "VendorBlas", m=32)]
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(ratios.shown(made))
+    console.print(ratios.shown(rows))
     text = console.export_text()
     assert "16x64x32 NN" in text
     assert "32x64x32 NN" in text
@@ -94,11 +97,11 @@ def test_every_problem_and_family_is_on_the_terminal():
 
 
 def test_the_csv_and_the_json_hold_the_same_and_what_was_not_measured_is_empty():
-    made = [row(1.25, own=0.9), row(0.8)]
-    table = list(csv.DictReader(io.StringIO(ratios.csv_text(made))))
+    rows = [row(1.25, own=0.9), row(0.8)]
+    table = list(csv.DictReader(io.StringIO(ratios.csv_text(rows))))
     assert [float(line["ratio"]) for line in table] == pytest.approx([1.25, 0.8])
     assert [line["own_ratio"] == "" for line in table] == [False, True]
-    document = json.loads(json.dumps(ratios.document(made, {"device": "some GPU"})))
+    document = json.loads(json.dumps(ratios.document(rows, {"device": "some GPU"})))
     assert document["device"] == "some GPU"
     assert [line["ours_kernel"] for line in document["rows"]] == pytest.approx([1e-3, 1e-3])
     assert [set(line) for line in document["rows"]] == [set(line) for line in table]
@@ -106,15 +109,15 @@ def test_the_csv_and_the_json_hold_the_same_and_what_was_not_measured_is_empty()
 
 
 def test_the_picture_has_every_problem_where_its_ratio_is():
-    made = [row(1.25, "llama"), row(0.5, "llama", "VendorBlas"), row(3.0, "a<b")]
-    drawn = ElementTree.fromstring(ratios.svg(made, "H200 & others"))
-    titles = [one.text for one in drawn.iter(f"{SVG}text") if one.get("class") == "title"]
+    rows = [row(1.25, "llama"), row(0.5, "llama", "VendorBlas"), row(3.0, "a<b")]
+    drawn = ElementTree.fromstring(ratios.svg(rows, "H200 & others"))
+    titles = [node.text for node in drawn.iter(f"{SVG}text") if node.get("class") == "title"]
     assert titles == ["llama: 0.791", "a<b: 3.000"]
-    dots = [(one.get("class"), float(one.get("cy"))) for one in drawn.iter(f"{SVG}circle")]
+    dots = [(node.get("class"), float(node.get("cy"))) for node in drawn.iter(f"{SVG}circle")]
     assert [kind for kind, _ in dots] == ["vendor", "own", "own"], "ordered by ratio within a family"
     heights = [y for _, y in dots]
     assert heights == sorted(heights, reverse=True), "the faster, the higher"
-    even = next(float(one.get("y1")) for one in drawn.iter(f"{SVG}line") if one.get("class") == "even")
+    even = next(float(node.get("y1")) for node in drawn.iter(f"{SVG}line") if node.get("class") == "even")
     assert heights[0] > even > heights[1]
     slope = (heights[1] - heights[2]) / math.log(3.0 / 1.25)
     assert (heights[0] - heights[1]) / math.log(1.25 / 0.5) == pytest.approx(slope, rel=1e-3), "the axis is logarithmic"
@@ -155,9 +158,9 @@ def test_the_logic_without_the_vendor_names_our_best_at_every_size_that_ran():
     best = best_own(
         [entry(LARGE, (64, 64, 64), 2.0), entry(SMALL, (128, 128, 128), 2.0), entry(SMALL, (256, 256, 256), 2.0)]
     )
-    made = without_vendor(document, best)
-    picks = {row.sizes[0]: made.solutions[row.solution].solution for row in made.rows}
+    without = without_vendor(document, best)
+    picks = {row.sizes[0]: without.solutions[row.solution].solution for row in without.rows}
     assert picks == {64: LARGE, 128: SMALL, 256: SMALL}
-    assert made.solutions[made.fallback].solution == SMALL
-    assert made.rows[1].rate == pytest.approx(2 * 128**3 / 2.0 * 1e-9)
+    assert without.solutions[without.fallback].solution == SMALL
+    assert without.rows[1].rate == pytest.approx(2 * 128**3 / 2.0 * 1e-9)
     assert without_vendor(document, {}) is None

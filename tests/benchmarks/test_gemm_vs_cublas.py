@@ -1,4 +1,4 @@
-"""The scripts that compare GEMM with the vendor's and with triton.autotune, as far as they go without a GPU."""
+"""The scripts that compare GEMM with the vendor's and with triton.autotune, as far as they run without a GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ import gemm_sides  # noqa: E402
 import gemm_vs_cublas  # noqa: E402
 from gemm_ratios import AGAIN, EXHAUSTIVE, OURS, OWN, VENDOR  # noqa: E402
 from gemm_sides import Ceilings, GpuClock, Operands, Precision, alternate, operand_sets  # noqa: E402
-from tuning_time import Spent, Tuning  # noqa: E402
+from tuning_time import DeviceTime, Tuning  # noqa: E402
 
 SINGLE = Precision("float32", "float32", tf32=False, scaled=False)
 
@@ -39,31 +39,31 @@ SINGLE = Precision("float32", "float32", tf32=False, scaled=False)
 @pytest.mark.parametrize("trans_b", [False, True])
 @pytest.mark.parametrize("trans_a", [False, True])
 def test_both_sides_multiply_the_same_matrices_stored_as_the_list_says(trans_a, trans_b, batch):
-    one = Operands.of(ListedGemm(4, 5, 6, batch, trans_a, trans_b), SINGLE, "cpu")
-    assert (one.a.shape[-2:], one.b.shape[-2:], one.out.shape[-2:]) == ((4, 6), (6, 5), (4, 5))
-    assert (one.a.stride(-1) == 1, one.b.stride(-1) == 1) == (not trans_a, not trans_b)
+    operands = Operands.of(ListedGemm(4, 5, 6, batch, trans_a, trans_b), SINGLE, "cpu")
+    assert (operands.a.shape[-2:], operands.b.shape[-2:], operands.out.shape[-2:]) == ((4, 6), (6, 5), (4, 5))
+    assert (operands.a.stride(-1) == 1, operands.b.stride(-1) == 1) == (not trans_a, not trans_b)
 
-    mine, theirs = gemm_sides.ours(torch.matmul, one, SINGLE), gemm_sides.vendor(one, SINGLE)
-    assert gemm_sides.difference(mine, theirs, one) <= SINGLE.tolerance(6)
+    our_call, vendor_call = gemm_sides.ours(torch.matmul, operands, SINGLE), gemm_sides.vendor(operands, SINGLE)
+    assert gemm_sides.difference(our_call, vendor_call, operands) <= SINGLE.tolerance(6)
 
 
 def test_a_result_that_is_wrong_in_one_element_or_not_written_at_all_lies_too_far_away():
-    one = Operands.of(ListedGemm(64, 64, 64), SINGLE, "cpu")
-    theirs = gemm_sides.vendor(one, SINGLE)
+    operands = Operands.of(ListedGemm(64, 64, 64), SINGLE, "cpu")
+    vendor_call = gemm_sides.vendor(operands, SINGLE)
 
     def nearly():
-        theirs()
-        one.out[3, 5] = 0.0
+        vendor_call()
+        operands.out[3, 5] = 0.0
 
-    assert not gemm_sides.difference(nearly, theirs, one) <= SINGLE.tolerance(64)
-    assert not gemm_sides.difference(lambda: None, theirs, one) <= SINGLE.tolerance(64)
+    assert not gemm_sides.difference(nearly, vendor_call, operands) <= SINGLE.tolerance(64)
+    assert not gemm_sides.difference(lambda: None, vendor_call, operands) <= SINGLE.tolerance(64)
 
 
 def test_operands_leave_the_cache_before_they_are_used_again():
     problem = ListedGemm(64, 64, 64)
     sets = operand_sets(problem, SINGLE, "cpu", cache_bytes=100_000)
-    assert sum(one.size for one in sets) >= 200_000
-    assert len({one.a.data_ptr() for one in sets}) == len(sets)
+    assert sum(operands.size for operands in sets) >= 200_000
+    assert len({operands.a.data_ptr() for operands in sets}) == len(sets)
     assert len(operand_sets(problem, SINGLE, "cpu", cache_bytes=1)) == 2
 
 
@@ -84,18 +84,18 @@ def test_the_floor_is_the_longer_of_computing_and_moving():
 # --- blocks ---------------------------------------------------------------------------------------------------------
 
 
-class Counting:
-    """A clock that only says in which order it was asked; a call takes as long as it is long."""
+class RecordingClock:
+    """A clock that records the order of its blocks; a call returns its name and its seconds."""
 
     pause, block_seconds, most_calls = 0.0, 1.0, 10
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.blocks: list[str] = []
         self.tick = count()
 
     def kernel(self, turn: Iterator, calls: int) -> float:
         name, seconds = next(turn)()
-        self.asked.append(name)
+        self.blocks.append(name)
         return seconds + next(self.tick) * 1e-9
 
     def host(self, turn: Iterator, calls: int) -> float:
@@ -103,10 +103,10 @@ class Counting:
 
 
 def test_blocks_of_all_sides_alternate_and_each_begins_in_turn():
-    clock = Counting()
+    clock = RecordingClock()
     sides = {name: [lambda name=name: (name, 0.25)] for name in ("one", "two", "three")}
     taken = alternate(sides, clock, rounds=4)
-    assert " ".join(clock.asked) == "one two three two three one three one two one two three"
+    assert " ".join(clock.blocks) == "one two three two three one three one two one two three"
     assert [len(taken[name].kernel) for name in sides] == [4, 4, 4]
     assert taken["two"].host == (0.5,) * 4
     assert list(taken["one"].kernel) == sorted(taken["one"].kernel), "in the order taken"
@@ -114,7 +114,7 @@ def test_blocks_of_all_sides_alternate_and_each_begins_in_turn():
 
 @pytest.mark.parametrize("launched_in", [0.0, 0.005, 1.0])
 def test_calls_wait_behind_a_gate_that_is_long_enough_and_no_longer_than_others_need(launched_in, monkeypatch):
-    """As if it took so many seconds to launch a block: one that no gate is long enough for is counted."""
+    """A block takes `launched_in` seconds to launch. The clock counts blocks for which no gate is long enough."""
     gates: list[float] = []
     event = SimpleNamespace(record=lambda: None, synchronize=lambda: None, elapsed_time=lambda end: 8.0)
     event.query = lambda: gates[-1] < launched_in
@@ -142,25 +142,25 @@ def test_calls_wait_behind_a_gate_that_is_long_enough_and_no_longer_than_others_
     ids=lambda precision: precision.dtype,
 )
 def test_torch_has_a_product_for_every_precision_within_the_tolerance(precision):
-    """Of weights stored n x k; held against a product in double precision."""
-    one = Operands.of(ListedGemm(32, 48, 64, trans_b=True), precision, "cpu")
+    """The weights are stored n x k; the reference is a product in double precision."""
+    operands = Operands.of(ListedGemm(32, 48, 64, trans_b=True), precision, "cpu")
 
     def exact():
-        one.out.copy_((one.a.double() @ one.b.double()).to(one.out.dtype))
+        operands.out.copy_((operands.a.double() @ operands.b.double()).to(operands.out.dtype))
 
-    assert gemm_sides.difference(gemm_sides.vendor(one, precision), exact, one) <= precision.tolerance(64)
+    assert gemm_sides.difference(gemm_sides.vendor(operands, precision), exact, operands) <= precision.tolerance(64)
 
 
 @pytest.mark.parametrize("poisoned", [False, True])
 def test_a_refused_call_costs_its_problem_and_a_broken_device_all_that_follow(poisoned, tmp_path, monkeypatch):
-    asked: list[ListedGemm] = []
+    problems_asked: list[ListedGemm] = []
 
     class Refusing:
         def __init__(self, *_) -> None:
             pass
 
         def row(self, problem):
-            asked.append(problem)
+            problems_asked.append(problem)
             raise LaunchError("not supported", "no algorithm", poisoned)
 
         def facts(self):
@@ -174,12 +174,12 @@ def test_a_refused_call_costs_its_problem_and_a_broken_device_all_that_follow(po
     monkeypatch.setattr(sys, "argv", ["gemm_vs_cublas.py", str(tmp_path / "list.csv"), "--logic", str(tmp_path)])
     with pytest.raises(LaunchError) if poisoned else nullcontext():
         assert gemm_vs_cublas.main() == 1
-    assert len(asked) == (1 if poisoned else 2)
+    assert len(problems_asked) == (1 if poisoned else 2)
 
 
 @pytest.mark.slow
 def test_the_script_compares_every_problem_and_writes_what_it_is_asked_for(tmp_path, monkeypatch, capsys):
-    """On the fake device, with the host's memory: the same way as on a GPU, but for the clock."""
+    """On the fake device with the host's memory, everything runs as on a GPU, except the clock."""
     out, rows = tmp_path / "out", "family,m,n,k,trans_a\ntuned,32,32,32,T\ntuned,64,128,32,T\nother,7,5,3,N\n"
     tune_json(fake_file(tmp_path), out)
     (tmp_path / "list.csv").write_text(rows)
@@ -199,7 +199,7 @@ def test_the_script_compares_every_problem_and_writes_what_it_is_asked_for(tmp_p
         assert all(row[f"{side}_kernel"] > 0 for side in (OURS, VENDOR, OWN, EXHAUSTIVE)), row
         assert row["noise_low"] <= row["noise"] <= row["noise_high"]
         assert row["own_ratio"] == row["ratio"], "ours was chosen, so it is our best, and is timed once"
-    assert [one["family"] for one in result["summaries"]] == ["tuned", "other", "all"]
+    assert [summary["family"] for summary in result["summaries"]] == ["tuned", "other", "all"]
     assert len(list(csv.reader(written["csv"].open()))) == 4
     assert written["svg"].read_text().count("<circle") == 3
     assert AGAIN not in written["csv"].read_text()
@@ -217,21 +217,21 @@ def entry(name: str, started: float, verify: float, timing: float, round_: str =
 
 
 def test_the_device_is_busy_while_it_verifies_and_times_and_compiling_is_not_busy():
-    spent = Spent.of([entry("a", 100.0, 1.0, 2.0), entry("b", 105.0, 0.0, 5.0)])
+    spent = DeviceTime.of([entry("a", 100.0, 1.0, 2.0), entry("b", 105.0, 0.0, 5.0)])
     assert (spent.span, spent.verify, spent.timing) == (10.0, 1.0, 7.0)
     assert spent.busy == pytest.approx(0.8)
 
 
 def test_finalists_share_the_time_of_their_blocks():
-    """Both are noted as begun at the same time, and take turns for four seconds."""
+    """Both measurements have the same start, and take turns for four seconds."""
     finalists = [entry(name, 100.0, 0.0, 2.0, "confirm/x") for name in "ab"]
-    spent = Spent.of(finalists)
+    spent = DeviceTime.of(finalists)
     assert (spent.span, spent.busy) == (4.0, pytest.approx(1.0))
 
 
 def test_what_never_reached_the_device_has_no_time_on_it():
-    assert Spent.of([entry("a", 0.0, 0.0, 0.0)]) == Spent(0.0, 0.0, 0.0)
-    assert Spent.of([]).busy == 0.0
+    assert DeviceTime.of([entry("a", 0.0, 0.0, 0.0)]) == DeviceTime(0.0, 0.0, 0.0)
+    assert DeviceTime.of([]).busy == 0.0
 
 
 def test_a_tuning_that_was_resumed_took_all_of_its_runs():
@@ -240,5 +240,5 @@ def test_a_tuning_that_was_resumed_took_all_of_its_runs():
     runs.append(StoredRun("3", 3.0, start, 4.0, RunEnd(RunState.FINISHED, 20.0, 1, 1)))
     entries = [entry("a", 100.0, 1.0, 1.0), entry("b", 102.0, 1.0, 1.0), entry("a", 104.0, 1.0, 1.0, size=128)]
     final = [entry.problem for entry in entries[1:]]
-    made = Tuning.of("H200", final, entries, runs)
-    assert (made.seconds, made.problems, made.configurations, made.busy) == (60.0, 2, 1.5, 1.0)
+    tuning = Tuning.of("H200", final, entries, runs)
+    assert (tuning.seconds, tuning.problems, tuning.configurations, tuning.busy) == (60.0, 2, 1.5, 1.0)

@@ -1,4 +1,4 @@
-"""`benchmarks/held_out.py`: how many neighbours speak is fitted on one run and scored on another."""
+"""`benchmarks/held_out.py`: the number of asked neighbours is fitted on one run and scored on another."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ def document() -> Document:
 
 
 def times(sizes, ours=(1.0, 2.0), vendor=None):
-    """Small below 256, large above."""
-    found = {}
+    """Times by size: SMALL is faster below 256, LARGE from 256 on."""
+    times_by_size = {}
     for size in sizes:
         small = size[0] < 256
-        found[size, ()] = {SMALL: ours[not small], LARGE: ours[small]} | ({VENDOR: vendor} if vendor else {})
-    return found
+        times_by_size[size, ()] = {SMALL: ours[not small], LARGE: ours[small]} | ({VENDOR: vendor} if vendor else {})
+    return times_by_size
 
 
 INSIDE = times(WINNERS)
 
 
 def test_efficiency_is_beside_the_best_that_the_other_run_found_and_known_sizes_do_not_count():
-    there = times([(24,) * 3, (1500,) * 3, (32,) * 3], vendor=0.5)
-    found = benchmark.scored([(document(), INSIDE)], [there], 1)
-    assert (found.fitted, found.sizes, found.vendors) == (1.0, 2, 2)
-    assert found.scored == found.worst == pytest.approx(0.5), "the vendor's is the best of what was measured"
-    assert found.over_vendor == pytest.approx(0.5)
+    second_times = times([(24,) * 3, (1500,) * 3, (32,) * 3], vendor=0.5)
+    score = benchmark.scored([(document(), INSIDE)], [second_times], 1)
+    assert (score.fitted, score.sizes, score.vendors) == (1.0, 2, 2)
+    assert score.scored == score.worst == pytest.approx(0.5), "the vendor's is the best of what was measured"
+    assert score.over_vendor == pytest.approx(0.5)
 
 
 def test_the_number_of_sizes_that_are_asked_changes_what_is_chosen():
-    """At the nearest size the large one is a little faster, at the next ones far slower."""
+    """The large solution is a little faster at the nearest size, and far slower at the next sizes."""
     close = SizeRow((80,) * 3, (), 1, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((0, 1.01e-3),))
     slower = (replace(row, others=((1, 1.0),)) if row.solution == 0 else row for row in document().rows)
     logic = replace(document(), rows=(close, *slower))
-    there = times([(100,) * 3])
-    one, many = (benchmark.scored([(logic, INSIDE)], [there], count).scored for count in (1, 6))
-    assert (one, many) == (pytest.approx(0.5), pytest.approx(1.0))
+    second_times = times([(100,) * 3])
+    with_one, with_six = (benchmark.scored([(logic, INSIDE)], [second_times], count).scored for count in (1, 6))
+    assert (with_one, with_six) == (pytest.approx(0.5), pytest.approx(1.0))
     assert neighbours.SPEAK == 4, "as it was"
 
 
@@ -80,7 +80,7 @@ def test_two_runs_are_read_and_scored(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["held_out.py", *map(str, folders), "--json", str(written)])
     assert benchmark.main() == 0
     result = json.loads(written.read_text())
-    assert [one["asked"] for one in result["rows"]] == list(benchmark.ASKED)
-    assert {one["sizes"] for one in result["rows"]} == {2}
-    assert all(0 < one["worst"] <= one["scored"] <= 1 for one in result["rows"])
+    assert [row["asked"] for row in result["rows"]] == list(benchmark.ASKED)
+    assert {row["sizes"] for row in result["rows"]} == {2}
+    assert all(0 < row["worst"] <= row["scored"] <= 1 for row in result["rows"])
     assert "fitted" in capsys.readouterr().out

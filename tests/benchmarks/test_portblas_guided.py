@@ -1,4 +1,4 @@
-"""The guided search, replayed from a recorded sweep: a structured one stands in until a device has made one."""
+"""The guided search, replayed from a sweep; a modelled sweep stands in for a recorded one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNITS, SIZE = 132, 1024
 
 
 def modelled(config: Configuration, noise: np.random.Generator) -> float:
-    """A GPU's time for 1024 squares, roughly: whole waves, reuse of registers, barriers, bank conflicts; 1 % noise."""
+    """A rough model of a GPU's time at M = N = K = 1024: waves, register reuse, barriers, bank conflicts; 1 % noise."""
     derived = family_for("GEMM", config).derived(config)
     rows, columns = derived["MacroTile"]
     item = config.integers("WorkItem")
@@ -48,10 +48,14 @@ def modelled(config: Configuration, noise: np.random.Generator) -> float:
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory) -> Path:  # type: ignore[no-untyped-def]
-    """Every local kernel of the NVIDIA set, as a sweep that was recorded."""
+    """A sweep file with modelled times of every local kernel in the NVIDIA set."""
     noise = np.random.default_rng(0)
     combinations = read(find_set("nvidia"), RuleSet.OURS).combinations
-    configs = [one.configuration() | {LANGUAGE: "CUDA"} for one in combinations if one.algorithm == "local"]
+    configs = [
+        combination.configuration() | {LANGUAGE: "CUDA"}
+        for combination in combinations
+        if combination.algorithm == "local"
+    ]
     times = {config: modelled(config, noise) for config in configs}
     path = tmp_path_factory.mktemp("sweep") / "sweep.csv"
     facts = {"device": "model", "date": "2026-11-21", "problem_type": "Cij_Aik_Bkj_SB", "sizes": [SIZE] * 3}
@@ -66,10 +70,10 @@ def test_a_sweep_is_read_as_it_was_written(sweep):
 
 
 def test_guided_finds_the_best_in_a_tenth_of_the_measurements(sweep):
-    """Within 3 % from nearly every seed, and from more than random search with as many."""
-    known = benchmark.read_sweep(sweep)
-    guided, random = benchmark.figures(known, seeds=6)
-    assert guided.measurements == random.measurements <= max(24, math.ceil(0.1 * len(known)))
+    """Guided search comes within 3 % from nearly every seed, and more often than random search."""
+    recorded_sweep = benchmark.read_sweep(sweep)
+    guided, random = benchmark.figures(recorded_sweep, seeds=6)
+    assert guided.measurements == random.measurements <= max(24, math.ceil(0.1 * len(recorded_sweep)))
     assert guided.share_near >= 5 / 6
     assert guided.median <= 1.03
     assert guided.share_near > random.share_near
@@ -81,7 +85,7 @@ def test_the_program_prints_both_strategies(sweep):
     command = [sys.executable, str(BENCHMARK), str(sweep), "--seeds", "1", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     document = json.loads(done.stdout)
-    assert [one["strategy"] for one in document["strategies"]] == ["guided", "random"]
+    assert [strategy["strategy"] for strategy in document["strategies"]] == ["guided", "random"]
     assert document["best_seconds"] == min(benchmark.read_sweep(sweep).values())
 
 
@@ -95,15 +99,15 @@ def surrogate(listed: Sequence[Configuration], seed: int, trials: int | None = N
 
 
 def carried(search: Search, seconds: Callable[[Configuration], float | None]) -> list[Configuration]:
-    """Everything that is asked for, told these times."""
+    """All configurations that the search asks for, if it is told these times."""
     while batch := search.ask():
-        times = {config: found for config in batch.configurations if (found := seconds(config)) is not None}
-        search.tell(batch, {config: {benchmark.ANY: Estimate(t, t, t, 1)} for config, t in times.items()})
+        times = {config: time for config in batch.configurations if (time := seconds(config)) is not None}
+        search.tell(batch, {config: {benchmark.ANY: Estimate(time, time, time, 1)} for config, time in times.items()})
     return list(search.told)
 
 
 def test_what_was_found_out_steers_what_is_asked():
-    """Told that one tile is far faster than all others, the search asks for its neighbours before the rest."""
+    """If one tile is far faster than all others, the search asks for its neighbours before the rest."""
     listed = tuple(
         Configuration({"a": a, "b": b, "c": c}) for a in (1, 2, 4, 8, 16) for b in range(6) for c in range(4)
     )
@@ -111,16 +115,18 @@ def test_what_was_found_out_steers_what_is_asked():
     def seconds(config: Configuration) -> float:
         return 1.0 + abs(config.integer("a") - 8) + 0.5 * abs(config.integer("b") - 3) + 0.1 * config.integer("c")
 
-    asked = carried(surrogate(listed, 1, trials=30), seconds)
-    assert Configuration({"a": 8, "b": 3, "c": 0}) in asked
+    measured = carried(surrogate(listed, 1, trials=30), seconds)
+    assert Configuration({"a": 8, "b": 3, "c": 0}) in measured
 
 
 @pytest.mark.thorough
 def test_what_does_not_run_is_stayed_away_from():
-    """All with a = 16 fail: of the last half of what is asked, few have it."""
+    """All configurations with a = 16 fail; few of the last 40 that the search asks for have it."""
     listed = tuple(Configuration({"a": a, "b": b, "c": c}) for a in (2, 16) for b in range(10) for c in range(10))
-    asked = carried(surrogate(listed, 2, 80), lambda c: None if c["a"] == 16 else 1.0 + 0.1 * c.integer("b"))
-    assert sum(config["a"] == 16 for config in asked[40:]) <= 8
+    measured = carried(
+        surrogate(listed, 2, 80), lambda config: None if config["a"] == 16 else 1.0 + 0.1 * config.integer("b")
+    )
+    assert sum(config["a"] == 16 for config in measured[40:]) <= 8
 
 
 def test_a_space_too_large_to_list_is_sampled(monkeypatch):
@@ -135,8 +141,8 @@ def test_features_are_logarithms_products_and_words():
         Configuration({"tile": (4, 8), "depth": 16, "kind": "local", "flag": True, "same": 3}),
         Configuration({"tile": (8, 8), "depth": 0, "kind": "naive", "flag": False, "same": 3}),
     ]
-    found = features(configs, lambda config: {"guess": 0.25} if config["depth"] else {})
-    columns = {tuple(column) for column in found.T}
+    feature_matrix = features(configs, lambda config: {"guess": 0.25} if config["depth"] else {})
+    columns = {tuple(column) for column in feature_matrix.T}
     assert columns == {(4.0, -1.0), (1.0, 0.0), (0.0, 1.0), (2.0, 3.0), (5.0, 6.0), (-2.0, -1.0)}
 
 

@@ -1,4 +1,4 @@
-"""The comparison of random fills with cuRAND, as far as it goes without a GPU: orderings, ratios, the mark."""
+"""The comparison of random fills with cuRAND, as far as it runs without a GPU: orderings, ratios, the mark."""
 
 from __future__ import annotations
 
@@ -11,55 +11,57 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import random_vs_curand as benchmark
-from random_ratios import MARK, Fill, Row, Theirs, csv_text, flat, sums
+from random_ratios import MARK, CurandResult, Fill, Row, csv_text, flat, sums
 
 PHILOX = Fill("philox4_32_10", "uniform", "float", 2**30)
 OURS = (1.00, 1.01, 0.99, 1.00)
 
 
 def beside(*sides: tuple[str, float, float], fill: Fill = PHILOX) -> Row:
-    """A row beside orderings with a name, a speed, and how much longer than ours each block takes."""
-    theirs = tuple(Theirs.of(name, speed, 5e-6, [times * one for one in OURS], OURS) for name, speed, times in sides)
-    return Row(fill, "256x528", 4400.0, 4300.0, 4650.0, 2e-5, theirs)
+    """A row with a result of cuRAND for each side: the ordering, its speed, and its time relative to ours."""
+    results = tuple(
+        CurandResult.of(name, speed, 5e-6, [times * seconds for seconds in OURS], OURS) for name, speed, times in sides
+    )
+    return Row(fill, "256x528", 4400.0, 4300.0, 4650.0, 2e-5, results)
 
 
-class Library(ModuleType):
-    """Stands in for CuPy's binding of cuRAND: keeps what it is asked; MT19937 has no dynamic ordering."""
+class FakeCurand(ModuleType):
+    """A fake of CuPy's binding of cuRAND that records its calls; MT19937 has no dynamic ordering."""
 
     class CURANDError(RuntimeError):
         pass
 
     def __init__(self) -> None:
         super().__init__("cupy_backends.cuda.libs.curand")
-        self.asked: list[tuple[str, ...]] = []
+        self.calls: list[tuple[str, ...]] = []
 
     def createGenerator(self, kind):  # noqa: N802 (CuPy's name)
-        self.asked.append(("create", kind))
+        self.calls.append(("create", kind))
         return kind
 
     def setGeneratorOrdering(self, generator, ordering):  # noqa: N802
         if (generator, ordering) == (benchmark.CURAND["mt19937"], 104):
             raise self.CURANDError("CURAND_STATUS_OUT_OF_RANGE")
-        self.asked.append(("ordering", ordering))
+        self.calls.append(("ordering", ordering))
 
     def setPseudoRandomGeneratorSeed(self, generator, seed):  # noqa: N802
-        self.asked.append(("seed", seed))
+        self.calls.append(("seed", seed))
 
     def generateUniform(self, generator, address, count):  # noqa: N802
-        self.asked.append(("uniform", address, count))
+        self.calls.append(("uniform", address, count))
 
     def destroyGenerator(self, generator):  # noqa: N802
-        self.asked.append(("destroy", generator))
+        self.calls.append(("destroy", generator))
 
 
 @pytest.fixture
-def library(monkeypatch) -> Library:
-    made = Library()
+def library(monkeypatch) -> FakeCurand:
+    library = FakeCurand()
     for name in ("cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.libs"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    monkeypatch.setitem(sys.modules, made.__name__, made)
-    monkeypatch.setattr(sys.modules["cupy_backends.cuda.libs"], "curand", made, raising=False)
-    return made
+    monkeypatch.setitem(sys.modules, library.__name__, library)
+    monkeypatch.setattr(sys.modules["cupy_backends.cuda.libs"], "curand", library, raising=False)
+    return library
 
 
 OUT = SimpleNamespace(data_ptr=lambda: 4096, numel=lambda: 32)
@@ -71,13 +73,13 @@ def test_an_ordering_is_set_before_the_seed_and_the_generator_is_given_back(libr
         assert call is not None
         call()
     filled = ("uniform", 4096, 32)
-    assert library.asked == [("create", 161), ("ordering", number), ("seed", 1), filled, filled, ("destroy", 161)]
+    assert library.calls == [("create", 161), ("ordering", number), ("seed", 1), filled, filled, ("destroy", 161)]
 
 
 def test_an_ordering_that_a_generator_lacks_is_left_out(library):
     with benchmark.curand_call("mt19937", "dynamic", "uniform", "float", OUT) as call:
         assert call is None
-    assert library.asked == [("create", 142), ("destroy", 142)]
+    assert library.calls == [("create", 142), ("destroy", 142)]
 
 
 def test_pseudo_random_generators_are_timed_in_three_orderings_and_others_in_their_only_one():
@@ -99,13 +101,13 @@ def test_the_ratio_that_leads_is_to_the_fastest_ordering():
 def test_a_row_misses_the_mark_where_an_interval_lies_below_it(times, misses):
     row = beside(("default", 2000.0, 2.2), ("dynamic", 4500.0, times))
     assert bool(row.misses) == misses
-    said = [line for line in sums([row]) if line.startswith(f"misses the mark of {MARK}")]
-    assert bool(said) == misses
-    assert not said or "philox4_32_10 uniform float, 1024 MiB, beside the ordering dynamic" in said[0]
+    misses_said = [line for line in sums([row]) if line.startswith(f"misses the mark of {MARK}")]
+    assert bool(misses_said) == misses
+    assert not misses_said or "philox4_32_10 uniform float, 1024 MiB, beside the ordering dynamic" in misses_said[0]
 
 
 def test_an_interval_that_reaches_the_mark_does_not_miss_it():
-    noisy = Theirs.of("dynamic", 4500.0, 5e-6, [0.80, 0.95, 0.94, 0.99], [1.0] * 4)
+    noisy = CurandResult.of("dynamic", 4500.0, 5e-6, [0.80, 0.95, 0.94, 0.99], [1.0] * 4)
     assert noisy.ratio < MARK < noisy.high
     assert not Row(PHILOX, "256x528", 4400.0, 4300.0, 4650.0, 2e-5, (noisy,)).misses
 

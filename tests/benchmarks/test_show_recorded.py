@@ -1,4 +1,4 @@
-"""The figures of the pages are what is recorded."""
+"""The figures on the pages are the recorded ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import show_recorded  # noqa: E402
-from random_ratios import Fill, Row, Theirs, csv_text, read_rows  # noqa: E402
+from random_ratios import CurandResult, Fill, Row, csv_text, read_rows  # noqa: E402
 
 
 def test_the_pages_show_what_is_recorded(monkeypatch):
@@ -49,12 +49,12 @@ def test_a_record_takes_the_place_of_what_stood_between_its_marks(records):
         records / "gemm_bf16", device="H200", date="2026-11-22", driver="580", torch="2.11",
         summaries=[{**family, "vendor_chosen": 0.38, "own": None, "host": 0.96}],
     )  # fmt: skip
-    made = show_recorded.page(text)
-    assert "| all | 230 | 1.123 | 0.980 | 0.900 | 38 % | - | 0.960 |" in made
-    assert "old" not in made
-    assert made.startswith("before\n")
-    assert made.endswith("after\n")
-    assert show_recorded.page(made) == made
+    text_shown = show_recorded.page(text)
+    assert "| all | 230 | 1.123 | 0.980 | 0.900 | 38 % | - | 0.960 |" in text_shown
+    assert "old" not in text_shown
+    assert text_shown.startswith("before\n")
+    assert text_shown.endswith("after\n")
+    assert show_recorded.page(text_shown) == text_shown
 
 
 def test_fills_name_the_ordering_that_their_ratio_is_to(records):
@@ -62,7 +62,7 @@ def test_fills_name_the_ordering_that_their_ratio_is_to(records):
     write(folder, device="H200", date="2026-11-22", driver="580", curand=10410)
     (folder / "one_word.json").write_text(json.dumps({"date": "2026-11-23"}))
     dynamic, default = (
-        Theirs(name, 4290.0, 1e-5, ratio, 1.0, 1.1) for name, ratio in (("dynamic", 1.025), ("default", 2.0))
+        CurandResult(name, 4290.0, 1e-5, ratio, 1.0, 1.1) for name, ratio in (("dynamic", 1.025), ("default", 2.0))
     )
     slow = replace(default, speed=2000.0)
     first = [
@@ -72,20 +72,20 @@ def test_fills_name_the_ordering_that_their_ratio_is_to(records):
     ]
     (folder / "rows.csv").write_text(csv_text(first))
     (folder / "one_word.csv").write_text(csv_text([row("mtgp32", 2100.0, slow)]))
-    made = show_recorded.block("random_vs_curand")
-    assert "| xorwow | 4400 (1.02 dynamic) | - |" in made
-    assert "| lfsr113 | 3000 | - |" in made
-    assert "| mtgp32 | 2100 (2.00 default) | - |" in made, "what the second run measured anew"
-    assert "H200, 2026-11-22 (mtgp32: 2026-11-23)" in made
-    assert "- no interval lies below 0.97" in made
+    text_shown = show_recorded.block("random_vs_curand")
+    assert "| xorwow | 4400 (1.02 dynamic) | - |" in text_shown
+    assert "| lfsr113 | 3000 | - |" in text_shown
+    assert "| mtgp32 | 2100 (2.00 default) | - |" in text_shown, "what the second run measured anew"
+    assert "H200, 2026-11-22 (mtgp32: 2026-11-23)" in text_shown
+    assert "- no interval lies below 0.97" in text_shown
 
 
-def row(generator: str, ours: float, *curand: Theirs) -> Row:
+def row(generator: str, ours: float, *curand: CurandResult) -> Row:
     return Row(Fill(generator, "uniform", "float", 1 << 24), "256x512", ours, ours, 4600.0, 2e-5, curand)
 
 
 def test_rows_of_fills_come_back_from_their_table():
-    both = tuple(Theirs(name, 1000.0, 1e-5, 1.5, 1.25, 1.75) for name in ("default", "dynamic"))
+    both = tuple(CurandResult(name, 1000.0, 1e-5, 1.5, 1.25, 1.75) for name in ("default", "dynamic"))
     rows = [row("xorwow", 3000.0, *both), row("lfsr113", 2000.0)]
     assert read_rows(csv_text(rows)) == rows
 
@@ -93,5 +93,5 @@ def test_rows_of_fills_come_back_from_their_table():
 def test_both_runs_of_both_sides_are_shown(records):
     side = {"name": "tunesmith", "cache": "none", "problems": 6, "configurations": 30.0, "seconds": 60.0}
     write(records / "tuning_beside_autotune", date="2026-11-22", triton="3.6", cores=16, sides=[side])
-    made = show_recorded.block("tuning_beside_autotune")
-    assert "| tunesmith | none | 6 | 30.0 | 60.0 | 10.00 | 0.333 |" in made
+    text_shown = show_recorded.block("tuning_beside_autotune")
+    assert "| tunesmith | none | 6 | 30.0 | 60.0 | 10.00 | 0.333 |" in text_shown

@@ -28,17 +28,17 @@ def document(fallback: int = 0) -> Document:
 
 
 def times(large_where_small_wins: float):
-    """The winner takes 1 everywhere, the other one twice as long, or as long as is said."""
-    both = {(512, 512, 512): {SMALL: 2.0, LARGE: 1.0}}
+    """The winner takes 1 at each size. LARGE takes the given time where SMALL wins; SMALL takes 2 where LARGE wins."""
+    seconds = {(512, 512, 512): {SMALL: 2.0, LARGE: 1.0}}
     for size in ((16, 16, 16), (32, 32, 32)):
-        both[size] = {SMALL: 1.0, LARGE: large_where_small_wins}
-    return {(size, ()): here for size, here in both.items()}
+        seconds[size] = {SMALL: 1.0, LARGE: large_where_small_wins}
+    return {(size, ()): seconds_here for size, seconds_here in seconds.items()}
 
 
 def test_a_size_is_judged_by_what_its_neighbours_choose():
-    """Taken away alone, 16 and 32 speak for one another, and 32 for 512, where its solution takes twice as long."""
-    found = {one.size: one for one in left_out(document(), times(4.0), 3)}
-    assert {size: one.efficiency for size, one in found.items()} == {
+    """16 and 32 decide for each other; 32 decides for 512, where its solution takes twice as long."""
+    found = {left_size.size: left_size for left_size in left_out(document(), times(4.0), 3)}
+    assert {size: left_size.efficiency for size, left_size in found.items()} == {
         (16, 16, 16): 1.0,
         (32, 32, 32): 1.0,
         (512, 512, 512): 0.5,
@@ -49,7 +49,7 @@ def test_a_size_is_judged_by_what_its_neighbours_choose():
 
 @pytest.mark.parametrize(("fallback", "chosen", "efficiency"), [(1, "large", 1.0), (0, "", 0.0)])
 def test_what_did_not_run_is_passed_over_and_told_where_nothing_is_left(fallback, chosen, efficiency):
-    known = times(4.0)
-    del known[(512, 512, 512), ()][SMALL]
-    found = {one.size: one for one in left_out(document(fallback), known, 3)}
+    times_by_size = times(4.0)
+    del times_by_size[(512, 512, 512), ()][SMALL]
+    found = {left_size.size: left_size for left_size in left_out(document(fallback), times_by_size, 3)}
     assert (found[512, 512, 512].chosen, found[512, 512, 512].efficiency) == (chosen, efficiency)

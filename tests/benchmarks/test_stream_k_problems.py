@@ -1,4 +1,4 @@
-"""The list of problems that sweeps are made of: how many, how deep, and a part of them."""
+"""The list of problems for stream-K sweeps: its length, its depths, and a part of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TILES = ("256x128", "128x128", "192x128", "160x128")
 
 
 def listed(monkeypatch, capsys, *words: str) -> list[tuple[int, int, int]]:
-    """What it prints."""
+    """The problems that the program prints."""
     monkeypatch.setattr(sys, "argv", ["stream_k_problems.py", *words])
     benchmark.main()
     rows = csv.DictReader(io.StringIO(capsys.readouterr().out))
@@ -23,10 +23,10 @@ def listed(monkeypatch, capsys, *words: str) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("tile", TILES)
 def test_a_tile_has_enough_problems_and_none_that_takes_seconds(monkeypatch, capsys, tile):
-    found = listed(monkeypatch, capsys, "--tile", tile)
-    assert len(set(found)) == len(found) >= 120
-    assert {k for *_, k in found} == {128, 512, 2048, 8192, 32768, 65536}
-    assert max((m + n) * k for m, n, k in found) <= 1 << 28
+    problems = listed(monkeypatch, capsys, "--tile", tile)
+    assert len(set(problems)) == len(problems) >= 120
+    assert {k for *_, k in problems} == {128, 512, 2048, 8192, 32768, 65536}
+    assert max((m + n) * k for m, n, k in problems) <= 1 << 28
 
 
 @pytest.mark.parametrize("tile", TILES)

@@ -1,4 +1,4 @@
-"""Tuning beside `triton.autotune`: the same problems on both sides, as far as it goes without a GPU."""
+"""Tuning beside `triton.autotune`: the same problems on both sides, as far as it runs without a GPU."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ LIST = read_gemm_list(ROOT / "benchmarks" / "recorded" / "gemm_bf16" / "list.csv
 
 def test_as_many_problems_of_each_layout_are_taken_from_all_of_the_list_and_no_batches():
     chosen = benchmark.some_of(LIST, 4)
-    assert [one.layout for one in chosen] == ["N T"] * 4 + ["N N"] * 4 + ["T N"] * 4
-    assert {one.family for one in chosen} >= {"decode", "prefill", "training", "random"}
-    assert benchmark.some_of(LIST[:3], 4) == [one for one in LIST[:3] if one.layout == "N T"]
+    assert [problem.layout for problem in chosen] == ["N T"] * 4 + ["N N"] * 4 + ["T N"] * 4
+    assert {problem.family for problem in chosen} >= {"decode", "prefill", "training", "random"}
+    assert benchmark.some_of(LIST[:3], 4) == [problem for problem in LIST[:3] if problem.layout == "N T"]
 
 
 def test_the_steps_and_the_final_of_the_copy_have_these_problems_and_no_others(tmp_path):
     chosen = benchmark.some_of(LIST, 2)
-    made = benchmark.with_list(ROOT / "examples" / "h200_llm_bf16.yaml", chosen, tmp_path / "file")
-    file = read(made, None, "CUDA")
-    found = {}
+    copy = benchmark.with_list(ROOT / "examples" / "h200_llm_bf16.yaml", chosen, tmp_path / "file")
+    file = read(copy, None, "CUDA")
+    sizes_by_type = {}
     for phases in file.groups:
         for step in phases.steps:
             if problems := getattr(step, "problems", ()):
-                found.setdefault(phases.problem_type, set()).add(frozenset(one.sizes for one in problems))
-    for kind, sizes in found.items():
-        assert sizes == {frozenset(one.sizes(kind) for one in chosen if one.fits(kind))}
-    assert sum(len(next(iter(sizes))) for sizes in found.values()) == len(chosen) == 6
+                sizes_by_type.setdefault(phases.problem_type, set()).add(
+                    frozenset(problem.sizes for problem in problems)
+                )
+    for problem_type, sizes in sizes_by_type.items():
+        assert sizes == {frozenset(problem.sizes(problem_type) for problem in chosen if problem.fits(problem_type))}
+    assert sum(len(next(iter(sizes))) for sizes in sizes_by_type.values()) == len(chosen) == 6
 
 
 def test_a_tuning_file_without_lists_is_refused(tmp_path):
@@ -63,10 +65,10 @@ def test_the_other_side_gets_the_same_problems_as_torch_has_them_and_its_time_ho
     stand_in = tmp_path / "stand_in.py"
     stand_in.write_text(STANDING_IN)
     monkeypatch.setattr(benchmark, "AUTOTUNE", stand_in)
-    kind = gemm_type("b", transpose_a=True)
+    problem_type = gemm_type("b", transpose_a=True)
     listed = [ListedGemm(16, 64, 32, trans_b=True), ListedGemm(4, 8, 2, trans_b=True)]
-    problems = [Problem(kind, one.sizes(kind)) for one in listed]
-    assert [Gemm.of(one).n for one in problems] == [16, 4]
+    problems = [Problem(problem_type, row.sizes(problem_type)) for row in listed]
+    assert [Gemm.of(problem).n for problem in problems] == [16, 4]
     first, version = benchmark.autotuned(problems, 34, tmp_path / "cache", "none")
     again, _ = benchmark.autotuned(problems, 34, tmp_path / "cache", "kept")
     assert (first.problems, first.configurations, version) == (2, 33, "3.6")
@@ -96,7 +98,7 @@ print(len({str(config) for config in one}) == 40 and [str(x) for x in one] == [s
 
 
 def test_the_matmul_for_autotune_is_right_and_its_configurations_are_as_many_as_asked():
-    """In Triton's interpreter, on sizes that no tile divides."""
+    """The matmul runs in Triton's interpreter, on sizes that no tile divides."""
     pytest.importorskip("triton", reason="Triton is not installed")
     run = [sys.executable, "-c", INTERPRETED, BENCHMARKS]
     done = subprocess.run(run, capture_output=True, text=True)

@@ -37,14 +37,12 @@ from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
 from tunesmith.report import documents
 from tunesmith.report.heuristics import fitted as heuristics
-from tunesmith.report.heuristics import judge, policies
+from tunesmith.report.heuristics import policies
 from tunesmith.report.portblas import lists as portblas_lists
 from tunesmith.report.portblas import outcome as portblas_outcome
 from tunesmith.report.random import choice as random_choice
-from tunesmith.report.random import compiled as random_compiled
-from tunesmith.report.random import outcome as random_outcome
-from tunesmith.report.roofline import intensity
-from tunesmith.report.roofline import measured as roofline
+from tunesmith.report.random import tuned as random_tuned
+from tunesmith.report.roofline import tables as roofline
 from tunesmith.report.stream_k import explained as stream_k
 from tunesmith.report.stream_k import sweep as stream_k_sweep
 from tunesmith.session.frame.record import RunOutcome as Done
@@ -143,9 +141,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "show": documents.summary(session.summarise(done.folder)),
         "select": documents.choice((16, 16, 16), choice),
         "compare": documents.comparison(Compared((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
-        "characterize": intensity.document(characterize(_listed(folder))),
-        "random tune": random_outcome.document(_done(folder, selection=choose(_random_rows()))),
-        "random tune --arch": random_compiled.document(_compiled(folder)),
+        "characterize": roofline.characterized_document(characterize(_listed(folder))),
+        "random tune": random_tuned.tuned_document(_done(folder, selection=choose(_random_rows()))),
+        "random tune --arch": random_tuned.compiled_document(_compiled(folder)),
         "random select": random_choice.document(Selected(choose(_random_rows()), [])),
         "random grid-sizes": random_choice.grids(132, None, [128]),
         "portblas generate": portblas_lists.generated_document(generate("default", RuleSet.OURS, source=str)),
@@ -158,7 +156,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         "heuristics fit": heuristics.fitted_document(_fitted(folder)),
         "heuristics audit": heuristics.audited_document(audit_heuristics(SourceTask((tensile_table(folder),)))),
         "heuristics explain": _policy_explained(),
-        "heuristics judge": judge.judged_document(_judged(folder)),
+        "heuristics judge": policies.judged_document(_judged(folder)),
     }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tunesmith.bench.faults import PASSAGES, POINTS, VARIABLE
+from tunesmith.bench.injected_faults import PASSAGES, POINTS, VARIABLE
 from tuning_runs import (
     Key,
     Row,

@@ -1,4 +1,4 @@
-"""cuBLAS is asked for what was meant, on the stream that was meant, and right where there is a GPU."""
+"""cuBLAS gets the right call on the right stream, and on a GPU its result is right."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_batch_goes_by_strides_in_the_order_of_cublas():
     compute type, algorithm), without the handle."""
     name, arguments = gemm_arguments(GemmCall.of(call()), POINTERS)
     assert name == "cublasGemmStridedBatchedEx"
-    assert [plain(one) for one in arguments] == [
+    assert [plain(argument) for argument in arguments] == [
         *(0, 1, 5, 7, 11, 1.5),
         *(0xA000, 0, 9, 9 * 11),
         *(0xB000, 0, 10, 10 * 11),
@@ -35,11 +35,11 @@ def test_a_batch_goes_by_strides_in_the_order_of_cublas():
         *(0xD000, 0, 6, 6 * 7),
         *(3, 68, -1),
     ]
-    assert [type(one) for one in arguments if isinstance(one, ctypes.c_longlong)] == [ctypes.c_longlong] * 3
+    assert sum(isinstance(argument, ctypes.c_longlong) for argument in arguments) == 3
 
 
 def test_strides_of_a_batch_may_be_any_also_none():
-    """A matrix that serves the whole batch has the stride 0, heads that lie side by side one within a row."""
+    """A matrix for the whole batch has the stride 0. Heads that lie side by side have a stride within a row."""
     _, arguments = gemm_arguments(GemmCall.of(call(stride_a=0, stride_b=7, stride_d=2**40)), POINTERS)
     held = [plain(argument) for argument in arguments]
     assert (held[9], held[13], held[18]) == (0, 7, 2**40)
@@ -48,7 +48,7 @@ def test_strides_of_a_batch_may_be_any_also_none():
 def test_one_matrix_goes_without_strides():
     name, arguments = gemm_arguments(GemmCall.of(call(batch=1, beta=0.0)), POINTERS)
     assert name == "cublasGemmEx"
-    held = [plain(one) for one in arguments]
+    held = [plain(argument) for argument in arguments]
     assert held == [0, 1, 5, 7, 11, 1.5, 0xA000, 0, 9, 0xB000, 0, 10, 0.0, 0xD000, 0, 6, 68, -1]
 
 
@@ -77,7 +77,7 @@ def test_tf32_is_asked_for_only_where_it_is_allowed():
 
 
 def test_the_handle_is_made_once_and_follows_the_stream():
-    """Strict precision is asked for; a call on another stream sets it anew, one on the same does not."""
+    """The handle has strict precision. A call on another stream sets the stream; a call on the same stream does not."""
     fake = FakeCuBlas()
     blas = CuBlas(fake)
     first, second = (bound(blas, call(beta=0.0), ADDRESSES, stream) for stream in (11, 12))
@@ -95,19 +95,19 @@ def test_the_handle_is_made_once_and_follows_the_stream():
 
 
 def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
-    """Rows of M elements, at the leading dimensions of C and D; N columns of each matrix."""
+    """The copy has rows of M elements, at the leading dimensions of C and D, and N columns of each matrix."""
     copies = []
     memory = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device")
     fake_driver = SimpleNamespace(CUDA_MEMCPY2D=SimpleNamespace, CUmemorytype=memory)
     monkeypatch.setattr(cublas, "bindings", lambda: fake_driver)
-    monkeypatch.setattr(cublas, "call", lambda name, made, stream: copies.append((name, vars(made), stream)))
+    monkeypatch.setattr(cublas, "call", lambda name, copy, stream: copies.append((name, vars(copy), stream)))
     fake = FakeCuBlas()
     bound(CuBlas(fake), call(), ADDRESSES, 11)()
-    ((name, made, stream),) = copies
+    ((name, copy, stream),) = copies
     assert (name, stream) == ("cuMemcpy2DAsync", 11)
-    assert (made["srcDevice"], made["srcPitch"]) == (0xC000, 8 * 4)
-    assert (made["dstDevice"], made["dstPitch"]) == (0xD000, 6 * 4)
-    assert (made["WidthInBytes"], made["Height"]) == (5 * 4, 7 * 3)
+    assert (copy["srcDevice"], copy["srcPitch"]) == (0xC000, 8 * 4)
+    assert (copy["dstDevice"], copy["dstPitch"]) == (0xD000, 6 * 4)
+    assert (copy["WidthInBytes"], copy["Height"]) == (5 * 4, 7 * 3)
     bound(CuBlas(fake), call(), ADDRESSES | {"C": ADDRESSES["D"]}, 11)()
     bound(CuBlas(fake), call(beta=0.0), ADDRESSES, 11)()
     assert len(copies) == 1
@@ -123,10 +123,10 @@ def test_where_matrices_do_not_follow_one_another_c_is_copied_matrix_by_matrix(m
     memory = SimpleNamespace(CU_MEMORYTYPE_DEVICE="device")
     fake_driver = SimpleNamespace(CUDA_MEMCPY2D=SimpleNamespace, CUmemorytype=memory)
     monkeypatch.setattr(cublas, "bindings", lambda: fake_driver)
-    monkeypatch.setattr(cublas, "call", lambda name, made, stream: copies.append(dict(vars(made))))
+    monkeypatch.setattr(cublas, "call", lambda name, copy, stream: copies.append(dict(vars(copy))))
     bound(CuBlas(FakeCuBlas()), call(**strides), ADDRESSES, 11)()
     c, d = strides.get("stride_c", 8 * 7), strides.get("stride_d", 6 * 7)
-    assert [(made["srcDevice"], made["dstDevice"], made["Height"]) for made in copies] == [
+    assert [(copy["srcDevice"], copy["dstDevice"], copy["Height"]) for copy in copies] == [
         (0xC000 + 4 * index * c, 0xD000 + 4 * index * d, 7) for index in range(3)
     ]
 
@@ -143,8 +143,8 @@ def test_a_refusal_is_a_launch_error(status, reason, poisoned):
 
 
 def test_the_strict_sums_are_in_the_compilers_version_and_so_in_every_key(monkeypatch):
-    """What was measured without them is no measurement of what is called now."""
-    monkeypatch.setattr(toolchain, "cublas", lambda: ("libcublas.so", None))
+    """Measurements without strict sums must not count for the calls of today."""
+    monkeypatch.setattr(toolchain, "_cublas", lambda: ("libcublas.so", None))
     monkeypatch.setattr(toolchain, "cublas_version", lambda loaded: (13, 1, 0))
     assert toolchain.cublas_library.__wrapped__().version == "cuBLAS 13.1.0, strict sums"
 
@@ -160,10 +160,10 @@ def test_calls_that_were_bound_to_different_memory_keep_apart():
 
 
 def test_equal_calls_share_whether_they_ran():
-    """Equal calls launch the same kernels, so what ran once need not be waited for again."""
+    """Equal calls launch the same kernels, so their code is loaded once any of them ran."""
     blas = CuBlas(FakeCuBlas())
-    assert blas.use(call()) is blas.use(call())
-    assert blas.use(call()) is not blas.use(call(m=6))
+    assert blas.call_state(call()) is blas.call_state(call())
+    assert blas.call_state(call()) is not blas.call_state(call(m=6))
 
 
 def test_the_version_is_the_librarys_own():
@@ -185,21 +185,22 @@ def test_cublas_is_right_in_all_layouts(transposes, data_type):
     a, b = transposes
     kind = gemm_type(data_type, transpose_a=a, transpose_b=b, batched=True)
     padded = problem(37, 29, 3, 23, kind=kind, leading=(43, 41, 40, 33), alpha=-1.5, beta=0.5)
-    for made in (padded, problem(37, 29, 1, 23, kind=kind), problem(1, 1, 1, 1, kind=kind, beta=2.0)):
-        assert wrong_on_gpu(FAMILY, CONFIG, made) == []
+    for size in (padded, problem(37, 29, 1, 23, kind=kind), problem(1, 1, 1, 1, kind=kind, beta=2.0)):
+        assert wrong_on_gpu(FAMILY, CONFIG, size) == []
 
 
 @pytest.mark.gpu
 def test_cublas_is_timed_behind_the_gate_as_kernels_are():
     """A thousand calls queue up without a deadlock, and their time grows with their number."""
-    device, made = cuda_device(), problem(256, 256, 1, 256)
-    plan = FAMILY.plan(CONFIG, made, device.target)
-    loaded = [device.load(TOOLCHAINS["BLAS"].compile(one, device.target)) for one in FAMILY.modules(CONFIG, made.type)]
+    device, size = cuda_device(), problem(256, 256, 1, 256)
+    plan = FAMILY.plan(CONFIG, size, device.target)
+    modules = FAMILY.modules(CONFIG, size.type)
+    loaded = [device.load(TOOLCHAINS["BLAS"].compile(module, device.target)) for module in modules]
     memory = {name: device.allocate(256 * 256 * 4) for name in "ABCD"}
     prepared = device.prepare(plan, loaded, memory, None)
     device.time([prepared])
     assert prepared.launched
-    one, many = (min(device.time([prepared] * count) for _ in range(5)) for count in (10, 1000))
-    assert 20 < many / one < 500
+    single, many = (min(device.time([prepared] * count) for _ in range(5)) for count in (10, 1000))
+    assert 20 < many / single < 500
     assert not any(isinstance(step, Launch) for step in plan.steps)
     device.release(*memory.values())

@@ -1,4 +1,4 @@
-"""cuBLASLt is asked for what plain BLAS has no word for: float8, a bias, an activation."""
+"""cuBLASLt gets the calls that plain BLAS does not have: float8, a bias, an activation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXTENDED = ADDRESSES | {"Bias": 0xE008, "ScaleA": 0xF000, "ScaleB": 0xF100, "": 
 
 @dataclass
 class FakeLt(FakeCuBlas):
-    """Descriptors are numbered; the heuristic finds as many algorithms as `found`, the one of 77s first."""
+    """A fake cuBLASLt with numbered descriptors. Its heuristic finds `found` algorithms; the first is all 77s."""
 
     found: int = 1
     alive: list[int] = field(default_factory=list)
@@ -39,12 +39,12 @@ class FakeLt(FakeCuBlas):
 
         return called
 
-    def said(self, function: str) -> list[tuple[object, ...]]:
+    def calls_of(self, function: str) -> list[tuple[object, ...]]:
         return [arguments for name, arguments in self.calls if name == function]
 
 
 def extended(**changes) -> LibraryCall:
-    """A TN call of float8 with everything that it may have."""
+    """A TN call of float8 with batch, scales, bias and activation."""
     kind = gemm_type("f8", transpose_a=True, transpose_b=False, batched=True, scaled=True, bias=True, activation="relu")
     (step,) = FAMILY.plan(CONFIG, problem(48, 32, 3, 64, kind=kind, alpha=1.5, beta=0.0), H200).steps
     return changed(step, **changes)
@@ -53,24 +53,24 @@ def extended(**changes) -> LibraryCall:
 def test_the_extension_is_told_transposes_epilogue_bias_and_scales():
     fake = FakeLt()
     bound(CuBlas(None, fake), extended(), EXTENDED, 11)
-    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulDescSetAttribute")] == [
+    assert [arguments[1:3] for arguments in fake.calls_of("cublasLtMatmulDescSetAttribute")] == [
         *((3, 1), (4, 0), (7, 6)),
         *((8, 0xE008), (17, 0xF000), (18, 0xF100)),
     ]
-    assert [arguments[1:] for arguments in fake.said("cublasLtMatrixLayoutCreate")] == [
+    assert [arguments[1:] for arguments in fake.calls_of("cublasLtMatrixLayoutCreate")] == [
         *((28, 64, 48, 64), (28, 64, 32, 64)),
         *((14, 48, 32, 48), (14, 48, 32, 48)),
     ]
-    batches = [arguments[1:3] for arguments in fake.said("cublasLtMatrixLayoutSetAttribute")]
+    batches = [arguments[1:3] for arguments in fake.calls_of("cublasLtMatrixLayoutSetAttribute")]
     assert batches == [(5, 3), (6, 64 * 48), (5, 3), (6, 64 * 32), *[(5, 3), (6, 48 * 32)] * 2]
-    assert fake.said("cublasLtMatmulDescCreate")[0][1:] == (68, 0)
+    assert fake.calls_of("cublasLtMatmulDescCreate")[0][1:] == (68, 0)
 
 
 def test_the_extension_may_use_the_plans_workspace_and_knows_how_addresses_lie():
     fake = FakeLt()
     step = extended()
     bound(CuBlas(None, fake), step, EXTENDED | {"A": 0xA010}, 11)
-    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulPreferenceSetAttribute")] == [
+    assert [arguments[1:3] for arguments in fake.calls_of("cublasLtMatmulPreferenceSetAttribute")] == [
         *((1, 32 << 20), (5, 16), (6, 256), (7, 256), (8, 256)),
     ]
     assert FAMILY.plan(CONFIG, problem(48, 32, 64, kind=gemm_type("b", bias=True)), H200).workspace_bytes == 32 << 20
@@ -85,7 +85,7 @@ def test_the_extension_is_called_with_its_first_algorithm_on_the_stream():
     for step, c in ((extended(), 0xD000), (extended(beta=0.5, activation="none"), 0xC000)):
         fake.calls.clear()
         bound(blas, step, EXTENDED, 11)()
-        (arguments,) = fake.said("cublasLtMatmul")
+        (arguments,) = fake.calls_of("cublasLtMatmul")
         operands = [arguments[index] for index in (3, 5, 8, 10)]
         assert operands == [0xA000, 0xB000, c, 0xD000]
         assert (arguments[2], arguments[7]) == (1.5, step.parameters["beta"])
@@ -99,25 +99,28 @@ def test_an_algorithm_is_chosen_once_for_a_call_and_an_alignment():
     chosen = []
     for address in (0xA000, 0xB00, 0xA010):
         bound(blas, extended(), EXTENDED | {"A": address}, 11)
-        chosen.append(len(fake.said("cublasLtMatmulAlgoGetHeuristic")))
+        chosen.append(len(fake.calls_of("cublasLtMatmulAlgoGetHeuristic")))
     assert chosen == [1, 1, 2]
 
 
 def test_a_call_that_is_made_again_moves_to_other_memory_with_its_bias_and_scales():
-    """Descriptors stay; the operation is told of another bias or scale, and of nothing that is where it was."""
+    """Descriptors are kept. Only the addresses of bias and scales that changed are set again."""
     fake = FakeLt()
     enqueue = CuBlas(None, fake).repeated(extended(), EXTENDED)
     fake.calls.clear()
     moved = {"A": 0xAA10, "D": 0xDD00, "Bias": 0xEE08, "ScaleB": 0xF200, "": 0x20000}
     for stream, addresses in ((5, EXTENDED), (6, EXTENDED | moved), (6, EXTENDED | moved)):
         enqueue(stream, addresses)
-    assert [arguments[1:3] for arguments in fake.said("cublasLtMatmulDescSetAttribute")] == [(8, 0xEE08), (18, 0xF200)]
-    first, second, third = fake.said("cublasLtMatmul")
+    assert [arguments[1:3] for arguments in fake.calls_of("cublasLtMatmulDescSetAttribute")] == [
+        (8, 0xEE08),
+        (18, 0xF200),
+    ]
+    first, second, third = fake.calls_of("cublasLtMatmul")
     assert [first[index] for index in (3, 5, 8, 10, 13, 15)] == [0xA000, 0xB000, 0xD000, 0xD000, 0x10000, 5]
     assert [second[index] for index in (3, 5, 8, 10, 13, 15)] == [0xAA10, 0xB000, 0xDD00, 0xDD00, 0x20000, 6]
     assert second[3:] == third[3:]
-    assert len(fake.said("cublasLtMatmulAlgoGetHeuristic")) == 1, "A is aligned to 16 bytes now, and to 256 before"
-    assert fake.said("cublasLtMatrixLayoutCreate") == []
+    assert len(fake.calls_of("cublasLtMatmulAlgoGetHeuristic")) == 1, "A is aligned to 16 bytes now, and to 256 before"
+    assert fake.calls_of("cublasLtMatrixLayoutCreate") == []
 
 
 def test_descriptors_live_as_long_as_the_call():
@@ -153,6 +156,6 @@ def test_a_call_that_the_extension_has_no_algorithm_for_is_a_launch_error():
 )
 def test_cublas_is_right_in_every_type_and_epilogue(kind):
     sizes = (48, 32, 3, 64) if "Batch" in kind.indices else (48, 32, 64)
-    made = problem(*sizes, kind=kind, alpha=1.0, beta=0.0)
-    for one in GemmOperation().checks(made):
-        assert wrong_on_gpu(FAMILY, CONFIG, one) == []
+    size = problem(*sizes, kind=kind, alpha=1.0, beta=0.0)
+    for check in GemmOperation().checks(size):
+        assert wrong_on_gpu(FAMILY, CONFIG, check) == []

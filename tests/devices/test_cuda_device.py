@@ -1,4 +1,4 @@
-"""The CUDA device: what is said without one, and memory, launches, events and failures on one."""
+"""The CUDA device: errors without a GPU, and memory, launches, events and failures on a GPU."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_errors_that_stick_to_the_context_are_told_from_those_that_do_not(monkey
 
 def test_a_bare_status_is_the_error_that_the_bindings_name_and_one_that_they_cannot_is_not_trusted():
     pytest.importorskip("cuda.bindings.driver")
-    known, harmless, unknown = (driver.refused("cuLaunchKernelEx", status) for status in (700, 1, 123456))
+    known, harmless, unknown = (driver.error_of_status("cuLaunchKernelEx", status) for status in (700, 1, 123456))
     assert (known.reason, known.poisoned) == ("illegal address", True)
     assert (harmless.reason, harmless.poisoned) == ("invalid value", False)
     assert (unknown.reason, unknown.poisoned) == ("123456", True)
@@ -90,13 +90,13 @@ def test_finding_devices_never_raises_and_names_a_remedy(monkeypatch):
 
 
 def test_a_device_is_closed_in_its_own_context_whichever_thread_closes_it(monkeypatch):
-    """The context is given back last, when it is no longer the thread's."""
+    """The context is released last, after it is no longer current in the thread."""
     ok, log = type("Status", (int,), {"name": "CUDA_SUCCESS"})(0), []
     names = "cuCtxPushCurrent", "cuMemFree", "cuStreamDestroy", "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease"
     fake_driver(monkeypatch, **{name: lambda *_, name=name: (log.append(name) or ok,) for name in names})
     device = object.__new__(CudaDevice)
-    device._context, device._device, device._own = "context", 0, "stream"
-    device._stream, device._memory = device._own, {CudaMemory(512, 8, owned=True)}
+    device._context, device._device, device._own_stream = "context", 0, "stream"
+    device._stream, device._memory = device._own_stream, {CudaMemory(512, 8, owned=True)}
     device.close()
     assert log == list(names)
 
@@ -148,10 +148,10 @@ def test_time_is_the_devices_and_grows_with_the_number_of_executions():
     device, program = loaded("spin")
     launch = Launch(0, "spin", (1, 1, 1), (1, 1, 1), (ScalarArgument(1_000_000, "int64"),))
     spin = device.prepare(Plan((launch,)), [program], {}, None)
-    device.time([spin] * 300)  # idle clocks take a while to rise
-    one, many = device.time([spin]), device.time([spin] * 100)
-    assert 50 < many / one < 200
-    assert 1e-4 < one < 1e-2
+    device.time([spin] * 300)  # an idle GPU takes a while to raise its clock
+    single, many = device.time([spin]), device.time([spin] * 100)
+    assert 50 < many / single < 200
+    assert 1e-4 < single < 1e-2
 
 
 @pytest.mark.gpu
@@ -205,7 +205,7 @@ def test_a_wild_write_poisons_its_own_process_and_no_other():
     device = cuda_device()
     done = subprocess.run([sys.executable, "-c", WRECK], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    said = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
-    assert [poisoned for _, poisoned in said] == ["True", "True"]
-    assert said[0][0] in ("illegal address", "launch failed")
+    lines = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
+    assert [poisoned for _, poisoned in lines] == ["True", "True"]
+    assert lines[0][0] in ("illegal address", "launch failed")
     device.synchronize()

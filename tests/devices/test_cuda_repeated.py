@@ -1,4 +1,4 @@
-"""Plans that are carried out on other memory and streams each time: what the driver is told then, without one."""
+"""Repeated plans on other memory and streams each time: the calls that a fake driver gets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tunesmith.devices.cuda.program import (
     CudaFunction,
     LaunchConfig,
     LoadedModule,
-    _MovingMap,
+    _MovableMap,
     encoded,
 )
 from tunesmith.devices.cuda.repeated import RepeatedPlan
@@ -46,15 +46,15 @@ CONTEXT, FUNCTION = 0xC0, 0xF0
 
 
 class Driver:
-    """Stands in for the driver: `log` has what it was told, each launch with its parameters as they were then. A
-    function of `status` fails with it."""
+    """A fake driver. `log` holds the calls; a launch has its parameters as they were at that moment. A function that is
+    in `status` fails with that status."""
 
     def __init__(self, monkeypatch, parameters: tuple[int, ...], **status: int) -> None:
         self.log: list[tuple[object, ...]] = []
         self.encoded: list[int] = []
         self._sizes, self._status = parameters, status
         for module in (_cuda_program, repeated):
-            monkeypatch.setattr(module, "entry", self.entry)
+            monkeypatch.setattr(module, "driver_function", self.entry)
         monkeypatch.setattr(_cuda_program, "encoded", self.encode)
 
     def encode(self, tensor_map) -> bytes:
@@ -62,14 +62,14 @@ class Driver:
         return word(tensor_map.address) * 16
 
     def entry(self, name: str):
-        told = {
+        arguments_of = {
             "cuLaunchKernelEx": self._launch,
             "cuTensorMapReplaceAddress": self._replace,
             "cuCtxPopCurrent_v2": lambda popped: (),
-        }.get(name, lambda *given: tuple(one.value for one in given))
+        }.get(name, lambda *given: tuple(argument.value for argument in given))
 
         def called(*given) -> int:
-            self.log.append((name, *told(*given)))
+            self.log.append((name, *arguments_of(*given)))
             return self._status.get(name, 0)
 
         return called
@@ -88,12 +88,12 @@ class Driver:
         ctypes.memmove(location, word(address.value) * 16, 128)
         return (address.value,)
 
-    def told(self, name: str) -> list[tuple[object, ...]]:
+    def calls_of(self, name: str) -> list[tuple[object, ...]]:
         return [entry[1:] for entry in self.log if entry[0] == name]
 
     @property
     def launched(self) -> list[tuple[object, ...]]:
-        return self.told("cuLaunchKernelEx")
+        return self.calls_of("cuLaunchKernelEx")
 
 
 def program(**convention) -> LoadedModule:
@@ -110,7 +110,7 @@ def at(a: int, d: int, workspace: int = 0x9000) -> dict[str, int]:
 
 @pytest.mark.parametrize("sizes", [False, True])
 def test_a_launch_moves_to_other_addresses_in_pointers_and_in_tensor_maps(monkeypatch, sizes):
-    """Also where a map's shape and strides follow it as parameters of their own, as Triton passes them."""
+    """Also if a map's shape and strides follow it as parameters, as in Triton's kernels."""
     behind = (4, 4, 4, 8, 8, 8) if sizes else ()
     driver = Driver(monkeypatch, (4, 128, *behind, 8, 8))
     plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program(tensor_map_sizes=sizes)], at(0x1000, 0x2000))
@@ -132,7 +132,7 @@ def test_a_tensor_map_is_encoded_once_and_then_only_its_address_is_replaced_wher
     for a in (0x1000, 0x3000, 0x1000, 0x3000, 0x3000):
         plan.enqueue(1, at(a, 0x2000))
     assert driver.encoded == [0x1000]
-    assert driver.told("cuTensorMapReplaceAddress") == [(0x3000,), (0x1000,), (0x3000,)]
+    assert driver.calls_of("cuTensorMapReplaceAddress") == [(0x3000,), (0x1000,), (0x3000,)]
     assert [values[3] for values in driver.launched] == [word(a) * 16 for a in (0x1000, 0x3000, 0x1000, 0x3000, 0x3000)]
 
 
@@ -146,7 +146,7 @@ def test_an_address_that_the_driver_refuses_is_not_taken_for_present(monkeypatch
 
 
 def test_work_goes_in_order_on_the_stream_in_the_devices_context(monkeypatch):
-    """Setup first, every time: somebody else may have used the workspace."""
+    """The preparation comes first every time, since the workspace may have been used meanwhile."""
     driver = Driver(monkeypatch, (4, 128, 8, 8))
     plan = Plan((Zero("", 16, 32), Zero("D", 0, 64), LAUNCH), 256, setup=(Write(8, b"table"),))
     RepeatedPlan(CONTEXT, plan, [program()], at(0x1000, 0x2000)).enqueue(5, at(0x1000, 0x2000))
@@ -154,18 +154,18 @@ def test_work_goes_in_order_on_the_stream_in_the_devices_context(monkeypatch):
         *("cuCtxPushCurrent_v2", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async", "cuMemsetD8Async", "cuLaunchKernelEx"),
         "cuCtxPopCurrent_v2",
     ]
-    assert driver.told("cuCtxPushCurrent_v2") == [(CONTEXT,)]
-    assert driver.told("cuMemcpyHtoDAsync_v2") == [(0x9008, b"table", 5, 5)]
-    assert driver.told("cuMemsetD8Async") == [(0x9010, 0, 32, 5), (0x2000, 0, 64, 5)]
+    assert driver.calls_of("cuCtxPushCurrent_v2") == [(CONTEXT,)]
+    assert driver.calls_of("cuMemcpyHtoDAsync_v2") == [(0x9008, b"table", 5, 5)]
+    assert driver.calls_of("cuMemsetD8Async") == [(0x9010, 0, 32, 5), (0x2000, 0, 64, 5)]
 
 
 def test_zeros_are_made_unless_they_are_known_to_be_there(monkeypatch):
     driver = Driver(monkeypatch, (4, 128, 8, 8))
     plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,), 256, zeroed=48), [program()], at(0x1000, 0x2000))
     plan.enqueue(5, at(0x1000, 0x2000), on_zeros=True)
-    assert driver.told("cuMemsetD8Async") == []
+    assert driver.calls_of("cuMemsetD8Async") == []
     plan.enqueue(5, at(0x1000, 0x2000))
-    assert driver.told("cuMemsetD8Async") == [(0x9000, 0, 48, 5)]
+    assert driver.calls_of("cuMemsetD8Async") == [(0x9000, 0, 48, 5)]
     assert len(driver.launched) == 2
 
 
@@ -202,7 +202,7 @@ def test_the_vendors_blas_goes_to_the_memory_and_the_stream_of_each_call(monkeyp
 
 
 def test_a_launch_is_configured_as_the_drivers_header_has_it():
-    """The bindings, which are made from it, write into what the driver reads; ours finds every number there."""
+    """The bindings are generated from the header. Our structure finds every number where the bindings wrote it."""
     driver = pytest.importorskip("cuda.bindings.driver")
     theirs, ours = driver.CUlaunchConfig(), LaunchConfig(1, 2, 3, 4, 5, 6, 7, 8, None, 0)
     for number, name in enumerate(("gridDim", "blockDim")):
@@ -218,11 +218,11 @@ def test_on_a_gpu_a_map_with_another_address_is_the_map_that_is_encoded_for_it()
     device, argument = cuda_device(), TensorMapArgument("A", "float32", (16, 64), (64, 1), (16, 32))
     first, other = (TensorMap.of(argument, device.allocate(2 * 16 * 64 * 4).address) for _ in range(2))
     with device.on(None):
-        wanted = [encoded(one) for one in (first, other)]
-        moving = Parameters([wanted[0]])
-        moved = _MovingMap(ctypes.byref(moving.words[0]), "A", 0, first.address)
-        for one, bytes_then in ((other, wanted[1]), (first, wanted[0])):
-            moved.move(one.address)
+        expected = [encoded(tensor_map) for tensor_map in (first, other)]
+        moving = Parameters([expected[0]])
+        moved = _MovableMap(ctypes.byref(moving.words[0]), "A", 0, first.address)
+        for tensor_map, bytes_then in ((other, expected[1]), (first, expected[0])):
+            moved.move(tensor_map.address)
             assert ctypes.string_at(ctypes.addressof(moving.words[0]), TENSOR_MAP_BYTES) == bytes_then
 
 

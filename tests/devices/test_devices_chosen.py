@@ -1,4 +1,4 @@
-"""Which device a selector means among several, and that none is used which failed its trial; no driver is loaded."""
+"""Which of several devices a selector chooses; a device that failed its trial is not used. No driver is loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cuda(number: int) -> Target:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Says which devices there are, in the order in which they are found, and what is wrong with some, by selector."""
+    """A function that sets the devices to find, in order, and the problems of broken ones, by selector."""
     monkeypatch.delenv(choice.SELECTOR_VARIABLE, raising=False)
 
     def has(*targets: Target, broken: dict[str, str] | None = None) -> list[str]:
@@ -44,7 +44,7 @@ MANY = [opencl(platform, number) for platform in (10, 1, 0) for number in (10, 1
 
 @pytest.mark.parametrize("wanted", [target.selector for target in MANY])
 def test_a_whole_selector_means_that_device_alone(machine, wanted):
-    """`OpenCL:0:1` is not `OpenCL:0:10`, which is found before it."""
+    """`OpenCL:0:1` does not choose `OpenCL:0:10`, which is found before it."""
     machine(*MANY)
     assert choose(wanted).selector == wanted
 
@@ -104,7 +104,7 @@ def test_a_device_that_failed_its_trial_is_not_used_because_it_is_named(machine,
 def test_devices_are_shown_with_what_is_wrong_with_them_behind_those_that_work(machine):
     machine(opencl(0, 0), opencl(0, 1, "CPU"), opencl(0, 2), broken={"OpenCL:0:0": NONSENSE})
     found = discover("OpenCL")
-    assert [one.target.selector for one in found if one.target] == ["OpenCL:0:2", "OpenCL:0:1", "OpenCL:0:0"]
-    assert [one.usable for one in found] == [True, True, False]
+    assert [device.target.selector for device in found if device.target] == ["OpenCL:0:2", "OpenCL:0:1", "OpenCL:0:0"]
+    assert [device.usable for device in found] == [True, True, False]
     assert NONSENSE in found[-1].problem
     assert "a card" in found[-1].remedy

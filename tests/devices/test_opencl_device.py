@@ -1,4 +1,4 @@
-"""OpenCL devices: found, tried out, and plans carried out on them."""
+"""OpenCL devices: finding them, trying them out, and carrying out plans on them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def scaled(by: float) -> Launch:
 @pytest.mark.opencl
 class TestPlans:
     def test_a_plan_runs_its_steps_in_order(self, device: Device, binary: Binary) -> None:
-        """Scale, then add the reversed group through local memory; zero of the first half comes between them."""
+        """The plan scales, sets the first half to zero, then adds the reversed group through local memory."""
         values = np.arange(1, COUNT + 1, dtype=np.float32)
         operands = {"out": device.allocate(4 * COUNT), "in": floats(device, values)}
         steps = (scaled(3.0), Zero("out", 0, 4 * 32), launch("add", OUT, IN, LocalArgument(4 * 16)))
@@ -108,11 +108,11 @@ class TestPlans:
         """An OpenCL kernel object holds its arguments: two plans of one program must not share one."""
         program, source = device.load(binary), floats(device, np.ones(COUNT))
         outs = [device.allocate(4 * COUNT) for _ in range(2)]
-        both = [
+        plans = [
             device.prepare(Plan((scaled(by),)), [program], {"out": out, "in": source}, None)
             for by, out in zip((2.0, 5.0), outs, strict=True)
         ]
-        for prepared in both:
+        for prepared in plans:
             prepared.enqueue()
         device.synchronize()
         assert [device.read(out, 4).view(np.float32)[0] for out in outs] == [2.0, 5.0]
@@ -164,7 +164,7 @@ class TestMemory:
         assert device.read(whole, 1, 3 * step - 1)[0] == 9
 
     def test_memory_may_be_dropped_or_released_while_kernels_still_use_it(self, device: Device, binary: Binary) -> None:
-        """PoCL ends the process over this, so the device must hold on to it."""
+        """PoCL would end the process, so the device must keep the memory alive."""
         program, source = device.load(binary), floats(device, np.ones(COUNT))
         for _ in range(20):
             operands = {"out": device.allocate(4 * COUNT), "in": source}
@@ -222,7 +222,7 @@ class TestRefusals:
             assert self.refused(device, binary, step).reason == "invalid argument"
 
     def test_static_local_memory_beyond_the_device_never_reaches_the_driver(self, device: Device) -> None:
-        """PoCL ends the whole process when such a kernel is launched."""
+        """PoCL would end the process at the launch of such a kernel."""
         try:
             greedy = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", SOURCE, ("greedy",)), device.target)
         except CompileError:
@@ -315,7 +315,7 @@ device.synchronize()
 def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_class_of_grid(
     device: Device, tmp_path: Path
 ) -> None:
-    """The compile pool relies on it: what is launched there once must not be compiled again by the worker."""
+    """The compile pool relies on this: a worker must not compile again what the pool has launched once."""
     if "pocl" not in device.target.driver.lower():
         pytest.skip("a trait of PoCL")
 
@@ -389,7 +389,7 @@ def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abo
 
 
 def test_without_a_driver_the_remedy_is_named() -> None:
-    script = "from tunesmith.devices import discover; print([one.remedy for one in discover('OpenCL')])"
+    script = "from tunesmith.devices import discover; print([device.remedy for device in discover('OpenCL')])"
     variables = {**os.environ, "OCL_ICD_VENDORS": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", script], env=variables, check=True, timeout=120, capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""IREE's tuning specs: sizes and configurations are read, what is not fixed is named, what is broken has its line."""
+"""IREE's tuning specs: sizes and configurations are read, unfixed sizes are noted, an error names its line."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_convolution_is_the_product_that_it_is_computed_as(tmp_path: Path) -> 
 
 
 def test_an_operation_that_is_spelled_out_has_the_sizes_of_its_tensors(tmp_path: Path) -> None:
-    """A convolution of stride 2 with 6 groups: loops that D lacks are summed over, common ones are the batch."""
+    """A convolution of stride 2 with 6 groups: K is the loops that D lacks, the batch is the loops that all have."""
     (shape,) = read_spec(spec(tmp_path, HEAD + GENERIC + TAIL)).shapes
     assert (shape.m, shape.n, shape.k, shape.batch) == (4 * 16 * 13, 16, 3 * 5 * 8, 6)
     assert (shape.data_type, shape.result_type) == ("bf16", "f32")
@@ -115,7 +115,7 @@ def test_an_operation_that_is_spelled_out_has_the_sizes_of_its_tensors(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("outs(%c : tensor<4x16x13", "outs(%c : tensor<?x16x13", "a tensor of ?x16x13x6x16xf32 has no fixed shape"),
         ("(d3, d4, d5, d6, d7)>", "(d3, d4, d5, d6 * 2, d7)>", "the size of loop d6 is not fixed"),
@@ -124,11 +124,11 @@ def test_an_operation_that_is_spelled_out_has_the_sizes_of_its_tensors(tmp_path:
         ("linalg.yield", "linalg.generic", "it matches 2 operations together"),
     ],
 )
-def test_an_operation_without_fixed_sizes_is_left_out(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_an_operation_without_fixed_sizes_is_left_out(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in GENERIC
     reading = read_spec(spec(tmp_path, HEAD + GENERIC.replace(old, new) + TAIL))
     assert reading.shapes == ()
-    assert told in reading.notes[0]
+    assert message in reading.notes[0]
 
 
 def test_the_maps_say_which_loop_a_tile_belongs_to(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_maps_say_which_loop_a_tile_belongs_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("dims_equal %m, [1920]", "dim_is_multiple_of %m[0], 128", "the sizes of %m are not fixed"),
         (
@@ -155,13 +155,13 @@ def test_the_maps_say_which_loop_a_tile_belongs_to(tmp_path: Path) -> None:
         (", workgroup = [128, 64, 0]", "", "no workgroup"),
     ],
 )
-def test_what_is_not_one_fixed_size_is_named_and_left_out(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_what_is_not_one_fixed_size_is_named_and_left_out(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in MATCHER
     reading = read_spec(spec(tmp_path, HEAD + MATCHER.replace(old, new) + CONVOLUTION + TAIL))
     assert [shape.family for shape in reading.shapes] == ["convolution"]
     (note,) = reading.notes
     assert "spec.mlir:7: @match_product: " in note
-    assert told in note
+    assert message in note
 
 
 def test_a_batch_must_be_fixed_where_there_is_one(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_batch_must_be_fixed_where_there_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (SPEC[: SPEC.index("LLVMGPUTileAndFuse")], "spec.mlir:17: the text ends before this < is closed"),
         (SPEC.replace("workgroup = [128, 64, 0]}>", "workgroup = [128, 64, 0}>"), "spec.mlir:16: } meets [ of line 16"),
@@ -191,10 +191,10 @@ def test_a_batch_must_be_fixed_where_there_is_one(tmp_path: Path) -> None:
         ("", "no transform.named_sequence after nothing"),
     ],
 )
-def test_what_is_broken_is_told_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+def test_what_is_broken_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         read_spec(spec(tmp_path, text))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_the_files_name_knows_the_device_best(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_the_files_name_knows_the_device_best(tmp_path: Path) -> None:
 
 def test_whatever_stands_in_a_spec_only_our_error_comes_out(tmp_path: Path) -> None:
     chance = random.Random("specs")
-    outcomes = [0, 0]
+    read_and_refused = [0, 0]
     for number in range(800):
         start = chance.randrange(len(EVERY_FORM))
         part = "" if number % 2 else chance.choice([*"<>[](){}=,%@#\"'-é\x00", "9" * 40, "affine_map<", " = "])
@@ -213,7 +213,7 @@ def test_whatever_stands_in_a_spec_only_our_error_comes_out(tmp_path: Path) -> N
         )
         try:
             read_spec(spec(tmp_path, text))
-            outcomes[0] += 1
+            read_and_refused[0] += 1
         except UserError:
-            outcomes[1] += 1
-    assert min(outcomes) > 50
+            read_and_refused[1] += 1
+    assert min(read_and_refused) > 50

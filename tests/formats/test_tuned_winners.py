@@ -1,4 +1,4 @@
-"""Tables of winners are read as they are written; what is no such table is told with its line."""
+"""Tables of winners: their rows are read, and a mistake is reported with its line."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_only_rows_that_were_asked_for_count(tmp_path: Path) -> None:
 
 
 def test_the_fastest_row_of_a_product_counts(tmp_path: Path) -> None:
-    """Rows in another unit than speed only where there is no other; types and transposes are other products."""
+    """A row without a speed counts only if its product has no other; other types and transposes are other products."""
     size = Product(64, 64, 64)
     rows = [
         tensile_row(size, (16, 16), 1.0), tensile_row(size, (32, 32), 3.0), tensile_row(size, (64, 64), 2.0),
@@ -83,7 +83,7 @@ def test_the_fastest_row_of_a_product_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         (["a,b", "1,2"], "t.csv:1: the header is not that of a table of winners"),
         ([TENSILE_HEADER, tensile_row(Product(4, 4, 4), (8, 8)).replace("gfx90a", "gfx90a,x")], "t.csv:2: "),
@@ -95,10 +95,10 @@ def test_the_fastest_row_of_a_product_counts(tmp_path: Path) -> None:
         ([CONVOLUTION_HEADER, CONVOLUTION.replace("bfloat16", "complex")], "t.csv:2: conv names no data type"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, lines: list[str], told: str) -> None:
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(UserError) as caught:
         read_winners(table(tmp_path, *lines), {})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_whatever_stands_in_a_table_only_our_error_comes_out(tmp_path: Path) -> None:
@@ -132,19 +132,19 @@ def test_products_of_equal_m_and_n_are_one_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
         ({}, "1 products are left of 1 rows, 10 are needed"),
         ({"arch": "gfx42"}, "--ridge: the ridge and the compute units of gfx42 are not known; give --ridge"),
         ({"dtype": "f7"}, "data type f7 is not known"),
     ],
 )
-def test_what_cannot_be_fitted_is_told(tmp_path: Path, rows: dict[str, str], told: str) -> None:
+def test_what_cannot_be_fitted_is_told(tmp_path: Path, rows: dict[str, str], message: str) -> None:
     count = 20 if rows else 1
     lines = [tensile_row(Product(16, 16, 16 + number), (16, 16), **rows) for number in range(count)]
     with pytest.raises(UserError) as caught:
         read_sample(SourceTask((table(tmp_path, TENSILE_HEADER, *lines),)))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_devices_do_not_mix(tmp_path: Path) -> None:

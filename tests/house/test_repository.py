@@ -86,6 +86,15 @@ def test_every_room_has_its_import_rule_and_every_rule_knows_every_room(contract
     assert set(ruled) == modules - {"tunesmith.cli"}
 
 
+def test_every_room_imports_all_that_its_rule_allows(contracts: list[dict[str, object]]) -> None:
+    """A permission that nobody uses would let a wrong import pass."""
+    for contract in contracts:
+        room, _, allowed = str(contract["name"]).partition(" imports only ")
+        code = "\n".join(path.read_text(encoding="utf-8") for path in (PACKAGE / room).rglob("*.py"))
+        imported = set(re.findall(r"^\s*(?:import|from) tunesmith\.(\w+)", code, flags=re.MULTILINE))
+        assert set(allowed.replace("nothing of ours", "").split(", ")) - {""} <= imported, room
+
+
 def test_the_architecture_names_every_room_and_no_other() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))

@@ -1,4 +1,4 @@
-"""After `os.fork()` a child's calls work, or raise at once what is wrong: a driver's threads stay in the parent."""
+"""After `os.fork()` calls in the child work, or raise an error at once, since a driver's threads stay in the parent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tunesmith.records import Target, UserError
 from tunesmith.toolchains.forked import Driver
 
 SECONDS = 60
-"""Far more than a call takes; a child that hangs is killed then."""
+"""Far longer than a call takes. After it a child that hangs is killed."""
 
 SCRIPT = """
 import os, sys, gc
@@ -67,11 +67,11 @@ def run(folder: Path, target: Target, before: str, inside: str) -> None:  # noqa
         [sys.executable, "-c", script, str(folder)], stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            _, said = process.communicate(timeout=SECONDS)
+            _, warned = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             pytest.fail("the child hangs")
-    assert (process.returncode, said) == (0, "")
+    assert (process.returncode, warned) == (0, "")
 
 
 @pytest.mark.opencl
@@ -89,7 +89,7 @@ def test_a_child_of_who_had_not_used_the_device_works(target: Target, tmp_path: 
 
 @pytest.mark.opencl
 def test_a_child_is_told_while_another_thread_is_in_a_call(target: Target, tmp_path: Path) -> None:  # noqa: F811
-    """Which holds the library's lock, and is not there in the child to give it back."""
+    """The other thread holds the library's lock, and does not exist in the child to release it."""
     threads = (
         "import threading, time; library._lock.acquire(); held = threading.Event()\n"
         "def hold():\n    with generator._lock: held.set(); time.sleep(5)\n"
@@ -125,7 +125,7 @@ def test_a_driver_that_was_used_is_lost_in_a_child_and_in_its_children() -> None
 
 
 def test_a_call_of_cudas_driver_is_refused_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the driver would do there; without a GPU a stand-in of it answers."""
+    """The driver is not called. Without a GPU a stand-in takes its place."""
     monkeypatch.setattr(_cuda_driver, "CUDA", Driver("CUDA"))
     monkeypatch.setattr(_cuda_driver, "bindings", lambda: SimpleNamespace(cuInit=lambda flags: (0,)))
     assert _cuda_driver.call("cuInit", 0) is None

@@ -1,4 +1,4 @@
-"""The library computes what NumPy computes, on what its logic says, whatever the arrays look like."""
+"""The library gives NumPy's results, by the solutions of its logic, for arrays in any layout."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ size = st.integers(1, 20)
 @settings(max_examples=150, deadline=None)
 @given(st.data(), size, size, size, st.integers(0, 3), st.sampled_from([0.0, -0.5]), st.booleans(), st.booleans())
 def test_any_layout_gives_numpys_product(data, m, n, k, batch, beta, all_types, shared):  # type: ignore[no-untyped-def]
-    """Types: one only, so that most layouts must be copied, or all four. Shapes, strides, batches, beta: anything."""
+    """Random shapes, strides, batches and beta, with all four types, or with one type so that most layouts are
+    copied."""
     batched = data.draw(st.booleans())
     kinds = [
         gemm_type(transpose_a=t.fields.flag("TransposeA"), transpose_b=t.fields.flag("TransposeB"), batched=batched)
@@ -120,12 +121,12 @@ def test_numbers_of_another_byte_order_and_lists_are_taken():
 )
 def test_empty_extents_give_what_numpy_gives_without_a_launch(m, n, k, batch):  # type: ignore[no-untyped-def]
     lead = (0,) if batch == "none" else (batch,) if batch else ()
-    told: list[Launched] = []
-    with library(logic(gemm_type(batched=True)), launched=told.append) as lib:
+    launches: list[Launched] = []
+    with library(logic(gemm_type(batched=True)), launched=launches.append) as lib:
         a, b, c = normal(*lead, m, k), normal(*lead, k, n), normal(*lead, m, n)
         close(lib.matmul(a, b), a @ b)
         close(lib.matmul(a, b, c=c, beta=2.0, out=np.full_like(c, np.nan)), a @ b + 2 * c)
-    assert told == []
+    assert launches == []
 
 
 def test_beta_zero_reads_no_c():
@@ -147,7 +148,7 @@ CONFIGS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"LoopUnroll": 16}]
 
 
 class Watched(FakeDevice):
-    """Keeps the constants of what is really executed."""
+    """Keeps the constants of the programs that are executed."""
 
     def __init__(self) -> None:
         super().__init__(TARGET)
@@ -166,15 +167,15 @@ class Watched(FakeDevice):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40))
 def test_what_select_says_is_what_runs(m: int, n: int, k: int):
-    """Watched at the device, below everything that chooses. Row-major, so m and n change places."""
-    device, told = Watched(), []
-    made = logic(TYPES[0], CONFIGS, {(8, 8, 8): 0, (64, 64, 16): 1, (256, 32, 32): 2})
-    with library(made, device=device, launched=told.append) as lib:
-        said = lib.select(n, m, 1, k)
+    """The device shows what runs, whatever was chosen. Arrays are row-major, so m and n change places."""
+    device, launches = Watched(), []
+    tuned = logic(TYPES[0], CONFIGS, {(8, 8, 8): 0, (64, 64, 16): 1, (256, 32, 32): 2})
+    with library(tuned, device=device, launched=launches.append) as lib:
+        warned = lib.select(n, m, 1, k)
         lib.matmul(np.ones((m, k), np.float32), np.ones((k, n), np.float32))
-    assert device.seen == [said.solution.configuration["LoopUnroll"]]
-    assert [one.choice for one in told] == [said]
-    assert told[0].problem.sizes == (n, m, k)
+    assert device.seen == [warned.solution.configuration["LoopUnroll"]]
+    assert [record.choice for record in launches] == [warned]
+    assert launches[0].problem.sizes == (n, m, k)
 
 
 def test_select_says_which_rule_answered():
@@ -213,16 +214,16 @@ def test_a_solution_that_does_not_compile_is_passed_over_and_remembered():
 
 
 def test_when_nothing_runs_every_reason_is_given():
-    made = logic(TYPES[0], [{"WorkGroup": (64, 32, 1)}, {"FakeFault": "compile error"}], {(8, 8, 8): 1})
-    with library(made) as lib, pytest.raises(UserError, match=r"S1: compile error.*S0: work-group size"):
+    tuned = logic(TYPES[0], [{"WorkGroup": (64, 32, 1)}, {"FakeFault": "compile error"}], {(8, 8, 8): 1})
+    with library(tuned) as lib, pytest.raises(UserError, match=r"S1: compile error.*S0: work-group size"):
         lib.matmul(normal(8, 8), normal(8, 8))
 
 
 def test_a_program_is_compiled_once_and_shared_by_launch_time_variants():
     device = Watched()
     configs = [{"GlobalSplitU": 1}, {"GlobalSplitU": 2}, {"LoopUnroll": 4}]
-    made = logic(TYPES[0], configs, {(8, 8, 8): 0, (16, 16, 16): 1, (32, 32, 32): 2})
-    with library(made, device=device) as lib:
+    tuned = logic(TYPES[0], configs, {(8, 8, 8): 0, (16, 16, 16): 1, (32, 32, 32): 2})
+    with library(tuned, device=device) as lib:
         for extent in (8, 16, 32, 8, 16, 32):
             lib.matmul(normal(extent, extent), normal(extent, extent))
     assert len(device.loaded) == 2
@@ -270,12 +271,12 @@ class TestFiles:
             assert set(lib.problem_types) == set(TYPES)
 
     def test_a_layout_that_has_its_own_type_is_not_copied(self, tmp_path: Path):
-        told: list[Launched] = []
-        with library(*map(logic, TYPES), launched=told.append) as lib:
+        launches: list[Launched] = []
+        with library(*map(logic, TYPES), launched=launches.append) as lib:
             for a_order, b_order in itertools.product("CF", repeat=2):
                 a, b = np.asarray(normal(30, 20), order=a_order), np.asarray(normal(20, 10), order=b_order)  # type: ignore[call-overload]
                 close(lib.matmul(a, b), a @ b)
-        fields = [one.problem.type.fields for one in told]
+        fields = [record.problem.type.fields for record in launches]
         # D' = B' A': A of the problem is b, transposed where b is column-major.
         assert [(f["TransposeA"], f["TransposeB"]) for f in fields] == [
             (False, False),
@@ -310,13 +311,13 @@ class TestFiles:
     @pytest.mark.parametrize("is_open", [False, True])
     def test_a_device_that_does_not_run_the_kernels_language_is_refused(self, tmp_path: Path, is_open: bool):
         tiled = Solution(TYPES[0], "TiledGemm", TiledGemm().space(TYPES[0]).defaults)
-        made = replace(logic(TYPES[0]).document, solutions=(Named("S0", tiled),))
+        tuned = replace(logic(TYPES[0]).document, solutions=(Named("S0", tiled),))
         path = tmp_path / "opencl.yaml"
-        write_logic(replace(made, origin=replace(ORIGIN, api="OpenCL", device="a CPU")), path)
-        wanted = FakeDevice(TARGET) if is_open else TARGET.selector
+        write_logic(replace(tuned, origin=replace(ORIGIN, api="OpenCL", device="a CPU")), path)
+        reference = FakeDevice(TARGET) if is_open else TARGET.selector
         what = r"its kernels are in OpenCL, fake CPU \(fake:CPU:8\) runs only fake"
         with pytest.raises(UserError, match=f"{what}; tune on that device, or name one") as caught:
-            tunesmith.load(path, device=wanted).matmul(normal(2, 2), normal(2, 2))
+            tunesmith.load(path, device=reference).matmul(normal(2, 2), normal(2, 2))
         assert caught.value.location == str(path)
 
     def test_another_driver_is_said_once(self, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Batches that no problem type serves: one call of NumPy or of the vendor's BLAS, and not a launch for each matrix."""
+"""A batch that no problem type serves is one call of NumPy or of the vendor's BLAS, not a launch for each matrix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NN = gemm_type(transpose_b=False)
 
 
 def arrays(seed: int, dtype: str):  # type: ignore[no-untyped-def]
-    """A batch of products in some layout, with what they are in double precision: a, b, more arguments, expected."""
+    """A batch of products in some layout: a, b, more arguments, and the result in double precision."""
     random = np.random.default_rng(seed)
     batch, m, n, k = (int(size) for size in random.integers(1, 7, 4))
     batch += 1
@@ -49,16 +49,16 @@ def arrays(seed: int, dtype: str):  # type: ignore[no-untyped-def]
     # A shared b may make a tall product, which the fake device does not launch in half precision.
     shared = random.choice(["", "", "a", "b" if dtype.startswith("float") and dtype != "float16" else ""])
     a, b, c = laid_out(m, k, shared == "a"), laid_out(k, n, shared == "b"), laid_out(m, n, False)
-    wanted = 1.5 * (a.astype(float) @ b.astype(float))
+    expected = 1.5 * (a.astype(float) @ b.astype(float))
     more = {"alpha": 1.5}
     if random.random() < 0.3:
         bias = random.standard_normal(2 * n).astype(dtype)[::2]
-        wanted, more = np.maximum(wanted + bias.astype(float), 0), {**more, "bias": bias, "activation": "relu"}
+        expected, more = np.maximum(expected + bias.astype(float), 0), {**more, "bias": bias, "activation": "relu"}
     if random.random() < 0.5:
-        wanted, more = wanted - 0.5 * c.astype(float), {**more, "c": c, "beta": -0.5}
+        expected, more = expected - 0.5 * c.astype(float), {**more, "c": c, "beta": -0.5}
     if random.random() < 0.5:
         more["out"] = c if random.random() < 0.5 else laid_out(m, n, False)
-    return a, b, more, wanted
+    return a, b, more, expected
 
 
 SPACINGS = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -70,31 +70,31 @@ LETTERS = {"float32": "s", "float64": "d", "float16": "h", "bfloat16": "b"}
 def test_numpy_makes_any_batch_of_any_layout_right(dtype, seed):
     """Sums of no more than seven terms, then what follows, each rounded once: 16 spacings of the sums' precision, which
     is single or better, and one of the result's."""
-    told: list[Launched] = []
-    a, b, more, wanted = arrays(seed, dtype)
+    launched_records: list[Launched] = []
+    a, b, more, expected = arrays(seed, dtype)
     kind = gemm_type(LETTERS[dtype], transpose_b=False)
-    with library(fake_logic(kind), launched=told.append) as lib, warnings.catch_warnings():
+    with library(fake_logic(kind), launched=launched_records.append) as lib, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = lib.matmul(a, b, **more)
     assert found.dtype.name == dtype
     assert found is more.get("out", found)
     sums = SPACINGS["float64" if dtype == "float64" else "float32"]
     terms = np.abs(a.astype(float)) @ np.abs(b.astype(float)) * 1.5 + 10.0
-    assert (np.abs(found.astype(float) - wanted) <= 16 * sums * terms + SPACINGS[dtype] * np.abs(wanted)).all()
-    assert len(told) in (0, 1)
+    assert (np.abs(found.astype(float) - expected) <= 16 * sums * terms + SPACINGS[dtype] * np.abs(expected)).all()
+    assert len(launched_records) in (0, 1)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_twenty_thousand_small_matrices_are_no_launch_and_that_is_said_once(device):
-    told: list[Launched] = []
+    launched_records: list[Launched] = []
     a, b = normal(20_000, 3, 3), normal(20_000, 3, 3)
-    lib = library(*map(fake_logic, TYPES), device=device(TARGET), launched=told.append)
-    with warnings.catch_warnings(record=True) as said:
+    lib = library(*map(fake_logic, TYPES), device=device(TARGET), launched=launched_records.append)
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for count in (20_000, 20_000, 100):
             np.testing.assert_allclose(lib.matmul(a[:count], b[:count]), a[:count] @ b[:count])
-    assert told == []
-    (warning,) = said
+    assert launched_records == []
+    (warning,) = warned
     assert str(warning.message) == (
         "no logic is for Cijk_Ailk_Bljk_SB: NumPy multiplies such batches; tune that type to have a kernel"
     )
@@ -102,32 +102,32 @@ def test_twenty_thousand_small_matrices_are_no_launch_and_that_is_said_once(devi
 
 
 def test_a_batch_with_a_type_and_a_single_matrix_are_launched():
-    told: list[Launched] = []
+    launched_records: list[Launched] = []
     kinds = [NN, gemm_type(transpose_b=False, batched=True)]
-    with library(*map(fake_logic, kinds), launched=told.append) as lib:
+    with library(*map(fake_logic, kinds), launched=launched_records.append) as lib:
         lib.matmul(normal(4, 3, 5), normal(4, 5, 7))
         lib.matmul(normal(1, 3, 5), normal(5, 7))
-    assert [one.problem.type for one in told] == kinds[::-1]
+    assert [record.problem.type for record in launched_records] == kinds[::-1]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("form", ["a matrix", "a batch of one", "expanded"])
 def test_a_shared_operand_makes_one_tall_product_also_where_layouts_have_to_be_copied(device, kind, form):
-    told: list[Launched] = []
+    launched_records: list[Launched] = []
     x, w, c = normal(4, 6, 5), normal(5, 7), normal(4, 6, 7)
     shared = {"a matrix": w, "a batch of one": w[None], "expanded": np.broadcast_to(w, (4, 5, 7))}[form]
-    with library(fake_logic(kind), device=device(TARGET), launched=told.append) as lib:
+    with library(fake_logic(kind), device=device(TARGET), launched=launched_records.append) as lib:
         found = lib.matmul(x, shared, c=c, beta=2.0)
     np.testing.assert_allclose(found, x @ w + 2 * c, rtol=1e-4, atol=1e-4)
-    assert [sorted(one.problem.sizes) for one in told[:1]] == [[5, 7, 24]]
+    assert [sorted(record.problem.sizes) for record in launched_records[:1]] == [[5, 7, 24]]
 
 
 # --- a GPU with a BLAS ------------------------------------------------------------------------------------------------
 
 
 class VendorGpu(HostGpu):
-    """With cuBLAS, which adds up where the host does; `calls` has what it was asked for."""
+    """A fake GPU with a cuBLAS that computes on the host; `calls` has the calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ def singles(letter: str = "s", **more: object):  # type: ignore[no-untyped-def]
 
 
 def layouts(rig, batch: int, rows: int, columns: int, dtype: str = "float32"):
-    """Batches that BLAS takes as they lie: each transposed, padded, apart, inside one another by rows, and shared."""
+    """Batches that BLAS takes as they lie: transposed, padded, apart, interleaved by rows, and shared."""
     yield rig.normal(batch, rows, columns, dtype=dtype)
     yield rig.normal(batch, columns, rows, dtype=dtype).mT
     yield rig.normal(2 * batch, rows + 2, columns + 3, dtype=dtype)[::2, 1:-1, 3:]
@@ -202,7 +202,7 @@ def test_one_call_serves_a_batch_in_any_layout_without_a_copy(rig, monkeypatch):
         tall = rig.device.launches
         assert len(rig.device.calls) + len(tall) == 1, "one call, or one launch of a tall product"
         assert bool(tall) <= (b.ndim == 2 or b.stride(0) == 0)
-        assert all(one.batch == 3 for one in rig.device.calls)
+        assert all(call.batch == 3 for call in rig.device.calls)
     assert len(cases) == 24
 
 
@@ -211,7 +211,7 @@ def test_one_call_serves_a_batch_in_any_layout_without_a_copy(rig, monkeypatch):
 ])  # fmt: skip
 @pytest.mark.parametrize("swapped", [False, True], ids=["row-major", "column-major"])
 def test_every_data_type_with_alpha_beta_and_an_out(rig, letter, dtype, dest, swapped):
-    """Small whole numbers, so that every type has the result exactly; extents of 8, which int8 asks for."""
+    """Small whole numbers, so that the result is exact in every type; extents of 8, which int8 needs."""
     torch = rig.torch
     result = {"s": "float32", "d": "float64", "h": "float16", "b": "bfloat16", "i": "int32"}[dest]
     random = np.random.default_rng(4)
@@ -258,11 +258,11 @@ def test_c_and_out_may_lie_between_other_things(rig):
 
 def test_it_is_said_once_and_names_the_type_to_tune(rig):
     lib = rig.library(*singles("b"))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for size in (5, 5, 9):
             lib.matmul(rig.normal(3, 6, size, dtype="bfloat16"), rig.normal(3, size, 7, dtype="bfloat16"))
-    (warning,) = said
+    (warning,) = warned
     assert str(warning.message).startswith(
         "no logic is for Cijk_Ailk_Bljk_B: the vendor's BLAS multiplies such batches"
     )
@@ -270,12 +270,12 @@ def test_it_is_said_once_and_names_the_type_to_tune(rig):
 
 
 def test_the_launch_that_is_told_of_is_of_the_whole_batch(rig):
-    told: list[Launched] = []
-    lib = rig.library(*singles(), launched=told.append)
+    launched_records: list[Launched] = []
+    lib = rig.library(*singles(), launched=launched_records.append)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lib.matmul(rig.normal(192, 19, 6), rig.normal(192, 6, 19))
-    (launched,) = told
+    (launched,) = launched_records
     assert (launched.solution.kernel, launched.problem.sizes) == ("VendorBlas", (19, 19, 192, 6))
 
 
@@ -284,11 +284,11 @@ def test_what_it_does_not_take_as_it_lies_is_copied_and_a_shared_operand_once(ri
     copy = TorchArrays.copy
     monkeypatch.setattr(TorchArrays, "copy", lambda self, x, axes: copied.append(tuple(x.shape)) or copy(self, x, axes))
     lib = rig.library(*singles())
-    one, many = rig.normal(12, 10)[::2, ::2], rig.normal(3, 5, 14)[:, :, ::2]
+    single, batch = rig.normal(12, 10)[::2, ::2], rig.normal(3, 5, 14)[:, :, ::2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = lib.matmul(one, many)
-    np.testing.assert_allclose(numbers(found), product(one, many), rtol=1e-5, atol=1e-5)
+        found = lib.matmul(single, batch)
+    np.testing.assert_allclose(numbers(found), product(single, batch), rtol=1e-5, atol=1e-5)
     (called,) = rig.device.calls
     assert 0 in (called.stride_a, called.stride_b)
     assert sorted(copied) == [(3, 5, 7), (6, 5)]
@@ -321,10 +321,10 @@ def test_numpys_arrays_go_to_the_same_call(rig):
 
 
 def test_other_devices_of_the_host_are_left_alone():
-    """The fake GPU has no BLAS that could be called, and its matrices are no matter of NumPy's."""
-    told: list[Launched] = []
+    """The fake GPU has no BLAS, and NumPy does not multiply matrices on a GPU."""
+    launched_records: list[Launched] = []
     from tunesmith.devices.fake import fake_target
 
-    with library(fake_logic(NN), device=FakeDevice(fake_target("GPU")), launched=told.append) as lib:
+    with library(fake_logic(NN), device=FakeDevice(fake_target("GPU")), launched=launched_records.append) as lib:
         lib.matmul(normal(3, 4, 5), normal(3, 5, 6))
-    assert len(told) == 3
+    assert len(launched_records) == 3

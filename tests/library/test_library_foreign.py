@@ -1,4 +1,4 @@
-"""`matmul` of other libraries' arrays on a GPU that is not there: CUDA array interface, DLPack, streams."""
+"""`matmul` of other libraries' arrays on a simulated GPU: CUDA array interface, DLPack, streams."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def lent(array: np.ndarray, **changes: object) -> OnGpu:
     return OnGpu(array, strides=array.strides, **changes)
 
 
-def close(found, wanted) -> None:
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+def close(found, expected) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_arrays_are_taken_in_any_layout_with_an_out(rig):
@@ -45,13 +45,13 @@ def test_the_stream_is_the_one_given_else_the_one_of_the_interface(rig):
     lib.matmul(lent(a, stream=5), lent(b), out)
     lib.matmul(lent(a, stream=5), lent(b, stream=6), out, stream=9)
     lib.matmul(lent(a), lent(b), lent(out.array, stream=6))
-    said = [entry[:2] for entry in rig.device.log if entry[0] in ("record", "follow", "launch")]
+    warned = [entry[:2] for entry in rig.device.log if entry[0] in ("record", "follow", "launch")]
     waits = [("record", 5), ("follow", 9), ("record", 6), ("follow", 9)]
-    assert said == [("launch", 5), *waits, ("launch", 9), ("launch", 6)]
+    assert warned == [("launch", 5), *waits, ("launch", 9), ("launch", 6)]
 
 
 class Capsule:
-    """A NumPy array that DLPack says is on a GPU."""
+    """A NumPy array whose DLPack device is a GPU."""
 
     def __init__(self, array: np.ndarray, versions: bool = True, read_only: bool = False) -> None:
         self.array, self.versions, self.streams = array, versions, []

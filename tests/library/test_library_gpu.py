@@ -21,10 +21,10 @@ from tunesmith.records import Estimate, ProblemType, Solution, UserError, Value
 pytestmark = pytest.mark.gpu
 
 UNIT = 2.0**-24
-"""Unit roundoff of float32, in which sums are made."""
+"""The unit roundoff of float32, the type of the sums."""
 
 SPACINGS = {"float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
-"""Of the numbers between 1 and 2."""
+"""The spacing of numbers between 1 and 2."""
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,11 @@ def torch():
 
 NOTHING: Mapping[str, Value] = {}
 CHANGED = {"TritonTmaGemm": {"DepthU": 32}}
-"""Of the defaults, which are every family's alike and may be illegal in one."""
+"""Changes to the defaults, which are the same for all families but illegal in some."""
 
 
 def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
-    """The family's defaults, and what else is to be, as if they had won."""
+    """A logic in which the family's defaults with some changes won."""
     family, target = KERNELS[kernel], cuda_device().target
     toolchain(family.language)
     origin = Origin.of(target, "none", "0.1.0", "2026-11-21T12:00:00Z")
@@ -52,7 +52,7 @@ def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
 
 
 def library(kernel: str, letter: str, batched: bool = False, values: Mapping[str, Value] = NOTHING, **more) -> Library:
-    """All transposes; the device is the tensors'."""
+    """A library for all transposes; its device is that of the tensors."""
     kinds = [
         gemm_type(letter, transpose_a=a, transpose_b=b, batched=batched, **more)
         for a, b in itertools.product([False, True], repeat=2)
@@ -65,12 +65,12 @@ def close(found, a, b, rest=0.0, slack: float = 1.0) -> None:
     spacing for the result, and where cuBLAS rounds the product before it adds the rest, half a one for that."""
     wide_a, wide_b = a.double(), b.double()
     product = wide_a @ wide_b
-    wanted = product + rest
+    expected = product + rest
     sums = (4 * a.shape[-1] ** 0.5 + 2) * UNIT * (wide_a.abs() @ wide_b.abs())
     name = str(found.dtype).removeprefix("torch.")
-    largest = wanted.abs().maximum(product.abs())
+    largest = expected.abs().maximum(product.abs())
     bound = slack * (sums + largest * SPACINGS[name] + 2.0**-24)
-    assert bool(((found.double() - wanted).abs() <= bound).all())
+    assert bool(((found.double() - expected).abs() <= bound).all())
 
 
 CASES = [
@@ -111,7 +111,7 @@ def test_views_and_odd_sizes(torch, kernel, letter, size):
 
 
 def taken(lib: Library, kernel: str, *tensors):
-    """The product; None where the family says why it does not take them."""
+    """The product; None if the family refuses the arguments with a reason."""
     try:
         return lib.matmul(*tensors)
     except UserError as error:
@@ -132,13 +132,13 @@ def test_batches_follow_one_another_or_share_their_weights(torch, kernel, letter
         close(lib.matmul(heads, b), heads, b)
 
 
-def singles(letter: str, told: list, **more) -> Library:  # type: ignore[type-arg]
-    """All transposes by cuBLAS, none of them of a batch; `told` hears of launches."""
+def singles(letter: str, launches: list, **more) -> Library:  # type: ignore[type-arg]
+    """A library of all transposes by cuBLAS, without types for batches; `launches` gets the launches."""
     kinds = [gemm_type(letter, transpose_a=a, transpose_b=b, **more) for a in (False, True) for b in (False, True)]
     if letter == "f8":
         kinds = [gemm_type(letter, transpose_a=True, transpose_b=False, **more)]
     logics = [(Path(f"{kind.name}.yaml"), logic("VendorBlas", kind, {})) for kind in kinds]
-    return Library(logics, launched=told.append)
+    return Library(logics, launched=launches.append)
 
 
 def batches(torch, batch: int, rows: int, columns: int, dtype):
@@ -153,16 +153,16 @@ def batches(torch, batch: int, rows: int, columns: int, dtype):
 
 @pytest.mark.parametrize(("letter", "dest"), [("s", ""), ("h", ""), ("b", ""), ("h", "s"), ("b", "s")])
 def test_a_batch_without_a_type_is_one_call_of_cublas_in_any_layout(torch, letter, dest):
-    dtype, told = getattr(torch, DTYPES[letter]), []
+    dtype, launches = getattr(torch, DTYPES[letter]), []
     out_dtype = torch.float32 if dest else dtype
-    with singles(letter, told, dest=dest) as lib, warnings.catch_warnings():
+    with singles(letter, launches, dest=dest) as lib, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for a, b in itertools.product(batches(torch, 5, 33, 48, dtype), batches(torch, 5, 48, 40, dtype)):
             if a.ndim + b.ndim == 4:
                 continue
-            told.clear()
+            launches.clear()
             close(lib.matmul(a, b, out_dtype=out_dtype), a, b)
-            assert len(told) == 1
+            assert len(launches) == 1
         a, b = (next(batches(torch, 5, *shape, dtype)) for shape in ((33, 48), (48, 40)))
         side_by_side = torch.randn(33, 5, 40, device="cuda").to(out_dtype).transpose(0, 1)
         for residual in (side_by_side, side_by_side.contiguous()):
@@ -174,38 +174,38 @@ def test_a_batch_without_a_type_is_one_call_of_cublas_in_any_layout(torch, lette
 
 
 def test_batches_of_doubles_go_to_cublas_and_those_of_integers_matrix_by_matrix(torch):
-    told: list = []
+    launches: list = []
     random = torch.Generator(device="cuda").manual_seed(3)
     a, b = (torch.randint(-9, 9, shape, device="cuda", generator=random) for shape in ((5, 32, 48), (5, 48, 40)))
-    wanted = (a.double() @ b.double()).cpu()
+    expected = (a.double() @ b.double()).cpu()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with singles("d", told) as lib:
-            assert bool((lib.matmul(a.double(), b.double()).cpu() == wanted).all())
-        with singles("i8", told) as lib:
+        with singles("d", launches) as lib:
+            assert bool((lib.matmul(a.double(), b.double()).cpu() == expected).all())
+        with singles("i8", launches) as lib:
             for left in (a.to(torch.int8), a.to(torch.int8).mT.contiguous().mT):
-                assert bool((lib.matmul(left, b.to(torch.int8)).double().cpu() == wanted).all())
-    batches = [launched.plan.steps[0].parameters.get("batch", 1) for launched in told]
+                assert bool((lib.matmul(left, b.to(torch.int8)).double().cpu() == expected).all())
+    batches = [launched.plan.steps[0].parameters.get("batch", 1) for launched in launches]
     assert batches[0] == 5
     assert set(batches[1:]) == {1}
 
 
 def test_batches_of_float8_with_scales_by_cublas(torch):
-    told: list = []
+    launches: list = []
     a, b = (torch.randint(-4, 5, shape, device="cuda").to(torch.float8_e4m3fn) for shape in ((3, 32, 64), (3, 48, 64)))
     scale = torch.full((1,), 0.5, device="cuda")
-    with singles("f8", told, dest="s", scaled=True) as lib, warnings.catch_warnings():
+    with singles("f8", launches, dest="s", scaled=True) as lib, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = lib.matmul(a, b.mT, scale_a=scale, scale_b=scale, out_dtype=torch.float32)
-    wanted = 0.25 * (a.float().double() @ b.float().double().mT)
-    assert bool((found.double() == wanted).all())
-    assert len(told) == 1
+    expected = 0.25 * (a.float().double() @ b.float().double().mT)
+    assert bool((found.double() == expected).all())
+    assert len(launches) == 1
 
 
 def test_a_graph_replays_a_batch_of_cublas(torch):
-    told: list = []
+    launches: list = []
     a, b = torch.randn(192, 197, 64, device="cuda"), torch.randn(192, 64, 197, device="cuda")
-    with singles("s", told) as lib, warnings.catch_warnings():
+    with singles("s", launches) as lib, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lib.matmul(a, b)
         graph = torch.cuda.CUDAGraph()
@@ -218,7 +218,7 @@ def test_a_graph_replays_a_batch_of_cublas(torch):
 
 
 def test_bias_activation_and_residual_are_torchs(torch):
-    """In cuBLASLt's own epilogue, and in steps of torch's after the product."""
+    """The epilogue is cuBLASLt's own, or torch's after the product."""
     a, b, bias, c = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((64, 96), (96, 80), (80,), (64, 80)))
     wide = a.double() @ b.double() + bias.double()
     with library("VendorBlas", "b", use_beta=False, bias=True, activation="relu") as lib:
@@ -229,9 +229,9 @@ def test_bias_activation_and_residual_are_torchs(torch):
         close_to(found, torch.nn.functional.gelu(wide) + c.double())
 
 
-def close_to(found, wanted) -> None:
-    """Within a few spacings of bfloat16: the product, and what follows it, are rounded to it once each."""
-    assert bool(((found.double() - wanted).abs() <= 2 * SPACINGS["bfloat16"] * (wanted.abs() + 16)).all())
+def close_to(found, expected) -> None:
+    """Asserts equality within a few spacings of bfloat16: the product and each later step are rounded once."""
+    assert bool(((found.double() - expected).abs() <= 2 * SPACINGS["bfloat16"] * (expected.abs() + 16)).all())
 
 
 @pytest.mark.parametrize(("kernel", "letter"), CASES[:3])
@@ -286,7 +286,8 @@ FAR += [("CudaWgmmaGemm", "b", {"StorePath": path}) for path in ("TMA", "Direct"
 
 @pytest.mark.parametrize(("kernel", "letter", "values"), FAR, ids=str)
 def test_offsets_beyond_two_to_the_31_elements(torch, kernel, letter, values):
-    """Operands behind so many elements, and rows so far apart that the last one is; all at multiples of 16 elements."""
+    """Operands behind so many elements, or with rows so far apart that the last row is; all at multiples of 16
+    elements."""
     step = 16 * (2**31 // (16 * 63) + 1)
     dtype, far = getattr(torch, DTYPES[letter]), 63 * step
     need = 2 * (far + 2**20) * (4 if letter == "s" else 2)
@@ -306,7 +307,7 @@ def test_offsets_beyond_two_to_the_31_elements(torch, kernel, letter, values):
 
 
 def test_a_gpu_is_the_tensors_own(torch):
-    """The current device and context of the thread stay what they were."""
+    """The thread's current device and context do not change."""
     before, context = torch.cuda.current_device(), int(call("cuCtxGetCurrent"))
     last = torch.cuda.device_count() - 1
     with library("CudaSimtGemm", "s") as lib:
@@ -322,7 +323,7 @@ def test_a_gpu_is_the_tensors_own(torch):
 
 
 class Lent:
-    """A tensor of a library that knows DLPack alone."""
+    """A tensor of a library with DLPack only."""
 
     def __init__(self, tensor) -> None:
         self._tensor = tensor
@@ -347,7 +348,7 @@ def test_arrays_by_dlpack_and_by_the_cuda_array_interface(torch):
         cupy.cuda.Device().synchronize()
         lib.matmul(*arrays, stream=stream)
         stream.synchronize()
-        x, y, z = (torch.from_numpy(cupy.asnumpy(one)) for one in arrays)
+        x, y, z = (torch.from_numpy(cupy.asnumpy(array)) for array in arrays)
         close(z, x, y)
 
 

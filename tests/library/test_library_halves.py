@@ -1,4 +1,4 @@
-"""Products on the host that no buffer of the device holds are made in parts, whatever their layout."""
+"""Products on the host that are too large for a buffer of the device are computed in parts, in any layout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = 800
 
 @pytest.fixture
 def small_buffers(monkeypatch):
-    """The fake family refuses what the families for devices refuse."""
+    """Makes the fake family reject large operands as the families for devices do."""
 
     def rejections_for(self, config, problem, target):
         for operand in GemmOperation().operands(problem):
@@ -38,7 +38,7 @@ def small_buffers(monkeypatch):
     monkeypatch.setattr(FakeGemm, "rejections_for", rejections_for)
 
 
-def opened(kinds, told, device=FakeDevice) -> Library:
+def opened(kinds, launches, device=FakeDevice) -> Library:
     target = replace(TARGET, max_allocation_bytes=MOST)
 
     class Small(device):
@@ -46,7 +46,7 @@ def opened(kinds, told, device=FakeDevice) -> Library:
             assert size <= MOST
             return super().allocate(size)
 
-    return library(*map(logic, kinds), device=Small(target), launched=told.append)
+    return library(*map(logic, kinds), device=Small(target), launched=launches.append)
 
 
 SIZES = [(30, 20, 5), (20, 30, 5), (40, 3, 11), (3, 40, 11), (61, 1, 7), (1, 61, 7), (45, 45, 33), (7, 205, 3)]
@@ -58,11 +58,11 @@ SIZES = [(30, 20, 5), (20, 30, 5), (40, 3, 11), (3, 40, 11), (61, 1, 7), (1, 61,
 @pytest.mark.usefixtures("small_buffers")
 def test_parts_make_the_whole(size, columns_first, device):
     m, n, k = size
-    told: list[Launched] = []
+    launches: list[Launched] = []
     shapes = {"a": (m, k), "b": (k, n), "c": (m, n), "out": (m, n)}
     made = {name: normal(*shape) for name, shape in shapes.items()}
     made = {name: np.asfortranarray(x) if name in columns_first else x for name, x in made.items()}
-    with opened(TYPES, told, device) as lib, warnings.catch_warnings():
+    with opened(TYPES, launches, device) as lib, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = lib.matmul(**made, bias=normal(n), alpha=1.5, beta=2.0, activation="none")
         plain = lib.matmul(made["a"], made["b"])
@@ -70,8 +70,8 @@ def test_parts_make_the_whole(size, columns_first, device):
         bias = lib.matmul(np.zeros((m, 1), np.float32), np.ones((1, n), np.float32), bias=normal(n))
     close(plain, made["a"] @ made["b"])
     assert bias.shape == (m, n)
-    assert all(4 * math.prod(one.problem.sizes[:2]) <= MOST for one in told)
-    assert len(told) > 2
+    assert all(4 * math.prod(record.problem.sizes[:2]) <= MOST for record in launches)
+    assert len(launches) > 2
 
 
 @pytest.mark.usefixtures("small_buffers")
@@ -93,15 +93,15 @@ def test_an_out_that_is_an_operand_is_written_last():
 @pytest.mark.parametrize("shared", ["", "a", "b"])
 @pytest.mark.usefixtures("small_buffers")
 def test_batches_are_cut_between_their_matrices_and_then_within(shared):
-    told: list[Launched] = []
+    launches: list[Launched] = []
     a, b = normal(*([] if shared == "a" else [5]), 30, 9), normal(*([] if shared == "b" else [5]), 9, 20)
     kinds = [
         *TYPES,
         *(gemm_type(transpose_a=x, transpose_b=y, batched=True) for x in (False, True) for y in (False, True)),
     ]
-    with opened(kinds, told) as lib:
+    with opened(kinds, launches) as lib:
         close(lib.matmul(a, b), a @ b)
-    assert len(told) > 5
+    assert len(launches) > 5
 
 
 @pytest.mark.usefixtures("small_buffers")
@@ -123,15 +123,15 @@ def test_select_says_why_and_what_to_ask_for():
 
 @pytest.mark.opencl
 def test_a_real_device_with_small_buffers_makes_a_large_product():
-    """As one of 2 GiB would with a product of more, but quicker."""
+    """As a device with buffers of 2 GiB would with a larger product, but faster."""
     target = replace(opencl_device().target, max_allocation_bytes=40_000)
-    kind, told = gemm_type(transpose_b=False), []
+    kind, launches = gemm_type(transpose_b=False), []
     family = KERNELS["TiledGemm"]
     solution = Solution(kind, family.name, family.space(kind, target).defaults)
     origin = Origin.of(target, "none", "0.1.0", "2026-11-20T12:00:00Z")
     row = SizeRow((64, 64, 64), (), 0, Estimate(1e-4, 1e-4, 1e-4, 7), 1.0)
     made = Logic(Document(origin, kind, (Named("S0", solution),), (row,), 0))
     a, b = normal(300, 40), normal(40, 200)
-    with Library([(Path("logic.yaml"), made)], device=OpenCLDevice(target), launched=told.append) as lib:
+    with Library([(Path("logic.yaml"), made)], device=OpenCLDevice(target), launched=launches.append) as lib:
         close(lib.matmul(a, b), a.astype(float) @ b)
-    assert len(told) == 8
+    assert len(launches) == 8

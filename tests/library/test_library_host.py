@@ -1,4 +1,4 @@
-"""`matmul` on the host's memory: other data types, epilogues that follow the product, torch tensors, DLPack."""
+"""`matmul` of arrays on the host: other data types, epilogues after the product, torch tensors, DLPack."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def close(found, wanted, tolerance=1e-5) -> None:
-    np.testing.assert_allclose(np.asarray(found, np.float64), wanted, rtol=tolerance, atol=tolerance)
+def close(found, expected, tolerance=1e-5) -> None:
+    np.testing.assert_allclose(np.asarray(found, np.float64), expected, rtol=tolerance, atol=tolerance)
 
 
 ACTIVATIONS = {
@@ -37,29 +37,29 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("batch", [0, 3])
 def test_an_epilogue_without_a_type_follows_the_product(activation, batch):
-    """By the definitions, in double precision; the bias along the columns of the result, the residual at the end."""
+    """The expected results follow from the definitions in double precision, with the residual added at the end."""
     lead = (batch,) if batch else ()
     a, b, bias, c = normal(*lead, 6, 5), normal(5, 7), normal(7), normal(*lead, 6, 7)
     wide = 0.5 * (a.astype(float) @ b) + bias
-    wanted = np.vectorize(ACTIVATIONS[activation])(wide) + c
+    expected = np.vectorize(ACTIVATIONS[activation])(wide) + c
     with library(fake_logic(gemm_type(batched=True))) as lib, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        close(lib.matmul(a, b, bias=bias, activation=activation, alpha=0.5, residual=c), wanted)
+        close(lib.matmul(a, b, bias=bias, activation=activation, alpha=0.5, residual=c), expected)
         assert lib.matmul(a, b, c, bias=bias, activation=activation, alpha=0.5, residual=c) is c
-        close(c, wanted)
+        close(c, expected)
 
 
 def test_what_follows_is_said_once_and_names_the_type_to_tune():
     a, b = normal(6, 5), normal(5, 7)
-    with library(fake_logic(gemm_type(transpose_b=False))) as lib, warnings.catch_warnings(record=True) as said:
+    with library(fake_logic(gemm_type(transpose_b=False))) as lib, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for more in ({"bias": normal(7)}, {"bias": normal(7)}, {"activation": "relu"}, {}):
             lib.matmul(a, b, **more)
-    named = [str(one.message) for one in said]
+    named = [str(warning.message) for warning in warned]
     assert len(named) == 2
     assert gemm_type(transpose_b=False, bias=True).name in named[0]
     assert gemm_type(transpose_b=False, activation="relu").name in named[1]
-    assert said[0].filename == __file__
+    assert warned[0].filename == __file__
 
 
 def test_a_silu_of_large_numbers_does_not_overflow():
@@ -80,12 +80,12 @@ def test_without_terms_the_epilogue_is_left():
 def test_half_precision_with_its_bias_in_the_kernel_or_behind_it(rig, fused):
     lib = rig.library(*every_type("b"), *(every_type("b", bias=True) if fused else ()))
     a, b, bias = (normal(*shape).astype("bfloat16") for shape in ((6, 5), (5, 7), (7,)))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         found = lib.matmul(a, b, bias=bias)
     assert found.dtype.name == "bfloat16"
     close(found, a.astype(float) @ b.astype(float) + bias.astype(float), 2e-2)
-    assert len(said) == (not fused)
+    assert len(warned) == (not fused)
 
 
 def test_scales_are_numbers_on_the_host(rig):
@@ -105,7 +105,7 @@ def test_tf32_is_not_used_for_numpy(rig):
 
 
 class Watched(FakeDevice):
-    """Keeps where the memory of wrapped arrays lies."""
+    """Keeps the addresses of wrapped arrays."""
 
     def __init__(self) -> None:
         super().__init__(TARGET)
@@ -125,9 +125,9 @@ def test_torch_tensors_on_the_host_are_multiplied_where_they_lie():
         assert lib.matmul(a, b, out) is out
         assert {a.data_ptr(), b.data_ptr(), out.data_ptr()} <= device.seen
         close(out, (a.double() @ b.double()).numpy())
-        made = lib.matmul(a, b, residual=out)
-        assert isinstance(made, torch.Tensor)
-        close(made, 2 * out.double().numpy())
+        result = lib.matmul(a, b, residual=out)
+        assert isinstance(result, torch.Tensor)
+        close(result, 2 * out.double().numpy())
         close(lib.matmul(a.numpy(), b, out.numpy()), out.double().numpy())
 
 
@@ -153,7 +153,7 @@ def test_a_tensor_that_autograd_follows_is_refused():
 
 
 class Lent:
-    """An array of a library that knows DLPack alone."""
+    """An array of a library with DLPack only."""
 
     def __init__(self, array) -> None:
         self._array = array
@@ -187,7 +187,7 @@ def test_memory_of_two_devices_is_refused(rig):
 
 
 def test_a_library_that_works_on_a_gpu_takes_the_hosts_arrays_there(rig):
-    """The same logic, and the same launcher, for both kinds of memory: nothing is compiled twice."""
+    """Both kinds of memory use the same logic and the same launcher, so nothing is compiled twice."""
     lib, a, b = rig.library(*every_type()), normal(6, 5), normal(5, 7)
     close(lib.matmul(a, b), a.astype(float) @ b)
     lib.matmul(rig.normal(6, 5), rig.normal(5, 7))

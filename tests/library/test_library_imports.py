@@ -1,4 +1,4 @@
-"""What a program that only launches has to load."""
+"""The modules that a program which only launches loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interleaved batches through the library: in place where a logic is for them, copied where it is not."""
+"""Interleaved batches in the library: used in place with a logic for them, copied without one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def interleaved(values: np.ndarray, padding: int = 0) -> np.ndarray:
 
 
 def launched_for(a: np.ndarray, b: np.ndarray, out: np.ndarray, *kinds, device=DEVICES[0], **more) -> Launched:
-    """What a library with these types launches; asserts that the product is right."""
-    told: list[Launched] = []
-    with library(*(logic(kind, rows=ROWS) for kind in kinds), device=device(TARGET), launched=told.append) as lib:
+    """The launch of a library with these types. Asserts that the product is right."""
+    launches: list[Launched] = []
+    with library(*(logic(kind, rows=ROWS) for kind in kinds), device=device(TARGET), launched=launches.append) as lib:
         lib.matmul(a, b, out=out, **more)
-    (launched,) = told
+    (launched,) = launches
     close(out, a.astype(float) @ b.astype(float) + (0.5 * more["c"] if "c" in more else 0))
     return launched
 
@@ -38,10 +38,10 @@ def launched_for(a: np.ndarray, b: np.ndarray, out: np.ndarray, *kinds, device=D
 def test_an_interleaved_batch_goes_to_the_logic_for_it(device, padding):
     a, b = interleaved(normal(5, 7, 4), padding), interleaved(normal(5, 4, 6), padding)
     out = interleaved(np.zeros((5, 7, 6), np.float32), padding)
-    told = launched_for(a, b, out, STRIDED, INTERLEAVED, device=device)
-    assert told.problem.type == INTERLEAVED
-    assert told.problem.sizes == (7, 6, 5, 4)
-    assert told.problem.leading == ((7 + padding, 7 + padding, 7 + padding, 4 + padding) if padding else ())
+    record = launched_for(a, b, out, STRIDED, INTERLEAVED, device=device)
+    assert record.problem.type == INTERLEAVED
+    assert record.problem.sizes == (7, 6, 5, 4)
+    assert record.problem.leading == ((7 + padding, 7 + padding, 7 + padding, 4 + padding) if padding else ())
     if padding:
         assert np.isnan(out.base[:, 7:]).all(), "what lies between the columns is left alone"
 
@@ -57,8 +57,8 @@ def test_where_there_is_no_such_logic_batches_are_copied(device):
     out = interleaved(np.zeros((5, 7, 6), np.float32))
     assert launched_for(a, b, out, STRIDED, device=device, c=c, beta=0.5).problem.type == STRIDED
     plain = np.zeros((5, 7, 6), np.float32)
-    one = launched_for(normal(5, 7, 4), normal(5, 4, 6), plain, INTERLEAVED, device=device)
-    assert one.problem.type == INTERLEAVED
+    record = launched_for(normal(5, 7, 4), normal(5, 4, 6), plain, INTERLEAVED, device=device)
+    assert record.problem.type == INTERLEAVED
 
 
 def test_a_single_matrix_is_both():

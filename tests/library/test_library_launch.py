@@ -1,4 +1,4 @@
-"""`Library.launch`: any operation on arrays by the names of its operands, wherever they lie, and what is refused."""
+"""`Library.launch`: any operation on arrays by operand name, on the host or a GPU, and the calls that it refuses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rig(monkeypatch):
 
 
 def columns(*shape: int) -> np.ndarray:
-    """Column-major, as a GEMM's operands are; the batch last."""
+    """A column-major array, as a GEMM's operands are; the batch is the last axis."""
     return np.asfortranarray(normal(*shape))
 
 
@@ -47,15 +47,15 @@ def columns(*shape: int) -> np.ndarray:
 @pytest.mark.parametrize("device", DEVICES)
 def test_sizes_come_from_shapes_and_an_output_is_made(device):
     a, b, c = columns(6, 5), columns(5, 7), columns(6, 7)
-    told: list[Launched] = []
-    with library(logic(NN), device=device(TARGET), launched=told.append) as lib:
+    launched_records: list[Launched] = []
+    with library(logic(NN), device=device(TARGET), launched=launched_records.append) as lib:
         for what in (NN, NN.name, "GEMM"):
             found = lib.launch(what, A=a, B=b)
             close(found, a @ b)
         close(lib.launch(NN, A=a, B=b, C=c, alpha=2, beta=-0.5), 2 * (a @ b) - 0.5 * c)
         close(lib.launch(NN, {"A": a, "B": b, "C": c}, scalars={"beta": np.float32(3)}), a @ b + 3 * c)
-    assert {one.problem.sizes for one in told} == {(6, 7, 5)}
-    assert told[-1].problem.scalars["beta"] == 3.0
+    assert {record.problem.sizes for record in launched_records} == {(6, 7, 5)}
+    assert launched_records[-1].problem.scalars["beta"] == 3.0
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -68,11 +68,11 @@ def test_an_output_that_is_given_is_filled_and_returned(device):
 
 def test_what_select_says_is_launched():
     configs = [{"LoopUnroll": 4}, {"LoopUnroll": 8}]
-    told: list[Launched] = []
-    with library(logic(NN, configs, {(8, 8, 8): 0, (64, 64, 64): 1}), launched=told.append) as lib:
+    launched_records: list[Launched] = []
+    with library(logic(NN, configs, {(8, 8, 8): 0, (64, 64, 64): 1}), launched=launched_records.append) as lib:
         for size in (8, 64, 40):
             lib.launch(NN, A=columns(size, size), B=columns(size, size))
-            assert told[-1].choice == lib.select(size, size, size)
+            assert launched_records[-1].choice == lib.select(size, size, size)
 
 
 def test_a_layout_is_chosen_and_bound_once(monkeypatch):
@@ -84,13 +84,13 @@ def test_a_layout_is_chosen_and_bound_once(monkeypatch):
 
 
 class TestRefusals:
-    """In words that say what is wrong, before anything is launched."""
+    """A call is refused with a clear message before anything is launched."""
 
     def refused(self, error: type[Exception], says: str, what: object = NN, **given: object) -> None:
-        told: list[Launched] = []
-        with library(logic(NN), launched=told.append) as lib, pytest.raises(error, match=says):
+        launched_records: list[Launched] = []
+        with library(logic(NN), launched=launched_records.append) as lib, pytest.raises(error, match=says):
             lib.launch(what, **given)
-        assert told == []
+        assert launched_records == []
 
     def test_names(self):
         a, b = columns(6, 5), columns(5, 7)
@@ -228,15 +228,15 @@ def test_other_libraries_arrays_go_on_the_stream_that_is_given(rig):
 
 
 def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig):
-    told: list[Launched] = []
-    lib = rig.library(gpu_logic(NN, {"Maps": True}, {}), launched=told.append)
+    launched_records: list[Launched] = []
+    lib = rig.library(gpu_logic(NN, {"Maps": True}, {}), launched=launched_records.append)
     whole, b = np.zeros(31, np.float32), columns(5, 7)
     for start in (0, 1):
         a = whole[start : start + 30].reshape(6, 5, order="F")
         out = np.zeros((6, 7), np.float32, order="F")
         lib.launch(NN, **{name: OnGpu(x, strides=x.strides) for name, x in {"A": a, "B": b, "D": out}.items()})
     aligned = [0, 1] if whole.ctypes.data % 16 == 0 else [1, 1]
-    assert [int(one.choice.name[1]) for one in told] == aligned
+    assert [int(record.choice.name[1]) for record in launched_records] == aligned
     assert at(whole.ctypes.data, 1, "float32")[0] == 0.0
 
 
@@ -244,7 +244,7 @@ def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig):
 
 
 def tuned(kind: ProblemType, kernel: str, sizes: tuple[int, ...], **changes: object) -> Document:
-    """As if a configuration had won at these sizes, on this machine's OpenCL device."""
+    """A logic in which a configuration won at these sizes on this machine's OpenCL device."""
     family, target = KERNELS[kernel], opencl_device().target
     origin = Origin.of(target, "its own", "0.1.0", "2026-11-22T12:00:00Z")
     solution = Solution(kind, kernel, family.space(kind).defaults | changes)
@@ -268,15 +268,15 @@ def five_points(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.opencl
 def test_a_kernel_of_the_users_own_is_launched_by_its_name_on_numpys_arrays():
-    told: list[Launched] = []
-    with opened(stencil(ITEM_X=2, STAGED=1), launched=told.append) as lib:
+    launched_records: list[Launched] = []
+    with opened(stencil(ITEM_X=2, STAGED=1), launched=launched_records.append) as lib:
         for shape in ((64, 64), (37, 91), (1, 1)):
             x, out = normal(*shape), np.full(shape, np.nan, np.float32)
             close(lib.launch("stencil5", input=x), five_points(x))
             assert lib.launch("Custom", input=x, output=out) is out
             close(out, five_points(x))
-    assert told[2].problem.sizes == (37, 91)
-    assert told[2].solution.configuration["ITEM_X"] == 2
+    assert launched_records[2].problem.sizes == (37, 91)
+    assert launched_records[2].solution.configuration["ITEM_X"] == 2
 
 
 @pytest.mark.opencl
@@ -321,7 +321,7 @@ def test_what_does_not_fit_a_kernel_of_the_users_own_is_refused(given, error, sa
 
 @pytest.mark.opencl
 def test_an_array_that_is_read_and_written_and_sizes_that_no_array_tells(copied):
-    """`input` becomes one, and a size is left to the caller."""
+    """`input` is read and written, and the caller has to give a size."""
     edited(copied, "Role: in}", "Role: inout}")
     edited(copied, "Shape: [Rows, Columns], Role: inout", "Shape: [Rows * 1, Columns], Role: inout")
     edited(copied, "Shape: [Rows, Columns], Role: out", "Shape: [Rows + 0, Columns], Role: out")
@@ -357,14 +357,14 @@ def test_the_written_logic_of_a_kernel_of_the_users_own_is_checked_by_launching(
         edited(copied.parent / "custom_stencil.cl", "(1.0f - centre) * 0.25f", "(1.0f - centre) * 0.5f")
     path = tmp_path / "stencil5.yaml"
     write_logic(stencil(copied), path)
-    said = list(watched(path))
-    assert said == (["stencil5.yaml: at 64x64 the library's launch of S0 gives a wrong result"] if broken else [])
+    warned = list(watched(path))
+    assert warned == (["stencil5.yaml: at 64x64 the library's launch of S0 gives a wrong result"] if broken else [])
 
 
 @pytest.mark.opencl
 @pytest.mark.parametrize("generator", ["philox4_32_10", "xorwow", "sobol32"])
 def test_the_written_logic_of_a_generator_is_checked_by_launching(tmp_path, generator):
-    """Also where the sequence depends on the launch shape that won."""
+    """This also holds if the sequence depends on the launch shape that won."""
     kind = random_type(generator, "uniform", "float", dynamic=True)
     path = tmp_path / "random.yaml"
     write_logic(tuned(kind, OpenCLRandom.name, (5000, 2)[: len(kind.indices)], BlockSize=64, GridSize=2), path)

@@ -45,24 +45,28 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def outcome(call: Callable[[], np.ndarray], told: list[Launched]) -> tuple[object, ...]:
-    """What a call gives, or why it is refused; and what was launched for it."""
-    before = len(told)
+def outcome(call: Callable[[], np.ndarray], launched_records: list[Launched]) -> tuple[object, ...]:
+    """The result of a call or the reason of its refusal, and its launches."""
+    before = len(launched_records)
     try:
         found = call()
         result: object = (found.dtype.str, found.strides, found.tolist())
     except (TypeError, ValueError, UserError) as error:
         result = f"{type(error).__name__}: {error}"
-    return result, [(one.choice.name, one.problem) for one in told[before:]]
+    return result, [(record.choice.name, record.problem) for record in launched_records[before:]]
 
 
-def check(made: Callable[[list[Launched]], Library], call: Callable[[Library, Given], Any], *given: Given) -> None:
-    """The last of the calls, after the others and alone."""
+def check(
+    open_library: Callable[[list[Launched]], Library], call: Callable[[Library, Given], Any], *given: Given
+) -> None:
+    """Asserts that the last call has the same outcome after the other calls and alone."""
     outcomes = []
     for calls in (given, given[-1:]):
-        told: list[Launched] = []
-        with made(told) as lib:
-            found = [outcome(lambda one=one: call(lib, one), told) for one in calls]
+        launched_records: list[Launched] = []
+        with open_library(launched_records) as lib:
+            found = [
+                outcome(lambda arguments_=arguments_: call(lib, arguments_), launched_records) for arguments_ in calls
+            ]
         outcomes.append(found[-1])
         differ = len(calls) == 1 or found[0] != found[-1]
         assert differ, "two calls that come to the same show nothing"
@@ -102,10 +106,10 @@ def launch(lib: Library, given: Given) -> Any:
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_launch_that_differs_in_one_thing(device, what):
-    def made(told: list[Launched]) -> Library:
-        return library(logic(NN), logic(NT), device=device(TARGET), launched=told.append)
+    def open_library(launched_records: list[Launched]) -> Library:
+        return library(logic(NN), logic(NT), device=device(TARGET), launched=launched_records.append)
 
-    check(made, launch, arguments({}), arguments(OTHERS[what]))
+    check(open_library, launch, arguments({}), arguments(OTHERS[what]))
 
 
 @pytest.fixture
@@ -116,7 +120,7 @@ def rig(monkeypatch):
 
 
 def lent(given: Given) -> Given:
-    """The arrays as those of a library that tunesmith does not know, on a GPU."""
+    """The arrays as GPU arrays of a library that tunesmith does not know."""
     return {
         name: OnGpu(x, strides=x.strides, data=(x.ctypes.data, not x.flags.writeable))
         if isinstance(x, np.ndarray)
@@ -131,21 +135,21 @@ ON_A_GPU = {**OTHERS, "address": {"A": lambda: columns(6, 6, apart=4)}}
 
 @pytest.mark.parametrize("what", ON_A_GPU)
 def test_a_launch_on_a_gpu_that_differs_in_one_thing(rig, what):
-    def made(told: list[Launched]) -> Library:
+    def open_library(launched_records: list[Launched]) -> Library:
         rig.device = HostGpu()
-        return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(NT), launched=told.append)
+        return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(NT), launched=launched_records.append)
 
-    check(made, lambda lib, given: launch(lib, lent(given)).array, arguments({}), arguments(ON_A_GPU[what]))
+    check(open_library, lambda lib, given: launch(lib, lent(given)).array, arguments({}), arguments(ON_A_GPU[what]))
 
 
 def test_a_launch_on_another_gpu(monkeypatch):
-    """Of two alike, each carries out what is asked of arrays in its memory."""
+    """With two equal GPUs, each works on the arrays in its own memory."""
     opened: dict[str, HostGpu] = {}
 
     def open_device(selector: str) -> HostGpu:
-        made = opened[selector] = HostGpu(int(selector.partition(":")[2]))
-        made.target = replace(made.target, name=TARGET.name, api="fake")
-        return made
+        open_library = opened[selector] = HostGpu(int(selector.partition(":")[2]))
+        open_library.target = replace(open_library.target, name=TARGET.name, api="fake")
+        return open_library
 
     monkeypatch.setattr("tunesmith.library._device.open_device", open_device)
     monkeypatch.setattr("tunesmith.library._device.context_kept", contextlib.nullcontext)
@@ -192,24 +196,24 @@ def factors(changes: Mapping[str, Callable[[], Any] | None]) -> dict[str, Any]:
 @pytest.mark.parametrize("what", OTHER_FACTORS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_product_that_differs_in_one_thing(device, what):
-    def made(told: list[Launched]) -> Library:
-        return library(logic(NN), logic(TN), device=device(TARGET), launched=told.append)
+    def open_library(launched_records: list[Launched]) -> Library:
+        return library(logic(NN), logic(TN), device=device(TARGET), launched=launched_records.append)
 
-    check(made, lambda lib, given: lib.matmul(**given), factors({}), factors(OTHER_FACTORS[what]))
+    check(open_library, lambda lib, given: lib.matmul(**given), factors({}), factors(OTHER_FACTORS[what]))
 
 
 @pytest.mark.parametrize("what", ["data type", "order of axes", "leading dimension", "shape", "alpha", "address"])
 def test_a_product_on_a_gpu_that_differs_in_one_thing(rig, what):
-    def made(told: list[Launched]) -> Library:
+    def open_library(launched_records: list[Launched]) -> Library:
         rig.device = HostGpu()
-        return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(TN), launched=told.append)
+        return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(TN), launched=launched_records.append)
 
     others = {**OTHER_FACTORS, "address": {"a": lambda: columns(6, 6, apart=4)}}
-    check(made, lambda lib, given: lib.matmul(**lent(given)).array, factors({}), factors(others[what]))
+    check(open_library, lambda lib, given: lib.matmul(**lent(given)).array, factors({}), factors(others[what]))
 
 
 class Careful(FakeDevice):
-    """Takes no memory whose elements lie across their own borders, as a CPU's vector instructions do not."""
+    """Refuses memory with misaligned elements, as a CPU's vector instructions do."""
 
     def wrap(self, array):  # type: ignore[no-untyped-def]
         assert array.flags.aligned
@@ -217,12 +221,12 @@ class Careful(FakeDevice):
 
 
 def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
-    told: list[Launched] = []
-    with library(logic(NN), device=Careful(TARGET), launched=told.append) as lib:
+    launched_records: list[Launched] = []
+    with library(logic(NN), device=Careful(TARGET), launched=launched_records.append) as lib:
         for apart in (0, 2, 0, 1):
             given = factors({"a": lambda apart=apart: columns(6, 6, apart=apart)})
             close(lib.matmul(**given), given["a"] @ given["b"])
-    assert len(told) == 4
+    assert len(launched_records) == 4
 
 
 # --- how much is kept -------------------------------------------------------------------------------------------------
@@ -230,37 +234,37 @@ def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
 
 @pytest.mark.parametrize("call", ["matmul", "launch"])
 def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monkeypatch):
-    """What is kept is forgotten when it is too much, and found out again."""
+    """When the cache is full, its entries are dropped and found out again."""
     bound = 4
-    monkeypatch.setattr("tunesmith.library.launch._remembered.REMEMBERED", bound)
+    monkeypatch.setattr("tunesmith.library.launch._layout_cache.REMEMBERED", bound)
     monkeypatch.setattr("tunesmith.library.launch._launcher.REMEMBERED", bound)
-    told: list[Launched] = []
-    with library(logic(NN), launched=told.append) as lib:
+    launched_records: list[Launched] = []
+    with library(logic(NN), launched=launched_records.append) as lib:
         calls = lib._host if call == "matmul" else lib._operands
         for size in (*range(1, 12), 1, 11):
             a, b = columns(size, 3), columns(3, 5)
             out = lib.matmul(a, b, out=columns(size, 5)) if call == "matmul" else lib.launch(NN, A=a, B=b)
             close(out, a @ b)
-            assert 1 <= len(calls._known) <= bound
+            assert 1 <= len(calls._entries) <= bound
             assert 1 <= len(lib._launchers[""]._ready) <= bound
-    assert [one.problem.sizes[0] for one in told] == [*range(1, 12), 1, 11]
+    assert [record.problem.sizes[0] for record in launched_records] == [*range(1, 12), 1, 11]
 
 
 # --- leading dimensions -----------------------------------------------------------------------------------------------
 
 
 def test_a_problem_that_was_measured_with_its_leading_dimensions_has_its_own_winner():
-    """Three rows of one size: as it lies by itself, and with two paddings."""
+    """Three rows of one size: with natural leading dimensions, and with two paddings."""
     leading = {0: (), 2: (8, 8, 8, 8), 6: (12, 12, 12, 12)}
     named = tuple(Named(f"S{padding}", solution(NN, LoopUnroll=4 + padding)) for padding in leading)
     time = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
     rows = tuple(SizeRow((6, 6, 6), where, index, time, 1.0) for index, where in enumerate(leading.values()))
-    told: list[Launched] = []
-    with library(Logic(Document(ORIGIN, NN, named, rows, 0)), launched=told.append) as lib:
+    launched_records: list[Launched] = []
+    with library(Logic(Document(ORIGIN, NN, named, rows, 0)), launched=launched_records.append) as lib:
         for padding in leading:
             a, b, c, out = (columns(6, 6, padding=padding) for _ in range(4))
             close(lib.launch(NN, A=a, B=b, C=c, D=out), a @ b)
             close(lib.matmul(a, b, out=out), a @ b)
         assert lib.select(6, 6, 6).name == "S0"
-    wanted = [(f"S{padding}", where) for padding, where in leading.items() for _ in ("launch", "matmul")]
-    assert [(one.choice.name, one.problem.leading) for one in told] == wanted
+    expected = [(f"S{padding}", where) for padding, where in leading.items() for _ in ("launch", "matmul")]
+    assert [(record.choice.name, record.problem.leading) for record in launched_records] == expected

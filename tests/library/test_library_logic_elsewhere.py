@@ -1,4 +1,4 @@
-"""Logic that was made elsewhere: what `matmul` and `select` do beside it, what they say, and what they keep."""
+"""`matmul` and `select` with a logic of another device: their results, their warnings, and what they keep."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def of_cuda(target: Target, tmp_path: Path) -> Path:  # noqa: F811
 @pytest.mark.opencl
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_policy(of_cuda: Path, target: Target):  # noqa: F811
-    """As it does unnamed."""
+    """It does the same as without a named device."""
     a, b = normal(7, 5), normal(5, 9)
     for device in (None, target.selector):
-        told: list[Launched] = []
-        with tunesmith.load(of_cuda, device=device, launched=told.append) as lib:
+        launches: list[Launched] = []
+        with tunesmith.load(of_cuda, device=device, launched=launches.append) as lib:
             close(lib.matmul(a, b), a, b)
             with pytest.raises(DeviceAbsentError):
                 _ = lib.target
-        assert [launch.choice.rule for launch in told] == ["heuristic"]
+        assert [launch.choice.rule for launch in launches] == ["heuristic"]
 
 
 @pytest.mark.opencl

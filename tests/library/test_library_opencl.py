@@ -29,14 +29,14 @@ def target() -> Target:
         found = APIS["OpenCL"].find()
     except ImportError as error:
         pytest.skip(f"no OpenCL: {error}")
-    usable = [one.target for one in found if one.target and one.usable]
+    usable = [device.target for device in found if device.target and device.usable]
     if not usable:
         pytest.skip(f"no OpenCL device: {found[0].problem}")
     return usable[0]
 
 
 def table(kind: ProblemType, target: Target) -> FinalTable:
-    """Invented times: the families take turns at being the fastest."""
+    """Made-up times: the families take turns as the fastest."""
     solutions = tuple(Solution(kind, name, KERNELS[name].space(kind, target).defaults) for name in FAMILIES)
     batch = (1,) if "Batch" in kind.indices else ()
     problems = tuple(
@@ -57,7 +57,7 @@ def write(kind: ProblemType, target: Target, folder: Path) -> None:
 
 
 def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, beta: float) -> None:
-    """To within what single precision can do: a few units of |A| |B|, whatever cancels."""
+    """Asserts equality within single precision: a few units of |A| |B|, whatever cancels."""
     wide_a, wide_b, wide_c = (x.astype(np.float64) for x in (a, b, c))
     bound = (np.abs(wide_a) @ np.abs(wide_b) + np.abs(wide_c)) * 2 * a.shape[-1] ** 0.5 * np.finfo(np.float32).eps
     assert (np.abs(found - (wide_a @ wide_b + beta * wide_c)) <= bound + 1e-6).all()
@@ -70,8 +70,8 @@ def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, b
         write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b, batched=batched), target, tmp_path)
     random = np.random.default_rng(3)
     unseen = [tuple(int(extent) for extent in random.integers(1, 90, 3)) for _ in range(4)] + [(1, 1, 1), (300, 1, 129)]
-    told: list[Launched] = []
-    with tunesmith.load(tmp_path, launched=told.append) as lib:
+    launches: list[Launched] = []
+    with tunesmith.load(tmp_path, launched=launches.append) as lib:
         orders = itertools.cycle(itertools.product("CF", repeat=2))
         # Row-major D is the problem of its transpose, so the measured (M, N, K) is n, m, k here.
         for (n, m, k), beta in itertools.product([*SIZES, *unseen], [0.0, -0.5]):
@@ -80,9 +80,9 @@ def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, b
             for a_order, b_order in (next(orders), next(orders)):
                 a, b = (_in_order(x, order) for x, order in ((a, a_order), (b, b_order)))
                 close(lib.matmul(a, b, c=c, beta=beta), a, b, c, beta)
-    assert {one.choice.solution.kernel for one in told} == set(FAMILIES)
-    assert {one.choice.rule for one in told} == {Rule.EXACT, Rule.NEAREST}
-    fields = [one.problem.type.fields for one in told]
+    assert {record.choice.solution.kernel for record in launches} == set(FAMILIES)
+    assert {record.choice.rule for record in launches} == {Rule.EXACT, Rule.NEAREST}
+    fields = [record.problem.type.fields for record in launches]
     assert len({(f["TransposeA"], f["TransposeB"]) for f in fields}) == 4
 
 
@@ -91,7 +91,8 @@ def _in_order(x: np.ndarray, order: str) -> np.ndarray:
 
 
 def test_the_callers_own_memory_serves_where_the_device_shares_it(target: Target, tmp_path: Path):
-    """Wrapped whatever their size, rows further apart than they are long, and both D and its surroundings checked."""
+    """Arrays of any size are wrapped, with rows further apart than their length; D and the memory around D are
+    checked."""
     write(gemm_type("s", transpose_b=False), target, tmp_path)
     m, n, k = 301, 257, 129
     random = np.random.default_rng(4)
@@ -105,7 +106,7 @@ def test_the_callers_own_memory_serves_where_the_device_shares_it(target: Target
 
 
 def test_torch_tensors_and_a_bias_that_follows(target: Target, tmp_path: Path):
-    """On the tensors' own memory, whichever way they lie, with the kernels' own sources."""
+    """Kernels from their own sources work on the tensors' own memory, in any layout."""
     torch = pytest.importorskip("torch")
     for transpose_a, transpose_b in itertools.product([False, True], repeat=2):
         write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b), target, tmp_path)

@@ -1,4 +1,4 @@
-"""What the library cannot do right is refused, in words that say what is wrong and what to give."""
+"""The library refuses what it cannot do correctly. The messages say what is wrong and what to give instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunesmith.records import UserError
 
 
 class TestRefusals:
-    """Before anything is launched, in words that say what is wrong."""
+    """A call is refused with a clear message before anything is launched."""
 
     def refused(self, error: type[Exception], says: str, *arguments: object, **named: object) -> None:
         with library(logic(TYPES[0])) as lib, pytest.raises(error, match=says):
@@ -66,7 +66,7 @@ class TestRefusals:
 
 @pytest.mark.parametrize("steps", [(3, 2), (1, 3), (2, 9), (-1, 4)])
 def test_out_whose_elements_lie_apart_in_a_strange_order_is_taken(steps):
-    """Of 2 x 3 elements, some of which lie between those of the other row."""
+    """An array of 2 x 3 elements, whose rows lie inside one another."""
     a, b = normal(2, 4), normal(4, 3)
     memory = np.zeros(64, np.float32)
     out = np.lib.stride_tricks.as_strided(memory[20:], (2, 3), [4 * step for step in steps])

@@ -1,4 +1,4 @@
-"""`matmul` of torch tensors on a GPU that is not there: which memory is taken as it lies, and which is copied."""
+"""`matmul` of torch tensors on a simulated GPU: which tensors are used as they lie, and which are copied."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def views(rig, rows: int, columns: int, batch: int = 0):
 
 @pytest.mark.parametrize("batch", [0, 3])
 def test_views_with_a_type_of_their_own_are_taken_where_they_lie(rig, batch):
-    """Row- or column-major, with leading dimensions, from any element: one launch, and no tensor is copied."""
+    """Row- and column-major tensors with any leading dimension and address take one launch and no copy."""
     lib = rig.library(*every_type())
     pairs = list(itertools.product(views(rig, 6, 5, batch), views(rig, 5, 7, batch)))
     for a, b in pairs:
@@ -65,7 +65,7 @@ def test_what_lies_around_a_view_of_out_is_left_alone(rig):
 
 
 def test_a_batch_that_shares_its_weights_is_one_tall_problem(rig):
-    """Whether the weights come as a matrix, a batch of one, or expanded; also where sequences have padding between."""
+    """The weights are a matrix, a batch of one, or expanded. Sequences may have padding between them."""
     lib = rig.library(*every_type())
     x, w = rig.normal(4, 3, 5), rig.normal(5, 7)
     for weights in (w, w[None], w.expand(4, 5, 7)):
@@ -77,17 +77,17 @@ def test_a_batch_that_shares_its_weights_is_one_tall_problem(rig):
 
 @pytest.mark.parametrize("kinds", [every_type(), every_type()[:2], [gemm_type(batched=True)]], ids=len)
 def test_one_matrix_serves_a_whole_batch(rig, kinds):
-    """Whichever of the two it is, also where it has to be copied for each of them."""
+    """Either operand may be the single matrix, also if it has to be copied for each matrix of the batch."""
     lib = rig.library(*kinds)
-    many, one = rig.normal(4, 6, 5), rig.normal(5, 7)
-    close(lib.matmul(many, one), product(many, one))
-    close(lib.matmul(one.mT, many.mT), product(one.mT, many.mT))
-    close(lib.matmul(one.mT[None], many.mT), product(one.mT, many.mT))
+    batch, single = rig.normal(4, 6, 5), rig.normal(5, 7)
+    close(lib.matmul(batch, single), product(batch, single))
+    close(lib.matmul(single.mT, batch.mT), product(single.mT, batch.mT))
+    close(lib.matmul(single.mT[None], batch.mT), product(single.mT, batch.mT))
     out = rig.on_gpu(rig.torch.zeros(4, 6, 7)).mT
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = lib.matmul(one.mT, many.mT, out, bias=rig.normal(6))
-    close(found, product(one.mT, many.mT) + numbers(rig.normal(6)))
+        found = lib.matmul(single.mT, batch.mT, out, bias=rig.normal(6))
+    close(found, product(single.mT, batch.mT) + numbers(rig.normal(6)))
 
 
 def test_weights_in_a_layout_without_a_type_are_copied_once_and_not_for_each_of_the_batch(rig):
@@ -124,7 +124,7 @@ def test_a_batch_without_a_type_goes_one_by_one_without_copies(rig):
     ids=["every second row", "every second column", "one row repeated", "transposed"],
 )
 def test_what_no_type_takes_is_copied_on_the_device(rig, make):
-    """One type only, so that even a transposed operand has to be copied; the operand stays what it was."""
+    """With a single type even a transposed operand has to be copied. The operand itself does not change."""
     lib = rig.library(NN)
     a, b = make(rig), rig.normal(5, 7)
     before = numbers(a).copy()
@@ -136,23 +136,23 @@ def test_out_may_be_an_operand_or_overlap_one(rig):
     lib = rig.library(*every_type())
     for index in range(3):
         tensors = [rig.normal(6, 6), rig.normal(6, 6) + 1, rig.normal(6, 6) - 1]
-        wanted = product(tensors[0], tensors[1]) + 2 * numbers(tensors[2])
-        close(lib.matmul(*tensors[:2], out=tensors[index], c=tensors[2], beta=2.0), wanted)
+        reference = product(tensors[0], tensors[1]) + 2 * numbers(tensors[2])
+        close(lib.matmul(*tensors[:2], out=tensors[index], c=tensors[2], beta=2.0), reference)
     whole = rig.normal(10, 6)
-    wanted = product(whole[:6], whole[2:8])
-    close(lib.matmul(whole[:6], whole[2:8], out=whole[4:]), wanted)
+    reference = product(whole[:6], whole[2:8])
+    close(lib.matmul(whole[:6], whole[2:8], out=whole[4:]), reference)
 
 
 def test_whether_out_overlaps_is_asked_at_every_call(rig):
-    """The layout is the same; only where it would do harm is a result of its own made and copied."""
+    """The layout is the same for all calls. A separate result is made and copied only if an overlap would do harm."""
     lib = rig.library(*every_type())
     whole, b = rig.normal(20, 6), rig.normal(6, 6)
-    wanted = product(whole[:6], b)
+    reference = product(whole[:6], b)
     made = []
     rig.torch_empty(made)
     for start, copies in ((6, 0), (3, 1), (12, 0)):
         a, made[:] = whole.clone(), []
-        close(lib.matmul(a[:6], b, out=a[start : start + 6]), wanted)
+        close(lib.matmul(a[:6], b, out=a[start : start + 6]), reference)
         assert made.count((6, 6)) == copies
 
 
@@ -160,13 +160,13 @@ def test_whether_out_overlaps_is_asked_at_every_call(rig):
 def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig, asks):
     """Tensor maps, and code that was compiled for multiples of 16, must not meet another address."""
     lib = rig.library(logic(NN, {asks: True}, {}))
-    told = []
-    lib._torch._launched = told.append
+    launched_records = []
+    lib._torch._launched = launched_records.append
     whole, b = rig.normal(6 * 5 + 1), rig.normal(5, 7)
     for start in (0, 1):
         a = whole[start : start + 30].view(6, 5)
         close(lib.matmul(a, b), product(a, b))
-    assert [one.choice.name for one in told] == ["S0", "S1"]
+    assert [record.choice.name for record in launched_records] == ["S0", "S1"]
 
 
 def test_where_every_solution_needs_aligned_addresses_others_are_copied(rig):
@@ -189,7 +189,7 @@ def test_the_vendors_blas_asks_for_aligned_addresses_of_one_byte_types_alone(let
 
 
 def any_view(rig, random, shape: tuple[int, ...]):
-    """A tensor of a shape in some layout, at some element."""
+    """A tensor of a shape in a random layout, from a random element."""
     torch, kind = rig.torch, random.integers(6)
     values = torch.from_numpy(random.standard_normal(shape).astype(np.float32))
     if kind == 0:
@@ -210,7 +210,7 @@ def any_view(rig, random, shape: tuple[int, ...]):
 
 @pytest.mark.parametrize("seed", range(120))
 def test_anything_gives_torchs_product(rig, seed):
-    """Random sizes, layouts, batches, types with a logic, epilogues and outs, some of which lie over an operand."""
+    """Random sizes, layouts, batches, types with a logic, epilogues and outputs, some of which overlap an operand."""
     random = np.random.default_rng(seed)
     m, n, k, batch = (int(extent) for extent in random.integers(1, 7, 4))
     kinds = random.permutation(np.array([*every_type(), *every_type(bias=True, activation="relu")], object))
@@ -229,12 +229,12 @@ def test_anything_gives_torchs_product(rig, seed):
         given["out"] = out.clone() if 0 in out.stride() else out
     elif "residual" in given and 0 not in given["residual"].stride():
         given["out"] = given["residual"]
-    wanted = expected(a, b, given.get("bias"), given.get("activation", "none"), given.get("residual"))
+    reference = expected(a, b, given.get("bias"), given.get("activation", "none"), given.get("residual"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(2 if "out" not in given else 1):
             found = lib.matmul(a, b, **given)
-            close(found, wanted)
+            close(found, reference)
     assert found is given.get("out", found)
     lib.close()
 

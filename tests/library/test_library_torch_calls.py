@@ -1,4 +1,4 @@
-"""`matmul` of torch tensors on a GPU that is not there: types, epilogues, streams, graphs, and what is refused."""
+"""`matmul` of torch tensors on a simulated GPU: types, epilogues, streams, graphs, and refused calls."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_wider_result_is_asked_for_by_its_type_or_by_out(rig):
 
 @pytest.mark.parametrize(("known", "asked"), [("TN", ("TN", 7, 1)), ("NN", ("NN", 1, 7)), ("", ("TN", 7, 1))])
 def test_a_vector_is_read_as_the_logic_knows_it_else_in_rows(rig, known, asked):
-    """x w' of one token: its result lies in rows and in columns, so two readings fit."""
+    """x w' for one token: the result is contiguous as a row and as a column, so two matches fit."""
     types = {
         letters: gemm_type(transpose_a=letters[0] == "T", transpose_b=letters[1] == "T") for letters in ("NN", "TN")
     }
@@ -77,7 +77,7 @@ def test_tf32_is_used_where_torch_may_use_it(rig, monkeypatch):
     lib = rig.library(*every_type(), *every_type(tf32=True))
     a, b = rig.normal(6, 5), rig.normal(5, 7)
     for precision in ("highest", "high"):
-        monkeypatch.setattr(rig.torch, "get_float32_matmul_precision", lambda said=precision: said)
+        monkeypatch.setattr(rig.torch, "get_float32_matmul_precision", lambda warned=precision: warned)
         lib.matmul(a, b)
     assert ["F32XdlMathOp" in problem.type.fields for problem in rig.device.problems] == [False, True]
 
@@ -88,19 +88,19 @@ EPILOGUES = [{"bias": True}, {"activation": "silu"}, {"bias": True, "activation"
 @pytest.mark.parametrize("more", EPILOGUES, ids=str)
 @pytest.mark.parametrize("fused", [True, False])
 def test_an_epilogue_is_in_the_kernel_where_it_was_tuned_and_else_follows_it(rig, more, fused):
-    """Bias along the features, activation, then the residual; said once where it follows."""
+    """Bias along the features, activation, then the residual. One warning if they are computed after the product."""
     lib = rig.library(*every_type(), *(every_type(**more) if fused else ()))
     a, b, c, bias = rig.normal(6, 5), rig.normal(5, 7), rig.normal(6, 7), rig.normal(7)
     given = {**more, **({"bias": bias} if "bias" in more else {})}
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for _ in range(2):
             close(lib.matmul(a, b, residual=c, **given), expected(a, b, c=c, **given))
             assert c is not None
-    assert len(said) == (0 if fused else 1)
+    assert len(warned) == (0 if fused else 1)
     if not fused:
-        assert "tune that type" in str(said[0].message)
-        assert said[0].filename == __file__
+        assert "tune that type" in str(warned[0].message)
+        assert warned[0].filename == __file__
     assert {("UseBias" in p.type.fields, p.type.fields.get("Activation", "none")) for p in rig.device.problems} == (
         {("bias" in more, more.get("activation", "none"))} if fused else {(False, "none")}
     )
@@ -153,7 +153,7 @@ def test_work_goes_on_the_current_stream_and_streams_share_no_workspace(rig):
 
 
 def test_zeros_are_the_same_for_all_that_leave_them_and_nobody_elses(rig):
-    """Who needs zeros at the beginning of a workspace finds them, whoever was there before."""
+    """A plan that needs zeros at the beginning of a workspace finds them, whichever plan ran before."""
     lib = rig.library(logic(NN, {"Workspace": 2 * ZEROED_HEAD, "Zeroed": 64}), logic(TN, {"Workspace": WORKSPACE}))
     a, b = rig.normal(6, 5), rig.normal(5, 7)
     for x, y in ((a, b), (b.t(), a.t()), (a, b)):
@@ -179,25 +179,25 @@ def test_nothing_is_decided_or_compiled_twice(rig, monkeypatch):
     monkeypatch.setattr("tunesmith.library.gemm._recipes.best_match", None)
     monkeypatch.setattr("tunesmith.library.launch._launcher.Launcher.ready", None)
     for _ in range(2):
-        a, b = (one.clone() for one in tensors)
+        a, b = (tensor.clone() for tensor in tensors)
         close(lib.matmul(rig.on_gpu(a), rig.on_gpu(b)), product(a, b))
     assert len([entry for entry in rig.device.log if entry[0] == "load"]) == 1
 
 
 def test_every_result_has_memory_of_its_own(rig):
-    """Also where its shape has ones, for which strides could be anything."""
+    """This includes shapes with extents of 1, whose strides are arbitrary."""
     lib = rig.library(*every_type())
     for shape in ((6, 7), (1, 7), (6, 1), (3, 6, 7), (3, 1, 1)):
         a, b = rig.normal(*shape[:-1], 5), rig.normal(*shape[:-2], 5, shape[-1])
         results = [lib.matmul(a, b) for _ in range(3)]
-        assert len({one.data_ptr() for one in results}) == 3
-        assert {one.stride() for one in results} == {rig.torch.empty(shape).stride()}
-        for one in results:
-            close(one, product(a, b))
+        assert len({result.data_ptr() for result in results}) == 3
+        assert {result.stride() for result in results} == {rig.torch.empty(shape).stride()}
+        for result in results:
+            close(result, product(a, b))
 
 
 def test_a_call_that_is_ready_can_be_captured_and_its_workspace_is_the_graphs(rig):
-    """A replay may run beside other work of the stream, so what it works in must not be the stream's."""
+    """A replay may run beside other work of the stream, so it must not use the stream's workspace."""
     lib = rig.library(logic(NN, {"Workspace": WORKSPACE}))
     a, b = rig.normal(6, 5), rig.normal(5, 7)
     lib.matmul(a, b)
@@ -269,7 +269,7 @@ def test_tensors_on_another_gpu_than_the_librarys_are_refused(rig):
 
 
 class TestOpening:
-    """Without a device named, the tensors' own is opened, once, if a logic was made on a GPU of its name."""
+    """If no device is named, the tensors' device is opened once, provided a logic was made on a GPU of its name."""
 
     def library(self, monkeypatch, *names: str) -> tuple[Library, dict[str, HostGpu]]:
         opened: dict[str, HostGpu] = {}

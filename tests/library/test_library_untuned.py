@@ -1,4 +1,4 @@
-"""Products without a logic: a policy chooses, the result is right, and it is said once."""
+"""Products without a logic: a policy chooses, the result is right, and there is one warning."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tunesmith.problems.gemm import gemm_type, gemm_type_named
 from tunesmith.records import Problem, Rejection, Target, UserError
 
 SPACINGS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Of the numbers between 1 and 2."""
+"""The spacing of numbers between 1 and 2."""
 
 random = np.random.default_rng(7)
 
@@ -50,22 +50,22 @@ def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, rest: np.ndarray | fl
     double, and half a spacing of the result's type."""
     assert found.shape == (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     wide_a, wide_b = np.asarray(a, float), np.asarray(b, float)
-    wanted = wide_a @ wide_b + rest
+    expected = wide_a @ wide_b + rest
     unit = SPACINGS["float64" if found.dtype == np.float64 else "float32"] / 2
     terms = np.abs(wide_a) @ np.abs(wide_b) + np.abs(rest)
-    bound = (4 * a.shape[-1] ** 0.5 + 2) * unit * terms + SPACINGS[found.dtype.name] / 2 * np.abs(wanted)
-    assert (np.abs(found.astype(float) - wanted) <= bound + 1e-300).all()
+    bound = (4 * a.shape[-1] ** 0.5 + 2) * unit * terms + SPACINGS[found.dtype.name] / 2 * np.abs(expected)
+    assert (np.abs(found.astype(float) - expected) <= bound + 1e-300).all()
 
 
 @pytest.fixture
-def told() -> list[Launched]:
+def launches() -> list[Launched]:
     return []
 
 
 @pytest.fixture
-def lib(told: list[Launched]) -> Iterator[Library]:
+def lib(launches: list[Launched]) -> Iterator[Library]:
     """Without any logic, on the OpenCL device."""
-    with warnings.catch_warnings(), Library((), device=opencl_device(), launched=told.append) as made:
+    with warnings.catch_warnings(), Library((), device=opencl_device(), launched=launches.append) as made:
         warnings.simplefilter("ignore", UserWarning)
         yield made
 
@@ -74,28 +74,28 @@ def lib(told: list[Launched]) -> Iterator[Library]:
 class TestOnTheHost:
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 1, 2), (17, 31, 5), (1, 67, 129), (29, 1, 300), (255, 129, 67)])
-    def test_odd_sizes(self, lib: Library, told: list[Launched], dtype: str, sizes: tuple[int, int, int]):
+    def test_odd_sizes(self, lib: Library, launches: list[Launched], dtype: str, sizes: tuple[int, int, int]):
         m, n, k = sizes
         a, b = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype)
         found = lib.matmul(a, b)
         close(found, a, b)
         assert found.dtype == dtype
-        (launch,) = told
+        (launch,) = launches
         assert launch.choice.rule is Rule.HEURISTIC
 
-    def test_empty_extents(self, lib: Library, told: list[Launched]):
+    def test_empty_extents(self, lib: Library, launches: list[Launched]):
         for m, n, k in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
             close(lib.matmul(normal(m, k), normal(k, n)), normal(m, k), np.zeros((k, n)))
-        assert told == []
+        assert launches == []
 
-    def test_transposed_and_padded_views_are_taken_as_they_lie(self, lib: Library, told: list[Launched]):
+    def test_transposed_and_padded_views_are_taken_as_they_lie(self, lib: Library, launches: list[Launched]):
         a, b = normal(35, 21), normal(21, 19)
         for x, y in ((a, b), (a.T.copy().T, b), (a, b.T.copy().T), (a.T.copy().T, b.T.copy().T)):
             close(lib.matmul(x, y), a, b)
         wide = normal(40, 30)
         close(lib.matmul(wide[2:37, 5:26], b), wide[2:37, 5:26], b)
-        assert len({launch.problem.type for launch in told}) == 4
-        assert told[-1].problem.leading == (19, 19, 19, 30), "nothing was copied"
+        assert len({launch.problem.type for launch in launches}) == 4
+        assert launches[-1].problem.leading == (19, 19, 19, 30), "nothing was copied"
 
     def test_views_that_no_kernel_takes_are_copied(self, lib: Library):
         a, b = normal(24, 42), normal(21, 38)
@@ -107,34 +107,34 @@ class TestOnTheHost:
         close(out[:, :8], a, b)
         assert (out[:, 8:] == 7.0).all()
 
-    def test_batches(self, lib: Library, told: list[Launched]):
+    def test_batches(self, lib: Library, launches: list[Launched]):
         a, b = normal(3, 17, 5), normal(3, 5, 31)
         close(lib.matmul(a, b), a, b)
         close(lib.matmul(a, b[0]), a, b[0])
-        assert [launch.problem.sizes for launch in told] == [(31, 17, 3, 5), (31, 51, 5)]
+        assert [launch.problem.sizes for launch in launches] == [(31, 17, 3, 5), (31, 51, 5)]
 
-    def test_a_batch_that_lies_as_no_type_wants_it_is_not_copied_for_one(self, lib: Library, told: list[Launched]):
+    def test_a_batch_that_lies_as_no_type_wants_it_is_not_copied_for_one(self, lib: Library, launches: list[Launched]):
         """Matrices side by side: NumPy multiplies them, as it does batches beside a logic."""
         a, b = normal(17, 3, 5).transpose(1, 0, 2), normal(3, 5, 31)
         with pytest.warns(UserWarning, match="no logic is for Cijk_Ailk_Bljk_SB: NumPy multiplies such batches"):
             close(lib.matmul(a, b), a, b)
-        assert told == []
+        assert launches == []
 
-    def test_an_epilogue_follows_and_c_is_the_kernels(self, lib: Library, told: list[Launched]):
+    def test_an_epilogue_follows_and_c_is_the_kernels(self, lib: Library, launches: list[Launched]):
         a, b, c, bias = normal(17, 5), normal(5, 31), normal(17, 31), normal(31)
         close(lib.matmul(a, b, c=c, beta=-0.5, alpha=2.0), 2 * a, b, -0.5 * c.astype(float))
-        assert told[-1].problem.scalars["beta"] == -0.5
+        assert launches[-1].problem.scalars["beta"] == -0.5
         found = lib.matmul(a, b, bias=bias, activation="relu")
         np.testing.assert_allclose(found, np.maximum(a @ b + bias, 0), rtol=1e-5, atol=1e-5)
 
-    def test_half_precision_has_kernels_and_bfloat16_is_numpys(self, lib: Library, told: list[Launched]):
+    def test_half_precision_has_kernels_and_bfloat16_is_numpys(self, lib: Library, launches: list[Launched]):
         a, b = normal(17, 300, dtype="float16"), normal(300, 31, dtype="float16")
         close(lib.matmul(a, b), a, b)
-        assert [launch.choice.solution.kernel for launch in told] == ["PortBlasGemm"]
+        assert [launch.choice.solution.kernel for launch in launches] == ["PortBlasGemm"]
         a, b = normal(17, 300).astype("bfloat16"), normal(300, 31).astype("bfloat16")
         with pytest.warns(UserWarning, match="no kernel computes Cij_Aik_Bkj_BB on .*NumPy multiplies such arrays"):
             close(lib.matmul(a, b), a, b)
-        assert len(told) == 1
+        assert len(launches) == 1
 
     def test_what_nothing_computes_is_refused_with_every_familys_reason(self, lib: Library):
         a = np.ones((4, 4), np.int8)
@@ -149,7 +149,7 @@ class TestOnTheHost:
         close(found.numpy(), a.numpy(), b.numpy())
 
     def test_a_family_that_does_not_compile_leaves_the_product_to_the_next(
-        self, lib: Library, told: list[Launched], monkeypatch: pytest.MonkeyPatch
+        self, lib: Library, launches: list[Launched], monkeypatch: pytest.MonkeyPatch
     ):
         compiled = Programs.compiled
 
@@ -160,54 +160,54 @@ class TestOnTheHost:
         monkeypatch.setattr(Programs, "compiled", but_for_one)
         a, b = normal(17, 5), normal(5, 31)
         close(lib.matmul(a, b), a, b)
-        assert [launch.choice.solution.kernel for launch in told] == ["PortBlasGemm"]
+        assert [launch.choice.solution.kernel for launch in launches] == ["PortBlasGemm"]
 
-    def test_a_product_beyond_the_devices_buffers_is_made_in_parts(self, told: list[Launched]):
+    def test_a_product_beyond_the_devices_buffers_is_made_in_parts(self, launches: list[Launched]):
         small = replace(opencl_device().target, max_allocation_bytes=40_000)
         a, b = normal(300, 40), normal(40, 200)
-        lib = Library((), device=OpenCLDevice(small), launched=told.append)
+        lib = Library((), device=OpenCLDevice(small), launched=launches.append)
         with pytest.warns(UserWarning, match="no logic is for"):
             found = lib.matmul(a, b)
         close(found, a, b)
         lib.close()
-        assert len(told) == 8
+        assert len(launches) == 8
 
 
 @pytest.mark.opencl
 class TestBesideALogic:
-    def test_a_type_with_a_logic_keeps_it(self, target: Target, tmp_path, told):  # noqa: F811
+    def test_a_type_with_a_logic_keeps_it(self, target: Target, tmp_path, launches):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
         a, b = normal(64, 32), normal(32, 48)
-        with tunesmith.load(tmp_path, launched=told.append) as lib, warnings.catch_warnings(record=True) as said:
+        with tunesmith.load(tmp_path, launched=launches.append) as lib, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             close(lib.matmul(a, b), a, b)
             close(lib.matmul(a.T.copy().T, b), a, b)  # a copy for the type with a logic
             close(lib.matmul(a.astype(float), b.astype(float)), a, b)
-        assert [launch.choice.rule for launch in told[:2]] == [Rule.NEAREST] * 2
-        assert [launch.choice.rule for launch in told[2:]] == [Rule.HEURISTIC]
-        assert len(said) == 1
-        assert "no logic is for Cij_Aik_Bkj_DB" in str(said[0].message)
+        assert [launch.choice.rule for launch in launches[:2]] == [Rule.NEAREST] * 2
+        assert [launch.choice.rule for launch in launches[2:]] == [Rule.HEURISTIC]
+        assert len(warned) == 1
+        assert "no logic is for Cij_Aik_Bkj_DB" in str(warned[0].message)
 
-    def test_a_logic_of_another_device_is_named_and_the_policy_chooses(self, target: Target, tmp_path, told):  # noqa: F811
+    def test_a_logic_of_another_device_is_named_and_the_policy_chooses(self, target: Target, tmp_path, launches):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
         write(gemm_type("d", transpose_b=False), replace(target, name="another device"), tmp_path)
         a, b = normal(7, 5, dtype="float64"), normal(5, 9, dtype="float64")
-        with tunesmith.load(tmp_path, launched=told.append) as lib:
+        with tunesmith.load(tmp_path, launched=launches.append) as lib:
             says = (
                 r"no logic is for Cij_Aik_Bkj_DB on .* \(.*DB\.yaml was made on another device \(OpenCL\); the library"
             )
             with pytest.warns(UserWarning, match=says):
                 close(lib.matmul(a, b), a, b)
-            assert lib.select(9, 7, 5, problem_type="Cij_Aik_Bkj_DB") == told[-1].choice
+            assert lib.select(9, 7, 5, problem_type="Cij_Aik_Bkj_DB") == launches[-1].choice
             with pytest.raises(
                 UserError, match=r"there are Cij_Aik_Bkj_SB; without a logic nothing computes \w+_I8IB on"
             ):
                 lib.matmul(a.astype(np.int8), b.astype(np.int8))
 
-    def test_without_any_logics_device_products_go_on_and_launches_do_not(self, target: Target, tmp_path, told):  # noqa: F811
+    def test_without_any_logics_device_products_go_on_and_launches_do_not(self, target: Target, tmp_path, launches):  # noqa: F811
         write(gemm_type("s", transpose_b=False), replace(target, name="another device"), tmp_path)
         a, b = normal(7, 5), normal(5, 9)
-        with tunesmith.load(tmp_path, launched=told.append) as lib:
+        with tunesmith.load(tmp_path, launched=launches.append) as lib:
             for _ in range(2):
                 with pytest.raises(DeviceAbsentError, match="made on another device"):
                     _ = lib.target
@@ -216,8 +216,8 @@ class TestBesideALogic:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)
                     close(lib.matmul(a, b), a, b)
-            assert lib.select(9, 7, 5) == told[-1].choice
-        assert told[-1].choice.rule is Rule.HEURISTIC
+            assert lib.select(9, 7, 5) == launches[-1].choice
+        assert launches[-1].choice.rule is Rule.HEURISTIC
 
     def test_select_on_the_command_line(self, target: Target, tmp_path):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
@@ -238,30 +238,30 @@ class TestBesideALogic:
 
 
 @pytest.mark.opencl
-def test_it_is_said_once_for_each_type_at_the_callers_line(told):
+def test_it_is_said_once_for_each_type_at_the_callers_line(launches):
     with (
-        warnings.catch_warnings(record=True) as said,
-        Library((), device=opencl_device(), launched=told.append) as lib,
+        warnings.catch_warnings(record=True) as warned,
+        Library((), device=opencl_device(), launched=launches.append) as lib,
     ):
         warnings.simplefilter("always")
         for size in (5, 6, 7):
             lib.matmul(normal(size, 4), normal(4, 3))
         lib.matmul(normal(5, 4, dtype="float64"), normal(4, 3, dtype="float64"))
-    assert len(told) == 4
-    for warning, name in zip(said, ("Cij_Aik_Bkj_SB", "Cij_Aik_Bkj_DB"), strict=True):
+    assert len(launches) == 4
+    for warning, name in zip(warned, ("Cij_Aik_Bkj_SB", "Cij_Aik_Bkj_DB"), strict=True):
         assert f"no logic is for {name} on" in str(warning.message)
         assert "policy chooses its kernels unmeasured; tune that type" in str(warning.message)
         assert warning.filename == __file__
 
 
 @pytest.mark.opencl
-def test_select_says_what_is_launched_for_any_type_by_name(lib: Library, told: list[Launched]):
+def test_select_says_what_is_launched_for_any_type_by_name(lib: Library, launches: list[Launched]):
     kind = gemm_type("d", transpose_a=True, transpose_b=False)
     chosen = lib.select(31, 17, 5, problem_type=kind.name)
     assert (chosen.rule, chosen.expected_seconds, chosen.solution.type) == (Rule.HEURISTIC, None, kind)
     assert lib.select(31, 17, 5, problem_type=kind) == chosen
     lib.matmul(normal(17, 5, dtype="float64"), normal(31, 5, dtype="float64").T)
-    assert told[-1].choice == chosen
+    assert launches[-1].choice == chosen
     with pytest.raises(UserError, match=r"no solution is legal at 8x8x8.*RegisterGemm: data type"):
         lib.select(8, 8, 8, problem_type="Cij_Aik_Bkj_I8IB")
     for wrong in ("Cij_Aik_Bkj_XB", "", "stencil5"):
@@ -349,7 +349,7 @@ def test_a_program_multiplies_before_anything_was_tuned_and_compiles_once(tmp_pa
 
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """The stand-in for a GPU, with a kernel that policies know."""
+    """The fake GPU with a kernel that policies know."""
     known = family_order.ORDER | {("fake", "GPU"): ("OnePlan",)}
     monkeypatch.setattr(family_order, "ORDER", known)
     monkeypatch.setattr(policy, "mapping_of", lambda name: VendorMapping())
@@ -358,30 +358,30 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_tensors_are_multiplied_where_they_lie_in_any_layout(rig, dtype):
-    told: list[Launched] = []
+    launches: list[Launched] = []
     a, b = rig.normal(6, 5, dtype=dtype), rig.normal(5, 7, dtype=dtype)
-    lib = Library((), device=rig.device, launched=told.append)
+    lib = Library((), device=rig.device, launched=launches.append)
     for x, y in ((a, b), (a.mT.contiguous().mT, b), (a, b.mT.contiguous().mT), (a[::2], b[:, 1:])):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             found = numbers(lib.matmul(x, y))
-        wanted = product(x, y)  # which the stand-in's kernel rounds once, to the result's type
-        assert (np.abs(found - wanted) <= SPACINGS[dtype] * np.abs(wanted) + 2.0**-50).all()
+        expected = product(x, y)  # which the stand-in's kernel rounds once, to the result's type
+        assert (np.abs(found - expected) <= SPACINGS[dtype] * np.abs(expected) + 2.0**-50).all()
     lib.close()
-    assert {launch.choice.rule for launch in told} == {Rule.HEURISTIC}
-    assert len(told) == 4
-    assert told[-1].problem.leading == (6, 6, 7, 10), "nothing was copied"
+    assert {launch.choice.rule for launch in launches} == {Rule.HEURISTIC}
+    assert len(launches) == 4
+    assert launches[-1].problem.leading == (6, 6, 7, 10), "nothing was copied"
 
 
 def test_bias_and_activation_are_in_the_kernel_that_has_them(rig):
-    told: list[Launched] = []
+    launches: list[Launched] = []
     a, b, bias = rig.normal(6, 5), rig.normal(5, 7), rig.normal(7)
-    lib = Library((), device=rig.device, launched=told.append)
-    with pytest.warns(UserWarning, match="Cij_Aik_Bkj_S_Bias_Relu") as said:
+    lib = Library((), device=rig.device, launched=launches.append)
+    with pytest.warns(UserWarning, match="Cij_Aik_Bkj_S_Bias_Relu") as warned:
         found = lib.matmul(a, b, bias=bias, activation="relu")
     lib.close()
     np.testing.assert_allclose(numbers(found), np.maximum(product(a, b) + numbers(bias), 0), rtol=1e-4, atol=1e-4)
-    assert len(told) == len(said) == 1
+    assert len(launches) == len(warned) == 1
 
 
 def test_a_gpu_without_a_logic_of_its_own_is_served_all_the_same(rig, monkeypatch):

@@ -1,4 +1,5 @@
-"""Products of torch tensors on a real GPU without a logic: right in every data type and layout, chosen by policy."""
+"""Products of torch tensors on a real GPU without a logic: a policy chooses, and every data type and layout is
+right."""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ INTEGERS = ["int8", "float8_e4m3fn", "float8_e5m2"]
 def test_odd_sizes(torch, dtype, size):  # noqa: F811
     m, n, k = size
     a, b = (torch.randn(*shape, device="cuda").to(getattr(torch, dtype)) for shape in ((m, k), (k, n)))
-    told: list[Launched] = []
-    with Library((), launched=told.append) as lib:
+    launches: list[Launched] = []
+    with Library((), launched=launches.append) as lib:
         close(lib.matmul(a, b), a, b)
-    assert [launch.choice.rule for launch in told] == [Rule.HEURISTIC]
+    assert [launch.choice.rule for launch in launches] == [Rule.HEURISTIC]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -47,13 +48,13 @@ def test_views_of_every_layout(torch, dtype):  # noqa: F811
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_batches_of_every_layout(torch, dtype):  # noqa: F811
-    kind, told = getattr(torch, dtype), []
-    with Library((), launched=told.append) as lib:
+    kind, launches = getattr(torch, dtype), []
+    with Library((), launched=launches.append) as lib:
         for a, b in itertools.product(batches(torch, 5, 33, 48, kind), batches(torch, 5, 48, 40, kind)):
             if a.ndim + b.ndim > 4:
-                told.clear()
+                launches.clear()
                 close(lib.matmul(a, b), a, b)
-                assert len(told) == 1
+                assert len(launches) == 1
 
 
 def test_double_precision(torch):  # noqa: F811
@@ -73,13 +74,13 @@ def test_types_of_one_byte(torch, dtype, size):  # noqa: F811
     a, b = (torch.randint(-3, 4, shape, device="cuda").to(getattr(torch, dtype)) for shape in ((m, k), (k, n)))
     with Library(()) as lib:
         found = lib.matmul(a, b)
-    wanted = a.double() @ b.double()
+    expected = a.double() @ b.double()
     spacing = 0.0 if dtype == "int8" else SPACINGS["bfloat16"]
-    assert bool(((found.double() - wanted).abs() <= spacing / 2 * wanted.abs()).all())
+    assert bool(((found.double() - expected).abs() <= spacing / 2 * expected.abs()).all())
 
 
 def test_bias_activation_and_residual(torch):  # noqa: F811
-    """Rounded to bfloat16 once for the product, and once for each thing that follows it."""
+    """The product and each later step are rounded to bfloat16 once."""
     a, b, bias, c = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((65, 97), (97, 81), (81,), (65, 81)))
     wide = a.double() @ b.double()
     summed = torch.nn.functional.silu(wide + bias.double()) + c.double()
@@ -93,11 +94,11 @@ def test_bias_activation_and_residual(torch):  # noqa: F811
 
 def test_the_module_says_once_what_it_does_and_a_graph_replays_it(torch):  # noqa: F811
     a, b = torch.randn(64, 48, device="cuda"), torch.randn(48, 80, device="cuda")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for _ in range(2):
             close(tunesmith.matmul(a, b), a, b)
-    assert ["policy chooses its kernels unmeasured" in str(one.message) for one in said] == [True]
+    assert ["policy chooses its kernels unmeasured" in str(warning.message) for warning in warned] == [True]
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = tunesmith.matmul(a, b)

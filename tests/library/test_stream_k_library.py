@@ -43,14 +43,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def opened(folder: Path, told: list, **tuned) -> Library:
-    """A library whose only solution is tuned so, and won at the measured size."""
+def opened(folder: Path, launches: list, **tuned) -> Library:
+    """A library whose only solution has these parameters and won at the measured size."""
     solution = Solution(TYPE, FAMILY.name, FAMILY.space(TYPE).defaults | SMALL | tuned)
     row = SizeRow(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
     device = opencl_device()
     origin = Origin.of(device.target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
     made = Logic(Document(origin, TYPE, (Named("S0", solution),), (row,), 0))
-    return Library([(folder / "logic.yaml", made)], device=device, launched=told.append)
+    return Library([(folder / "logic.yaml", made)], device=device, launched=launches.append)
 
 
 def multiply(library: Library, sizes: tuple[int, int, int] = SIZES) -> None:
@@ -66,10 +66,10 @@ def multiply(library: Library, sizes: tuple[int, int, int] = SIZES) -> None:
     assert (np.abs(out - wide_a @ wide_b) <= bound).all()
 
 
-def launched(told) -> tuple[tuple[int, int, int], int, int]:
+def launched(launches) -> tuple[tuple[int, int, int], int, int]:
     """The grid of the first launch, and the two parameters."""
-    config = told.solution.configuration
-    return told.plan.steps[0].grid, config["StreamKGrid"], config["StreamKFullTiles"]
+    config = launches.solution.configuration
+    return launches.plan.steps[0].grid, config["StreamKGrid"], config["StreamKFullTiles"]
 
 
 def room() -> Room:
@@ -89,46 +89,46 @@ def calibrated_on_this_device(peer: float = 1.0, **where):
 
 @pytest.mark.opencl
 def test_what_is_left_open_goes_by_rules_of_thumb_which_is_said_once(folder):
-    told = []
-    with opened(folder, told, StreamKGrid=-1) as library, warnings.catch_warnings(record=True) as warned:
+    launches = []
+    with opened(folder, launches, StreamKGrid=-1) as library, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for sizes in (SIZES, (16, 6, 4000), MEASURED):
             multiply(library, sizes)
-    assert [str(one.message).partition(":")[0] for one in warned] == [
+    assert [str(warning.message).partition(":")[0] for warning in warned] == [
         f"nothing is calibrated for RegisterGemm s 16x6x4 on {opencl_device().target.name}"
     ]
-    for one in told:
-        m, n, k = one.problem.sizes
+    for record in launches:
+        m, n, k = record.problem.sizes
         choice = Portable(room()).choose(TILE.work(m, n, 1, k))
-        assert one.solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
-        assert one.choice.solution.configuration["StreamKGrid"] == -1, "the choice is the logic's"
+        assert record.solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
+        assert record.choice.solution.configuration["StreamKGrid"] == -1, "the choice is the logic's"
 
 
 @pytest.mark.opencl
 def test_a_calibration_beside_the_logic_is_asked(folder):
-    """Dear peers leave a long tile to one work-group, which rules of thumb would split."""
+    """Expensive peers leave a long tile to one work-group; rules of thumb would split the tile."""
     long = (16, 6, 4000)
     (folder / "stream_k.yaml").write_text(dump([calibrated_on_this_device(peer=1.0)]))
-    told = []
-    with opened(folder, told, StreamKGrid=-1) as library, warnings.catch_warnings():
+    launches = []
+    with opened(folder, launches, StreamKGrid=-1) as library, warnings.catch_warnings():
         warnings.simplefilter("error")
         multiply(library, long)
     if room().groups > 1:
         assert Portable(room()).choose(TILE.work(16, 6, 1, 4000)).streamed, "else the test says nothing"
-    assert launched(told[0])[1:] == (0, 0)
+    assert launched(launches[0])[1:] == (0, 0)
 
 
 @pytest.mark.opencl
 def test_another_versions_calibration_is_passed_over_and_that_is_said(folder, monkeypatch):
-    """One that the environment names has to be read."""
+    """A calibration that the environment names must be readable."""
     other = folder / "stream_k.yaml"
     other.write_text(dump([calibrated_on_this_device()]).replace("tunesmith-stream-k: 2", "tunesmith-stream-k: 1"))
     with opened(folder, [], StreamKGrid=-1) as library, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         multiply(library, SIZES)
-    said = [str(one.message) for one in warned]
-    assert [sentence for sentence in said if sentence.startswith(f"{other}:") and "calibrate again" in sentence]
-    assert [sentence for sentence in said if sentence.startswith("nothing is calibrated for")]
+    caught = [str(warning.message) for warning in warned]
+    assert [sentence for sentence in caught if sentence.startswith(f"{other}:") and "calibrate again" in sentence]
+    assert [sentence for sentence in caught if sentence.startswith("nothing is calibrated for")]
     monkeypatch.setenv(CALIBRATION, str(other))
     refused = pytest.raises(UserError, match="format 1, this tunesmith reads 2")
     with opened(folder, [], StreamKGrid=-1) as library, warnings.catch_warnings(action="ignore"), refused:
@@ -143,11 +143,11 @@ def test_a_calibration_that_a_variable_names_goes_before_it(folder, monkeypatch)
     cheap = calibrated_on_this_device(peer=0.0)
     (elsewhere / "mine.yaml").write_text(dump([cheap]))
     monkeypatch.setenv(CALIBRATION, str(elsewhere / "mine.yaml"))
-    told = []
-    with opened(folder, told, StreamKGrid=-1) as library:
+    launches = []
+    with opened(folder, launches, StreamKGrid=-1) as library:
         multiply(library, (16, 6, 4000))
     choice = Calibrated(cheap, parts=()).choose(TILE.work(16, 6, 1, 4000))
-    assert told[0].solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
+    assert launches[0].solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
     if room().groups > 1:
         assert choice.streamed, "else the test says nothing"
 
@@ -163,23 +163,23 @@ def test_a_calibration_of_part_of_the_device_is_another_devices(folder):
 
 @pytest.mark.opencl
 def test_a_grid_that_was_measured_stays_at_its_size_alone(folder):
-    told = []
+    launches = []
     (folder / "stream_k.yaml").write_text(dump([calibrated_on_this_device(peer=1.0)]))
-    with opened(folder, told, StreamKGrid=7, StreamKFullTiles=1) as library:
+    with opened(folder, launches, StreamKGrid=7, StreamKFullTiles=1) as library:
         multiply(library, MEASURED)
         multiply(library, (16, 6, 4000))
-    assert launched(told[0]) == ((7, 1, 1), 7, 1)
-    assert launched(told[1])[1:] == (0, 0)
+    assert launched(launches[0]) == ((7, 1, 1), 7, 1)
+    assert launched(launches[1])[1:] == (0, 0)
 
 
 @pytest.mark.opencl
 def test_without_a_grid_nothing_is_decided(folder, monkeypatch):
     monkeypatch.setattr(Deciding, "decide", lambda *what: pytest.fail("asked for a decision"))
     monkeypatch.setenv("TUNESMITH_STREAMK_FULL_TILES", "-1")
-    told = []
-    with opened(folder, told) as library:
+    launches = []
+    with opened(folder, launches) as library:
         multiply(library)
-    assert launched(told[0])[1:] == (0, 0)
+    assert launched(launches[0])[1:] == (0, 0)
 
 
 @pytest.mark.opencl
@@ -205,12 +205,12 @@ def test_variables_change_the_grid_and_the_full_tiles(folder, monkeypatch, tuned
     """15 tiles on 6 work-groups: the remainder of 3 is split, alone or with one or two waves."""
     monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "6")
     monkeypatch.setenv("TENSILE_STREAMK_FULL_TILES", str(full_tiles))
-    told = []
-    with opened(folder, told, StreamKGrid=tuned) as library:
+    launches = []
+    with opened(folder, launches, StreamKGrid=tuned) as library:
         multiply(library)
         multiply(library, MEASURED)
-    assert launched(told[0]) == ((6, 1, 1), 6, full_tiles)
-    assert launched(told[1])[0] == (6, 1, 1), "also at the size that was measured"
+    assert launched(launches[0]) == ((6, 1, 1), 6, full_tiles)
+    assert launched(launches[1])[0] == (6, 1, 1), "also at the size that was measured"
 
 
 @pytest.mark.opencl
@@ -220,11 +220,11 @@ def test_a_grid_alone_is_launched_though_nothing_is_split(folder, monkeypatch):
     monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "16")
     sizes = (16, 6 * 31, 64)
     assert not Portable(Room(16)).choose(TILE.work(*sizes[:2], 1, 64)).streamed
-    told = []
-    with opened(folder, told, StreamKGrid=-1) as library:
+    launches = []
+    with opened(folder, launches, StreamKGrid=-1) as library:
         multiply(library, sizes)
-    assert launched(told[0]) == ((16, 1, 1), 16, -1)
-    assert len(told[0].plan.steps) == 1, "no sums to add"
+    assert launched(launches[0]) == ((16, 1, 1), 16, -1)
+    assert len(launches[0].plan.steps) == 1, "no sums to add"
 
 
 @pytest.mark.opencl
@@ -264,7 +264,7 @@ BenchmarkProblems:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:nothing is calibrated")
 def test_a_tuning_file_may_leave_it_open(folder, monkeypatch):
-    """What is measured is what is decided, and the logic leaves it open again."""
+    """The decided grid is measured, and the logic leaves the grid open again."""
     monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "5")
     file = folder / "open.yaml"
     file.write_text(LEFT_OPEN)
@@ -273,11 +273,11 @@ def test_a_tuning_file_may_leave_it_open(folder, monkeypatch):
     with Store.read(folder / "run" / FILE_NAME) as store:
         grids = {entry.solution.configuration["StreamKGrid"] for entry in store.entries()}
     assert grids == {5}
-    told = []
-    with load(folder / "run", launched=told.append) as library:
+    launches = []
+    with load(folder / "run", launched=launches.append) as library:
         multiply(library, (16, 6, 4000))
-    assert told[0].choice.solution.configuration["StreamKGrid"] == -1
-    assert launched(told[0])[0] == (5, 1, 1)
+    assert launches[0].choice.solution.configuration["StreamKGrid"] == -1
+    assert launched(launches[0])[0] == (5, 1, 1)
 
 
 # --- without a device -----------------------------------------------------------------------------------------------
@@ -289,11 +289,11 @@ def test_a_variable_without_effect_on_a_compiled_schedule_is_said_once(folder, m
     tuned = Solution(TYPE, "TritonGemm", KERNELS["TritonGemm"].space(TYPE).defaults | {"Schedule": schedule})
     choice = Choice(tuned, "S0", Rule.EXACT)
     stream_k = StreamK(TARGET, [])
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
             assert stream_k.solutions(choice, Problem(TYPE, SIZES)) == (tuned,)
-    assert [str(one.message) for one in said] == [
+    assert [str(warning.message) for warning in caught] == [
         f"TENSILE_STREAMK_FIXED_GRID has no effect on a TritonGemm of {TYPE.name} with Schedule: {schedule}: "
         "tune it with Schedule: StreamK, or unset the variable"
     ]
@@ -317,7 +317,7 @@ def test_of_several_occupancies_the_largest_is_asked():
     from tunesmith.models.stream_k.predict import Calibrations
 
     rooms = [Room(TARGET.compute_units), Room(TARGET.compute_units, 3), Room(TARGET.compute_units, 2), Room(1, 9)]
-    subjects = [Subject.of(TARGET, "SomeGemm", "s", MacroTile(64, 64, 8), one) for one in rooms]
-    known = Calibrations(calibration(one.room, one) for one in subjects)
+    subjects = [Subject.of(TARGET, "SomeGemm", "s", MacroTile(64, 64, 8), room) for room in rooms]
+    known = Calibrations(calibration(subject.room, subject) for subject in subjects)
     assert known.widest(subjects[0]).room == Room(TARGET.compute_units, 3)
     assert known.widest(replace(subjects[0], data_type="d")).room == Room(TARGET.compute_units)

@@ -1,4 +1,4 @@
-"""The final's CSV: sizes by solutions, addressed by name, and nothing that looks like a speed where there is none."""
+"""The CSV of a final step: sizes by solutions, read by name. A cell without a speed has nothing that looks like one."""
 
 from __future__ import annotations
 
@@ -198,23 +198,23 @@ def test_a_place_that_cannot_be_written_is_a_user_error(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"], "nothing is left beside it"
 
 
-def _write_forever(path: Path, told) -> None:  # type: ignore[no-untyped-def]
+def _write_forever(path: Path, stop) -> None:  # type: ignore[no-untyped-def]
     turn = 0
     while True:
         write_atomically(path, "ab"[turn % 2] * 200_000)
-        told.set()
+        stop.set()
         turn += 1
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path):
     spawn = multiprocessing.get_context("spawn")
-    told = spawn.Event()
-    writer = spawn.Process(target=_write_forever, args=(tmp_path / "t", told))
+    stop = spawn.Event()
+    writer = spawn.Process(target=_write_forever, args=(tmp_path / "t", stop))
     writer.start()
-    assert told.wait(60)
-    seen = [(tmp_path / "t").read_text() for _ in range(50)]
+    assert stop.wait(60)
+    texts = [(tmp_path / "t").read_text() for _ in range(50)]
     os.kill(writer.pid or 0, signal.SIGKILL)
     writer.join(60)
-    seen.append((tmp_path / "t").read_text())
-    assert {(len(text), len(set(text))) for text in seen} == {(200_000, 1)}
+    texts.append((tmp_path / "t").read_text())
+    assert {(len(text), len(set(text))) for text in texts} == {(200_000, 1)}

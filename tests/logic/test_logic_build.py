@@ -1,4 +1,4 @@
-"""From a table of times to who answers where, and how good that is."""
+"""A logic made from a table of times: the solution for each size, and its regret."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ok(seconds: float, count: int = 7) -> TableCell:
 
 
 def table(times: Mapping[int, Sequence[float | None]], count: int = 7) -> FinalTable:
-    """Seconds by size, one for each of the solutions 0, 1, ...; None where it does not run."""
+    """A table from seconds by size, one for each of the solutions 0, 1, ...; None for a solution that does not run."""
     problems = tuple(map(problem, times))
     solutions = tuple(solution(tile) for tile in range(len(next(iter(times.values())))))
     cells = {
@@ -63,21 +63,21 @@ def test_each_measured_size_gets_its_fastest():
 
 
 def test_the_protocols_winner_stands_where_it_is_not_the_fastest():
-    """A tie keeps the incumbent, which the protocol knows and the table does not."""
-    made = table({64: [1.0, 1.001], 512: [1.0, 2.0]})
-    logic = build([replace(made, decided={problem(64): (solution(1), solution(0))})], ORIGIN)
+    """In a tie the incumbent wins. The protocol knows the incumbent, the table does not."""
+    final_table = table({64: [1.0, 1.001], 512: [1.0, 2.0]})
+    logic = build([replace(final_table, decided={problem(64): (solution(1), solution(0))})], ORIGIN)
     assert (chosen(logic, 64), chosen(logic, 512)) == (1, 0)
     assert [row.ties for row in logic.document.rows] == [(0,), ()], "what could not be told from it stands beside it"
 
 
 def test_a_winner_that_did_not_run_there_is_not_believed():
-    made = replace(table({64: [1.0, None]}), decided={problem(64): (solution(1),)})
-    logic = build([made], ORIGIN)
+    final_table = replace(table({64: [1.0, None]}), decided={problem(64): (solution(1),)})
+    logic = build([final_table], ORIGIN)
     assert chosen(logic, 64) == 0
 
 
 def test_only_what_is_chosen_somewhere_is_kept_and_the_fallback():
-    """Solution 2 wins nothing, but is the only one that runs everywhere."""
+    """Solution 2 wins nowhere, but only solution 2 runs everywhere."""
     logic = build([table({64: [1.0, None, 3.0, 9.0], 512: [None, 1.0, 2.0, 9.0]})], ORIGIN)
     assert tiles(logic) == [0, 1, 2]
     assert tiles(logic)[logic.document.fallback] == 2
@@ -90,8 +90,8 @@ def test_the_fallback_is_the_best_geomean_among_those_that_run_everywhere():
 
 
 def test_a_fallback_that_is_legal_anywhere_comes_before_a_faster_one_that_is_not():
-    made = table({64: [1.0, 2.0], 512: [1.0, 2.0]})
-    logic = build([made], ORIGIN, general=lambda s: s == solution(1))
+    final_table = table({64: [1.0, 2.0], 512: [1.0, 2.0]})
+    logic = build([final_table], ORIGIN, general=lambda s: s == solution(1))
     assert tiles(logic)[logic.document.fallback] == 1
     assert chosen(logic, 64) == 0
 
@@ -132,15 +132,15 @@ times = st.lists(st.lists(st.none() | st.floats(0.5, 8.0), min_size=3, max_size=
 @settings(max_examples=80, deadline=None)
 @given(times)
 def test_regret_is_what_a_logic_built_without_the_size_would_lose(lines: list[list[float | None]]):
-    """The quick way through one set of neighbours agrees with really leaving each size out."""
-    made = {
+    """The fast computation with one set of neighbours agrees with logics that are built without each size."""
+    final_table = {
         2 ** (5 + 2 * index): [1.0 if all(t is None for t in line) else line[0], *line[1:]]
         for index, line in enumerate(lines)
     }
-    whole = build([table(made)], ORIGIN)
+    whole = build([table(final_table)], ORIGIN)
     regret = whole.document.regret
     assert regret is not None
-    for size, line in made.items():
+    for size, line in final_table.items():
         others = Logic(_without(whole, size))
         answers = [c.solution.configuration.integer("Tile") for c in others.candidates((size, size, 1, size))]
         ran = [line[tile] for tile in answers if line[tile] is not None]
@@ -182,9 +182,9 @@ class TestMerging:
 
 class TestTolerance:
     def test_a_solution_that_wins_by_a_hair_is_left_out(self):
-        made = table({64: [1.0, 1.005], 128: [2.0, 1.0], 512: [3.0, 1.0]})
-        assert tiles(build([made], ORIGIN)) == [0, 1]
-        pruned = build([made], ORIGIN, tolerance=0.01)
+        final_table = table({64: [1.0, 1.005], 128: [2.0, 1.0], 512: [3.0, 1.0]})
+        assert tiles(build([final_table], ORIGIN)) == [0, 1]
+        pruned = build([final_table], ORIGIN, tolerance=0.01)
         assert tiles(pruned) == [1]
         assert chosen(pruned, 64) == 1
 

@@ -1,4 +1,4 @@
-"""Which solution for which size, by which rule; and files: what is written is read, and what is no logic is refused."""
+"""Choices by size and by rule. Files of logic are read as they were written, and other files are refused."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TestChoosing:
 
     @pytest.mark.parametrize("count", [1, 5])
     def test_an_operation_may_have_any_number_of_sizes(self, count: int):
-        """Distance and alignment look at all sizes alike, and a time grows with their product."""
+        """Distance and alignment treat all sizes equally, and a time grows with the product of the sizes."""
         kind = ProblemType("Own", "Own", tuple("ABCDE"[:count]), Configuration())
         solutions = tuple(Named(f"S{n}", Solution(kind, "own", Configuration({"N": n}))) for n in range(3))
         time = Estimate(1e-3, 1e-3, 1e-3, 7)
@@ -143,7 +143,7 @@ class TestChoosing:
         assert logic(*rows).choose((40, 64, 1, 64)).name == ("T2" if order == 1 else "T1")
 
     def test_only_the_nearest_four_are_asked(self):
-        """Four sizes for T1, fifty for T2 a little farther away, which would be louder together."""
+        """Four sizes for T1, and fifty for T2 a little farther away, which would outweigh the four if all counted."""
         rows = [row(1, 1.0, 64, 64, 1, size) for size in (32, 64, 128, 256)]
         rows += [row(2, 1.0, size, 64, 1, 64) for size in range(264, 664, 8)]
         assert names(logic(*rows, solutions=3).candidates((64, 64, 1, 96)))[:2] == ["T1", "T2"]
@@ -274,7 +274,7 @@ def _changed(old: str, new: str) -> tuple[str, int]:
 
 
 class TestMalformedFiles:
-    """Each names the file, the line and the key."""
+    """Each message names the file, the line and the key."""
 
     def refused(self, folder: Path, text: str | bytes) -> UserError:
         path = folder / "logic.yaml"
@@ -343,7 +343,7 @@ class TestMalformedFiles:
         ],
     )
     def test_a_bomb_of_aliases_does_no_harm(self, tmp_path: Path, old: str, new: str):
-        """A few lines that stand for 9^30 numbers."""
+        """A few lines with aliases that expand to 9^30 numbers."""
         bomb = "&x0 [1]"
         for layer in range(1, 30):
             bomb = f"&x{layer} [{bomb}{f', *x{layer - 1}' * 8}]"

@@ -1,4 +1,4 @@
-"""Rooflines: published chips by a device's name, and the file of what was measured."""
+"""Rooflines: published chips by a device's name, and the file of measured rooflines."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ RIDGES = {"MI300X": 246.7, "H100 SXM": 295.2, "H200 SXM": 206.1, "A100 SXM 80 GB
     ],
 )
 def test_a_chip_is_found_by_the_name_that_its_driver_gives_it(device: str, chip: str) -> None:
-    found = chip_named(device)
-    assert found is not None
-    assert found.name == chip
+    named = chip_named(device)
+    assert named is not None
+    assert named.name == chip
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_another_model_or_an_ambiguous_name_is_no_chip(device: str) -> None:
     assert chip_named(device) is None
 
 
-def test_amds_architectures_stand_for_their_usual_chip_and_it_is_said() -> None:
-    found = chip_of("gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-")
-    assert found is not None
-    assert found.name == "MI300X"
-    assert found.source.endswith("MI300X is taken for gfx942")
+def test_amds_architectures_stand_for_their_usual_chip_and_the_source_says_so() -> None:
+    usual = chip_of("gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-")
+    assert usual is not None
+    assert usual.name == "MI300X"
+    assert usual.source.endswith("MI300X is taken for gfx942")
     assert chip_of("NVIDIA something", "sm_90") is None
     assert chip_of("pthread-haswell", "x86-64") is None
     for architecture, name in USUAL.items():
@@ -92,7 +92,8 @@ def test_each_chip_names_its_source_and_none_is_slower_for_smaller_types() -> No
     assert len({chip.name for chip in CHIPS}) == len(CHIPS)
     for chip in CHIPS:
         assert chip.source
-        peaks = [known.flops_per_second for letter in ("i8", "h", "x", "s", "d") if (known := chip.roofline(letter))]
+        rooflines = [chip.roofline(letter) for letter in ("i8", "h", "x", "s", "d")]
+        peaks = [roofline.flops_per_second for roofline in rooflines if roofline]
         assert peaks == sorted(peaks, reverse=True), chip.name
         assert chip.roofline("i") is None
         assert chip_named(chip.name) == chip
@@ -120,24 +121,24 @@ def test_a_file_of_rooflines_reads_back_and_a_newer_one_replaces_the_older(tmp_p
         (("rooflines:", "rooflines: 3"), 5, "not valid YAML"),
     ],
 )
-def test_a_mistake_in_the_file_is_told_with_its_line(
+def test_a_mistake_in_the_file_is_reported_with_its_line(
     tmp_path: Path, change: tuple[str, str], line: int, what: str
 ) -> None:
     path, text = tmp_path / "rooflines.yaml", dump_rooflines([MEASURED])
     assert change[0] in text
     path.write_text(text.replace(*change), encoding="utf-8")
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         read_rooflines(path)
-    assert any(what in error.what for error in told.value.errors), told.value
-    assert any(error.location == f"{path}:{line}" for error in told.value.errors), told.value
+    assert any(what in error.what for error in caught.value.errors), caught.value
+    assert any(error.location == f"{path}:{line}" for error in caught.value.errors), caught.value
 
 
 @given(st.integers(0, 500), st.integers(0, 12), st.text("0123456789:-.e[]{}&*'# \n", max_size=6))
-def test_a_mutated_file_is_read_or_gets_our_error(begin: int, removed: int, put: str) -> None:
+def test_a_mutated_file_is_read_or_gets_our_error(begin: int, removed: int, inserted: str) -> None:
     text = dump_rooflines([MEASURED])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rooflines.yaml"
-        path.write_text(text[:begin] + put + text[begin + removed :], encoding="utf-8")
+        path.write_text(text[:begin] + inserted + text[begin + removed :], encoding="utf-8")
         with suppress(UserError):
             assert all(0 < measured.roofline.ridge < math.inf for measured in read_rooflines(path))
 

@@ -65,7 +65,7 @@ def test_without_the_word_for_it_a_header_tells_the_dimensions(listed: Read) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "place", "what"),
+    ("change", "location", "what"),
     [
         (("convbfp16", "convolve"), ":2", "op cannot be convolve"),
         ((",9,10,4", ",9,0,4"), ":2", "w cannot be 0"),

@@ -84,7 +84,9 @@ def judged_on_repeated(size, fault):
         return (random.choice((-1.0, 1.0), shape) * random.uniform(0.5, 1.0, shape)).astype(np.float32)
 
     operands = OPERATION.operands(size)
-    inputs = {one.name: repeated(one.shape[::-1], draw).reshape(-1) for one in operands if one.role == "in"}
+    inputs = {
+        operand.name: repeated(operand.shape[::-1], draw).reshape(-1) for operand in operands if operand.role == "in"
+    }
     case = VerificationCase(operands, inputs, OPERATION.reference(size, inputs))
     device, config = FakeDevice(GPU), KERNEL.space(TYPE).defaults | {"FakeFault": fault}
     (module,) = KERNEL.modules(config, TYPE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocol_fakes import Exact, FakeJudge, benchmark, final, fork, join, phases, size
+from protocol_fakes import Exact, FakeOracle, benchmark, final, fork, join, phases, size
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type, strided
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
@@ -80,7 +80,7 @@ def test_columns_come_in_any_order_and_those_left_out_have_their_defaults(listed
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "words"),
+    ("text", "location", "words"),
     [
         ("m,n,K\n1,2,3\n", ":1", ["K", "did you mean k?"]),
         ("m,n,k,colour\n1,2,3,red\n", ":1", ["colour", "it has m, n, k, batch"]),
@@ -200,7 +200,7 @@ def winner(objective: Objective, weights: dict[int, float]) -> int:
     times = {(1, 1): 1.0, (2, 1): 1.5, (1, 2): 15.0, (2, 2): 10.0}
     step = weighed(benchmark(on=(1, 2), a=[1, 2]), weights)
     measure = Exact(lambda config, problem: times[config.integer("a"), problem.sizes[0]])
-    judge = FakeJudge(flops=lambda problem: float(problem.sizes[0]))
+    judge = FakeOracle(flops=lambda problem: float(problem.sizes[0]))
     return run(phases({"a": 0}, step, objective=objective), measure, judge).survivors[0].integer("a")
 
 
@@ -226,7 +226,7 @@ def test_a_weight_of_two_is_the_same_size_twice():
     measure = Exact(lambda config, problem: times[problem.sizes[0]][config.integer("a") - 1])
     twice, weighted = benchmark(on=(1, 2, 3), a=[1, 2]), weighed(benchmark(on=(1, 2), a=[1, 2]), {2: 2.0})
     scores = [
-        run(phases({"a": 0}, step), measure, FakeJudge()).steps[0].trials[0].decision.scores
+        run(phases({"a": 0}, step), measure, FakeOracle()).steps[0].trials[0].decision.scores
         for step in (twice, weighted)
     ]
     assert list(scores[0].values()) == pytest.approx(list(scores[1].values()))
@@ -237,5 +237,5 @@ def test_a_join_weighs_the_sizes_of_the_steps_before_it(weights, expected):
     times = {(1, 1): 1.0, (2, 1): 1.4, (1, 2): 1.5, (2, 2): 1.0}
     measure = Exact(lambda config, problem: times[config.integer("a"), problem.sizes[0]])
     one, joined = (weighed(step, weights) for step in (benchmark(on=(1, 2), b=[1, 2]), join(on=(1, 2))))
-    made = run(phases({"a": 0, "b": 0}, fork(a=[1, 2]), one, joined, final(1, 2)), measure, FakeJudge())
+    made = run(phases({"a": 0, "b": 0}, fork(a=[1, 2]), one, joined, final(1, 2)), measure, FakeOracle())
     assert [config["a"] for config in made.survivors] == [expected]

@@ -318,8 +318,8 @@ def test_leading_dimensions_are_read_off_the_operands_strides(kind, leading):
     strides = {operand.name: operand.strides for operand in GEMM.operands(Problem(kind, sizes, leading))}
     assert GEMM.leading_from(kind, sizes, strides) == leading
     assert GEMM.leading_from(kind, sizes, {}) == (), "what nothing tells is natural"
-    told = GEMM.leading_from(kind, sizes, {"A": strides["A"]}) or natural
-    assert told == (*natural[:2], (leading or natural)[2], natural[3])
+    leading_found = GEMM.leading_from(kind, sizes, {"A": strides["A"]}) or natural
+    assert leading_found == (*natural[:2], (leading or natural)[2], natural[3])
 
 
 def test_a_dimension_of_one_element_tells_no_leading_dimension():

@@ -49,7 +49,7 @@ def copy(monkeypatch: pytest.MonkeyPatch):
     _registry.installed.cache_clear()
     yield OPERATIONS["Copy"]
     _registry.installed.cache_clear()
-    OPERATIONS._made.pop("Copy")
+    OPERATIONS._loaded.pop("Copy")
 
 
 # --- what it is -----------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_its_tables_are_in_bytes_a_second_and_name_its_sizes(tuned):
     details = list(csv.DictReader(final.with_suffix(".details.csv").open()))
     assert all(cell["Outcome"] == "ok" and float(cell["GBytes"]) > 0 for cell in details)
     for size, work in (("64", 8.0 * 64 * 64), ("512", 8.0 * 512 * 48)):
-        cell = next(one for one in details if one["Rows"] == size)
+        cell = next(row for row in details if row["Rows"] == size)
         assert float(cell["GBytes"]) == pytest.approx(work / float(cell["Seconds"]) * 1e-9)
 
 

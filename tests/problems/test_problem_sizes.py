@@ -74,7 +74,7 @@ def test_a_reference_is_to_the_position_of_an_index_even_when_that_refers_itself
 
 
 @pytest.mark.parametrize(
-    ("value", "place", "words"),
+    ("value", "location", "words"),
     [
         ([[100, 64], 0, [1], 0], "file.yaml:8", ["Range[0]", "100", "64", "smaller size first"]),
         ([[64, 0, 512], 0, [1], 0], "file.yaml:8", ["Range[0]: step 0 never reaches 512 in [64, 0, 512]", "[64]"]),

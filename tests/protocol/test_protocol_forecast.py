@@ -1,4 +1,4 @@
-"""What `plan` prints: counts before a run that the run then keeps to."""
+"""The forecast that `plan` prints: its counts are those of the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol_fakes import Exact, FakeJudge, benchmark, choices, final, fork, join, phases, sizes
+from protocol_fakes import Exact, FakeOracle, benchmark, choices, final, fork, join, phases, sizes
 from tunesmith.protocol import Benchmark, Final, Phase, Phases, SearchPlan, Step, StepsForecast, forecast, run
 from tunesmith.records import Configuration, UserError
 
@@ -47,55 +47,55 @@ def enqueues(steps: StepsForecast) -> list[int]:
 
 
 def test_the_wikis_example_has_the_counts_that_the_issue_names() -> None:
-    steps = forecast(wiki(), FakeJudge(derive=tile)).before
+    steps = forecast(wiki(), FakeOracle(derive=tile)).before
     assert [step.enqueues for step in steps] == [4, 0, 36, 36, 0, 10, 320]
     assert [(step.lineages, step.survivors) for step in steps] == [
         (1, 1), (1, 9), (9, 9), (9, 9), (9, 5), (5, 5), (5, 5)
     ]  # fmt: skip
     assert (steps[2].lineages, steps[2].choices, steps[2].sizes) == (9, 4, 1)
-    assert forecast(wiki(), FakeJudge(derive=tile)).enqueues_before == 406
+    assert forecast(wiki(), FakeOracle(derive=tile)).enqueues_before == 406
 
 
 def test_the_exhaustive_product_multiplies_every_list_and_the_final_sizes() -> None:
-    assert forecast(wiki(), FakeJudge(derive=tile)).exhaustive == 2 * 2 * 3 * 3 * 4 * 4 * 2 * 64
+    assert forecast(wiki(), FakeOracle(derive=tile)).exhaustive == 2 * 2 * 3 * 3 * 4 * 4 * 2 * 64
 
 
 def test_a_parameter_that_two_steps_vary_counts_once_in_the_exhaustive_product() -> None:
     group = phases({"a": 1, "b": 1}, benchmark(a=[1, 2]), benchmark(b=[1, 2, 3]), benchmark(a=[2, 4]), final())
-    assert forecast(group, FakeJudge()).exhaustive == 3 * 3
+    assert forecast(group, FakeOracle()).exhaustive == 3 * 3
 
 
 def test_rejections_are_counted_apart_and_deferral_keeps_thin_tiles() -> None:
-    judge = FakeJudge(illegal=too_few_loads, derive=tile)
-    plan = forecast(wiki(), judge)
+    oracle = FakeOracle(illegal=too_few_loads, derive=tile)
+    plan = forecast(wiki(), oracle)
     assert enqueues(plan) == [4, 0, 36, 36, 0, 10, 320]
     assert [step.enqueues for step in plan.after] == [4, 0, 36, 36, 0, 8, 320]
     measure = Exact(lambda config, problem: 1.0)
-    assert [step.cells for step in run(wiki(), measure, judge).steps] == [4, 0, 36, 36, 0, 8, 320]
+    assert [step.cells for step in run(wiki(), measure, oracle).steps] == [4, 0, 36, 36, 0, 8, 320]
 
 
 def test_a_lineage_that_can_never_be_legal_is_counted_before_and_not_after() -> None:
-    judge = FakeJudge(illegal=lambda c: "never" if c["a"] == 2 else "")
-    plan = forecast(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), final(1, 2)), judge)
+    oracle = FakeOracle(illegal=lambda c: "never" if c["a"] == 2 else "")
+    plan = forecast(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), final(1, 2)), oracle)
     assert (plan.enqueues_before, plan.enqueues_after) == (8, 4)
 
 
 def test_a_cell_that_its_problem_forbids_is_not_counted_after_rejections() -> None:
-    judge = FakeJudge(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
-    plan = forecast(phases({"a": 1}, benchmark(on=(1, 2, 3), a=[1, 2, 3])), judge)
+    oracle = FakeOracle(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
+    plan = forecast(phases({"a": 1}, benchmark(on=(1, 2, 3), a=[1, 2, 3])), oracle)
     assert (plan.enqueues_before, plan.enqueues_after) == (9, 6)
 
 
 def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach() -> None:
-    """Three tiles, two depths: which depths win is not known, so two may be left, never three."""
-    judge = FakeJudge(derive=lambda c: {"Depth": c.integer("unroll") * 2})
+    """Three tiles and two depths: which depths win is not known, but at most two lineages can be left."""
+    oracle = FakeOracle(derive=lambda c: {"Depth": c.integer("unroll") * 2})
     group = phases({"tile": 1, "unroll": 1}, fork(tile=[1, 2, 3]), benchmark(unroll=[4, 8]), join("Depth"), final())
-    assert [step.survivors for step in forecast(group, judge).before] == [3, 3, 2, 2]
+    assert [step.survivors for step in forecast(group, oracle).before] == [3, 3, 2, 2]
 
 
 def test_an_unknown_name_in_a_join_is_a_mistake_of_the_users() -> None:
     with pytest.raises(UserError, match="NoSuchTile"):
-        forecast(phases({"a": 1}, fork(a=[1, 2]), join("NoSuchTile")), FakeJudge())
+        forecast(phases({"a": 1}, fork(a=[1, 2]), join("NoSuchTile")), FakeOracle())
 
 
 @st.composite
@@ -125,11 +125,11 @@ def legal_groups(draw: st.DrawFn) -> Phases:
 @given(legal_groups())
 @settings(max_examples=100, deadline=None)
 def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
-    """On a space without rejections, whatever the times, joins over forked and derived values included."""
-    judge = FakeJudge(derive=lambda c: {"sum": c.integer("x") + c.integer("y") + c.integer("z")})
+    """This holds on a space without rejections for any times, with joins over forked and derived values."""
+    oracle = FakeOracle(derive=lambda c: {"sum": c.integer("x") + c.integer("y") + c.integer("z")})
     measure = Exact(lambda c, p: 1.0 + sum(map(ord, c.to_json())) % 7)
-    steps = run(group, measure, judge).steps
-    plan = forecast(group, judge)
+    steps = run(group, measure, oracle).steps
+    plan = forecast(group, oracle)
     assert [(s.name, len(s.before), len(s.after), s.cells) for s in steps] == [
         (s.name, s.lineages, s.survivors, s.enqueues) for s in plan.before
     ]
@@ -138,7 +138,7 @@ def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
 
 
 def large(trials: int | None = None, strategy: str = "exhaustive") -> Phases:
-    """A step of 10^9 combinations, of which two lineages try some."""
+    """A step of 10^9 combinations, some of which two lineages try."""
     values = {name: list(range(1000)) for name in "abc"}
     return phases(
         {"x": 0, "a": 0, "b": 0, "c": 0},
@@ -151,11 +151,11 @@ def large(trials: int | None = None, strategy: str = "exhaustive") -> Phases:
 
 
 class Counting:
-    """A quarter is legal on one size, half of that on the other; counts the questions that it is asked."""
+    """A quarter of the configurations is legal on one size, half of these on the other. Counts the questions."""
 
     def __init__(self) -> None:
         self.questions = 0
-        self.judge = FakeJudge(
+        self.oracle = FakeOracle(
             illegal=self._illegal,
             illegal_for=lambda c, p: "odd" if p.sizes[0] == 2 and c.integer("b") % 2 else "",
             derive=lambda c: {"half": c.integer("c") // 500},
@@ -168,7 +168,7 @@ class Counting:
 
 def test_a_step_of_a_thousand_million_combinations_is_forecast_from_a_sample_and_marked() -> None:
     counting = Counting()
-    plan = forecast(large(), counting.judge)
+    plan = forecast(large(), counting.oracle)
     assert counting.questions < 10_000
     _, before, *_ = plan.before
     _, after, joined, _ = plan.after
@@ -179,33 +179,33 @@ def test_a_step_of_a_thousand_million_combinations_is_forecast_from_a_sample_and
     assert not before.is_estimated
     assert joined.survivors == 2
     assert plan.exhaustive == 2 * 10**9
-    assert forecast(large(), Counting().judge) == plan
+    assert forecast(large(), Counting().oracle) == plan
 
 
 @pytest.mark.parametrize(("strategy", "trials"), [("random", 40), ("surrogate", 40)])
 def test_a_search_is_forecast_to_measure_what_it_may(strategy: str, trials: int) -> None:
     counting = Counting()
-    plan = forecast(large(trials, strategy), counting.judge)
+    plan = forecast(large(trials, strategy), counting.oracle)
     assert (plan.before[1].candidates, plan.before[1].enqueues) == (80, 160)
     assert plan.after[1].candidates == 80
     assert plan.after[1].enqueues == pytest.approx(80 * 1.5, rel=0.2)
 
 
 def test_a_search_in_a_small_space_is_forecast_exactly() -> None:
-    judge = FakeJudge(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
+    oracle = FakeOracle(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
     group = phases({"a": 0}, benchmark(on=(1, 2), a=list(range(100))), final(), search=SearchPlan("random", 30))
-    plan = forecast(group, judge)
+    plan = forecast(group, oracle)
     assert [(step.candidates, step.enqueues, step.is_estimated) for step in plan.after] == [
         (30, 60, False),
         (1, 1, False),
     ]
-    assert [step.cells for step in run(group, Exact(lambda c, p: 1.0), judge).steps] == [60, 1]
+    assert [step.cells for step in run(group, Exact(lambda c, p: 1.0), oracle).steps] == [60, 1]
 
 
 def test_where_a_sample_finds_nothing_legal_the_one_that_is_held_still_counts() -> None:
-    judge = FakeJudge(
+    oracle = FakeOracle(
         illegal=lambda c: "" if (c["a"], c["b"], c["c"]) == (0, 0, 0) else "alone", derive=lambda c: {"half": 0}
     )
-    plan = forecast(large(5, "random"), judge)
+    plan = forecast(large(5, "random"), oracle)
     assert [step.enqueues > 0 for step in plan.after] == [False, True, False, True]
     assert plan.after[-1].survivors == 1

@@ -1,4 +1,4 @@
-"""What the protocol promises about joins."""
+"""Joins in the protocol."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from protocol_fakes import (
     LEGAL,
     TILED,
     Exact,
-    FakeJudge,
+    FakeOracle,
     benchmark,
     by,
     final,
@@ -53,7 +53,7 @@ def test_a_join_keeps_the_fastest_of_each_and_the_first_of_equals() -> None:
 
 
 def test_a_join_goes_by_the_winners_of_the_last_step() -> None:
-    """Lineage 1 was ahead with b = 1, lineage 2 is ahead once b is tuned."""
+    """Lineage 1 is ahead with b = 1, lineage 2 is ahead after b is tuned."""
     measure = by({(1, 1): 1.0, (1, 2): 9.0, (2, 1): 2.0, (2, 2): 0.5}, "a", "b")
     assert kept(
         run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), join()), measure, LEGAL), "a", "b"
@@ -61,7 +61,7 @@ def test_a_join_goes_by_the_winners_of_the_last_step() -> None:
 
 
 def test_a_join_weighs_the_sizes_of_the_last_step_alike() -> None:
-    """1.5 times as slow on the long size is less than twice as fast on the short one; the sum says otherwise."""
+    """1.5 times slower on the long size and twice as fast on the short one: geomean and total_time disagree."""
     times = {(1, 1): 2.0, (1, 2): 100.0, (2, 1): 1.0, (2, 2): 150.0}
     measure = Exact(lambda c, p: times[c.integer("a"), p.sizes[0]])
 
@@ -99,9 +99,9 @@ def test_a_join_does_not_measure_what_was_measured() -> None:
 
 
 def test_a_join_that_measures_defers_and_drops_as_a_step_does() -> None:
-    judge = FakeJudge(illegal=lambda c: "no" if c["a"] == 3 or (c["a"] == 2 and c["late"] == 0) else "")
+    oracle = FakeOracle(illegal=lambda c: "no" if c["a"] == 3 or (c["a"] == 2 and c["late"] == 0) else "")
     group = phases({"a": 1, "late": 0}, fork(a=[1, 2, 3]), join("a"), benchmark(Phase.BENCHMARK_JOIN, late=[4, 5]))
-    result = run(group, Exact(same), judge)
+    result = run(group, Exact(same), oracle)
     assert [dict(t.proposal.substituted) for t in result.steps[1].trials] == [{}, {"late": 4}, {}]
     assert [d.lineage.fixed["a"] for d in result.dropped] == [3]
     assert kept(result, "a", "late") == [(1, 4), (2, 4)]
@@ -125,7 +125,7 @@ def test_an_unknown_name_in_a_join_stops_before_anything_is_measured() -> None:
 
 
 def test_a_derived_value_goes_before_a_parameter_of_its_name() -> None:
-    """DepthU is what the kernel says it is, not what the file happens to hold."""
-    judge = FakeJudge(derive=lambda c: {"DepthU": c.integer("LoopUnroll") * 2})
+    """DepthU is the kernel's derived value, not the value in the file."""
+    oracle = FakeOracle(derive=lambda c: {"DepthU": c.integer("LoopUnroll") * 2})
     group = phases({"DepthU": 0, "LoopUnroll": 4}, fork(LoopUnroll=[4, 8]), join("DepthU"))
-    assert len(run(group, Exact(same), judge).survivors) == 2
+    assert len(run(group, Exact(same), oracle).survivors) == 2

@@ -1,4 +1,4 @@
-"""What the protocol promises about lineages, determined parameters, deferral, forks and the final step."""
+"""Lineages, determined parameters, deferral, forks and the final step in the protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocol_fakes import (
     LEGAL,
     TILED,
     Exact,
-    FakeJudge,
+    FakeOracle,
     benchmark,
     by,
     choices,
@@ -31,7 +31,7 @@ from tunesmith.records import Configuration, UserError
 
 
 def test_each_fork_keeps_its_own_winner() -> None:
-    """A common step comes first: from there on the original shared one dict of winners among all forks."""
+    """A common step comes first: after it, Tensile shared one dict of winners among all forks."""
     best = {16: 4, 64: 8, 256: 4}
     measure = Exact(lambda c, p: 1.0 if c["width"] == best[c.integer("tile")] else 2.0)
     group = phases(
@@ -45,7 +45,7 @@ def test_each_fork_keeps_its_own_winner() -> None:
 
 
 def test_a_winner_is_what_later_steps_are_measured_with() -> None:
-    """And a parameter without a step of its own yet is measured with its initial value."""
+    """A parameter before its own step is measured with its initial value."""
     measure = by({(a, b): 1.0 + (a != 2) + (b != 20) for a in (1, 2) for b in (5, 10, 20)}, "a", "b")
     group = phases({"a": 1, "b": 5}, benchmark(a=[1, 2]), benchmark(b=[10, 20]), final())
     run(group, measure, LEGAL)
@@ -92,40 +92,40 @@ def test_all_lineages_of_a_step_are_asked_for_in_one_call_and_race_apart() -> No
 
 
 def test_illegal_candidates_are_left_out_with_their_reasons() -> None:
-    judge = FakeJudge(illegal=lambda c: "too wide" if c.integer("a") > 2 else "")
+    oracle = FakeOracle(illegal=lambda c: "too wide" if c.integer("a") > 2 else "")
     measure = Exact(same)
-    step, _ = run(phases({"a": 1}, benchmark(a=[1, 2, 3, 4]), final()), measure, judge).steps
+    step, _ = run(phases({"a": 1}, benchmark(a=[1, 2, 3, 4]), final()), measure, oracle).steps
     assert step.rejected == {"too wide": 2}
     assert [c["a"] for c in measure.screens[0][0][0]] == [1, 2]
 
 
 def test_a_candidate_that_no_size_admits_is_illegal_and_one_that_some_size_admits_is_not() -> None:
-    judge = FakeJudge(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
-    step = run(phases({"a": 1}, benchmark(on=(1, 2), a=[1, 2, 3])), Exact(same), judge).steps[0]
+    oracle = FakeOracle(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
+    step = run(phases({"a": 1}, benchmark(on=(1, 2), a=[1, 2, 3])), Exact(same), oracle).steps[0]
     assert step.rejected == {"too small": 1}
     assert [c["a"] for c in step.trials[0].proposal.configurations] == [1, 2]
 
 
 def test_configurations_that_are_one_solution_are_measured_once_and_the_first_stands_for_all() -> None:
-    judge = FakeJudge(same=lambda c: (c["a"], c["b"] if c["a"] == 2 else "whatever b is"))
+    oracle = FakeOracle(same=lambda c: (c["a"], c["b"] if c["a"] == 2 else "whatever b is"))
     measure = Exact(same)
-    step = run(phases({"a": 2, "b": 1}, benchmark(a=[1, 2], b=[1, 2])), measure, judge).steps[0]
+    step = run(phases({"a": 2, "b": 1}, benchmark(a=[1, 2], b=[1, 2])), measure, oracle).steps[0]
     assert [(c["a"], c["b"]) for c in measure.screens[0][0][0]] == [(1, 1), (2, 1), (2, 2)]
-    assert [(one["b"], stands["b"]) for one, stands in step.trials[0].proposal.duplicates] == [(2, 1)]
+    assert [(config["b"], original["b"]) for config, original in step.trials[0].proposal.duplicates] == [(2, 1)]
 
 
 def test_one_solution_in_two_lineages_is_asked_for_once_and_serves_both() -> None:
-    judge = FakeJudge(same=lambda c: c["b"])
+    oracle = FakeOracle(same=lambda c: c["b"])
     measure = by({(1,): 2.0, (2,): 1.0}, "b")
-    result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2])), measure, judge)
+    result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2])), measure, oracle)
     assert {c["a"] for group in measure.screens[0][0] for c in group} == {1}
     assert result.steps[1].cells == 2
     assert kept(result, "a", "b") == [(1, 2), (2, 2)]
 
 
 def test_survivors_that_are_one_solution_are_one_column() -> None:
-    judge = FakeJudge(same=lambda c: "one")
-    result = run(phases({"a": 1}, fork(a=[1, 2]), final()), Exact(same), judge)
+    oracle = FakeOracle(same=lambda c: "one")
+    result = run(phases({"a": 1}, fork(a=[1, 2]), final()), Exact(same), oracle)
     assert kept(result, "a") == [(1,)]
     assert not result.dropped
 
@@ -138,9 +138,9 @@ def test_a_lineage_of_which_nothing_ran_is_dropped_and_its_sisters_go_on() -> No
 
 
 def test_when_no_lineage_is_left_the_run_still_ends_with_its_reasons() -> None:
-    judge = FakeJudge(illegal=lambda c: "never")
+    oracle = FakeOracle(illegal=lambda c: "never")
     measure = Exact(same)
-    result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), join("a"), final()), measure, judge)
+    result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), join("a"), final()), measure, oracle)
     assert (result.survivors, measure.screens, len(result.dropped), len(result.steps)) == ((), [], 2, 4)
 
 
@@ -148,8 +148,8 @@ def test_when_no_lineage_is_left_the_run_still_ends_with_its_reasons() -> None:
 
 
 def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_one_is_illegal() -> None:
-    """And is tuned as ever when its own step comes."""
-    judge = FakeJudge(illegal=lambda c: "tile too big" if c["tile"] == 256 and c.integer("unroll") < 16 else "")
+    """The parameter is tuned as usual in its own step."""
+    oracle = FakeOracle(illegal=lambda c: "tile too big" if c["tile"] == 256 and c.integer("unroll") < 16 else "")
     measure = Exact(lambda c, p: 100.0 / c.integer("unroll") + c.integer("loads"))
     group = phases(
         {"tile": 64, "loads": 1, "unroll": 4},
@@ -158,7 +158,7 @@ def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_o
         benchmark(Phase.BENCHMARK_JOIN, unroll=[8, 16, 32]),
         final(),
     )
-    result = run(group, measure, judge)
+    result = run(group, measure, oracle)
     assert [(c["tile"], c["unroll"]) for g in measure.screens[0][0] for c in g] == [
         (64, 4),
         (64, 4),
@@ -173,21 +173,21 @@ def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_o
 
 
 def test_a_substitute_stays_until_its_own_step() -> None:
-    judge = FakeJudge(illegal=lambda c: "no" if c["late"] == 0 else "")
+    oracle = FakeOracle(illegal=lambda c: "no" if c["late"] == 0 else "")
     measure = Exact(same)
     group = phases(
         {"a": 0, "b": 0, "late": 0}, benchmark(a=[0, 1]), benchmark(b=[0, 1]), benchmark(late=[3, 5]), final()
     )
-    result = run(group, measure, judge)
+    result = run(group, measure, oracle)
     assert [{c["late"] for g in groups for c in g} for groups, _, _ in measure.screens] == [{3}, {3}, {3, 5}, {3}]
     assert [bool(step.trials[0].proposal.substituted) for step in result.steps] == [True, False, False, False]
 
 
 def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_moves_fastest() -> None:
     def needs(*legal: tuple[int, int]) -> list[tuple[object, ...]]:
-        judge = FakeJudge(illegal=lambda c: "" if (c["x"], c["y"]) in legal else "no")
+        oracle = FakeOracle(illegal=lambda c: "" if (c["x"], c["y"]) in legal else "no")
         group = phases({"a": 0, "x": 0, "y": 0}, benchmark(a=[0, 1]), benchmark(x=[1, 2]), benchmark(y=[1, 2, 3]))
-        trial = run(group, Exact(same), judge).steps[0].trials[0]
+        trial = run(group, Exact(same), oracle).steps[0].trials[0]
         return [tuple(trial.proposal.substituted.items())]
 
     assert needs((0, 1), (1, 1), (1, 0)) == [(("x", 1),)]
@@ -197,18 +197,18 @@ def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_
 
 
 def test_a_parameter_without_a_step_to_come_is_not_substituted() -> None:
-    """`a` is settled by then, `b` is nobody's: the lineage is dropped with the reason."""
-    judge = FakeJudge(illegal=lambda c: "clash" if c["a"] == c["c"] else "")
+    """`a` is settled already, and no step tunes `b`: the lineage is dropped with the reason."""
+    oracle = FakeOracle(illegal=lambda c: "clash" if c["a"] == c["c"] else "")
     measure = by({(1, 3): 1.0, (2, 3): 2.0}, "a", "c")
     group = phases({"a": 2, "b": 0, "c": 3}, benchmark(a=[1, 2]), benchmark(c=[1]), final())
-    result = run(group, measure, judge)
+    result = run(group, measure, oracle)
     assert [(d.step, d.rejection.reason) for d in result.dropped] == [("02_BF_c", "clash")]
 
 
 def test_a_forked_value_is_not_lost_to_a_substitute() -> None:
-    judge = FakeJudge(illegal=lambda c: "no" if c["tile"] == 0 else "")
+    oracle = FakeOracle(illegal=lambda c: "no" if c["tile"] == 0 else "")
     group = phases({"edge": 0, "tile": 0}, benchmark(Phase.COMMON, edge=[0, 1]), fork(tile=[5, 6]), final())
-    assert kept(run(group, Exact(same), judge), "tile") == [(5,), (6,)]
+    assert kept(run(group, Exact(same), oracle), "tile") == [(5,), (6,)]
 
 
 def test_a_hopeless_lineage_costs_bounded_patience() -> None:
@@ -222,7 +222,7 @@ def test_a_hopeless_lineage_costs_bounded_patience() -> None:
     many = {f"p{i}": list(range(1, 9)) for i in range(8)}
     later = [Benchmark(Phase.BENCHMARK_FORK, choices({name: values}), sizes(1)) for name, values in many.items()]
     group = phases({"a": 0} | dict.fromkeys(many, 0), benchmark(a=[0, 1]), *later)
-    result = run(group, Exact(same), FakeJudge(illegal=never))
+    result = run(group, Exact(same), FakeOracle(illegal=never))
     assert questions < 50_000
     assert "no substitute found" in result.dropped[0].rejection.detail
 
@@ -253,22 +253,22 @@ def test_the_final_step_confirms_only_what_is_close_problem_by_problem() -> None
 
 
 def test_steps_are_numbered_named_and_observed_as_they_end() -> None:
-    seen: list[StepResult] = []
+    observed: list[StepResult] = []
     group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16], loads=[1, 2]), final())
-    result = run(group, Exact(same), TILED, seen.append)
-    assert [step.name for step in seen] == [
+    result = run(group, Exact(same), TILED, observed.append)
+    assert [step.name for step in observed] == [
         "01_Fork_WorkGroup_ThreadTile_Depth",
         "02_BF_loads",
         "03_Join_MacroTile",
         "04_BJ_Depth_loads",
         "05_Final",
     ]
-    assert tuple(seen) == result.steps
-    assert [len(step.after) for step in seen] == [9, 9, 5, 5, 5]
+    assert tuple(observed) == result.steps
+    assert [len(step.after) for step in observed] == [9, 9, 5, 5, 5]
 
 
 def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:
-    """Its name is a file's, of which systems take 255 bytes."""
+    """The step's name is used as a file name, which may have 255 bytes."""
     many = {f"Parameter{number}": [1] for number in range(30)}
     assert step_names(phases(dict.fromkeys(many, 1), benchmark(**many))) == (
         "01_BF_Parameter0_Parameter1_Parameter2_and_27_more",
@@ -276,7 +276,7 @@ def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:
 
 
 def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else() -> None:
-    """What a run that was killed and started again relies on."""
+    """A run that was killed and started again relies on this."""
     group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16]), final(1, 2, 3))
     measures = [Exact(lambda c, p: 1.0 + crc32(f"{c} {p}".encode()) % 3) for _ in range(2)]
     first, second = (run(group, measure, TILED) for measure in measures)
@@ -288,4 +288,4 @@ def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else() -
 def test_the_objective_max_needs_work() -> None:
     group = phases({"a": 1}, benchmark(a=[1, 2]), objective=Objective.MAX)
     with pytest.raises(UserError, match="FLOP"):
-        run(group, Exact(same), FakeJudge(flops=lambda problem: 0.0))
+        run(group, Exact(same), FakeOracle(flops=lambda problem: 0.0))

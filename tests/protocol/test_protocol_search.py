@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocol_fakes import LEGAL, Exact, FakeJudge, benchmark, choices, final, fork, kept, phases, size
+from protocol_fakes import LEGAL, Exact, FakeOracle, benchmark, choices, final, fork, kept, phases, size
 from tunesmith.protocol import Cell, Phases, Searched, SearchPlan, TimeTable, carry_out, run
 from tunesmith.records import Configuration, Estimate, Problem, UserError
 from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, Growing, MeasureMode, RaceThenConfirm, Told
@@ -48,12 +48,12 @@ def test_what_is_held_stays_where_the_sample_has_nothing_better(strategy: str) -
 
 
 def test_a_model_learns_from_what_the_judge_expects() -> None:
-    """The parameter is a label whose time only the guess gives away."""
+    """The parameter is a label, so only the guess tells about its time."""
     order = np.random.default_rng(0).permutation(400).tolist()
-    judge = FakeJudge()
-    judge.guess = lambda config, problem: float(order[config.integer("a")] + 1)
+    oracle = FakeOracle()
+    oracle.guess = lambda config, problem: float(order[config.integer("a")] + 1)
     group = phases({"a": 0}, benchmark(a=list(range(400))), search=SearchPlan("surrogate", 40))
-    result = run(group, Exact(lambda c, p: 1.0 + order[c.integer("a")]), judge)
+    result = run(group, Exact(lambda c, p: 1.0 + order[c.integer("a")]), oracle)
     assert order[result.survivors[0].integer("a")] < 4
 
 
@@ -84,7 +84,7 @@ def test_lineages_are_asked_for_together_in_every_round_and_search_apart(strateg
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_a_solution_that_two_lineages_ask_for_in_different_rounds_is_measured_once(strategy: str) -> None:
     measure = Exact(bowl)
-    step = run(two_lineages(strategy, None, most=6), measure, FakeJudge(same=lambda c: (c["a"], c["b"]))).steps[1]
+    step = run(two_lineages(strategy, None, most=6), measure, FakeOracle(same=lambda c: (c["a"], c["b"]))).steps[1]
     asked = [config for groups, _, _ in measure.screens[:-1] for group in groups for config in group]
     assert len({(config["a"], config["b"]) for config in asked}) == step.cells
     assert len(set(asked)) == step.cells
@@ -92,8 +92,8 @@ def test_a_solution_that_two_lineages_ask_for_in_different_rounds_is_measured_on
 
 @pytest.mark.parametrize("strategy", SAMPLES)
 def test_rejections_of_a_small_step_are_counted_whole_whatever_is_measured(strategy: str) -> None:
-    judge = FakeJudge(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
-    step = run(two_lineages(strategy, 5), Exact(bowl), judge).steps[1]
+    oracle = FakeOracle(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
+    step = run(two_lineages(strategy, 5), Exact(bowl), oracle).steps[1]
     assert step.rejected == {"odd": 2 * 40 * 20}
     assert step.candidates == 10
 
@@ -116,7 +116,7 @@ class SpentError(Exception):
 
 
 class Spent(Exact):
-    """Is asked, and has no time left to measure."""
+    """Has no time left to measure."""
 
     def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         super().screen_cells(groups, racing)
@@ -142,7 +142,7 @@ def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strateg
 
     measure = Spent(lambda c, p: 1.0)
     with pytest.raises(SpentError):
-        run(large(strategy, None), measure, FakeJudge(illegal=half))
+        run(large(strategy, None), measure, FakeOracle(illegal=half))
     ((groups, _, _),) = measure.screens
     assert [len({c["x"] for c in group}) for group in groups] == [1, 1]
     assert questions <= 2 * (50_000 if strategy == "surrogate" else LOOKS + 10)
@@ -163,7 +163,7 @@ def test_a_large_step_ends_with_the_best_of_its_sample() -> None:
 
 
 def test_a_large_step_defers_and_gives_up_like_a_small_one() -> None:
-    """With the initial `y` nothing is legal in the first lineage; in the second nothing ever is."""
+    """In the first lineage nothing is legal with the initial `y`. In the second, nothing is ever legal."""
     questions = 0
 
     def legal_later(config: Configuration) -> str:
@@ -171,7 +171,7 @@ def test_a_large_step_defers_and_gives_up_like_a_small_one() -> None:
         questions += 1
         return "never" if config["x"] == 1 else "too early" if config["y"] == 0 else ""
 
-    result = run(large("random", 20), Exact(lambda c, p: 1.0 + c.integer("a")), FakeJudge(illegal=legal_later))
+    result = run(large("random", 20), Exact(lambda c, p: 1.0 + c.integer("a")), FakeOracle(illegal=legal_later))
     assert [(d.step, d.lineage.fixed["x"], d.rejection.reason) for d in result.dropped] == [("02_BF_a_b_c", 1, "never")]
     assert dict(result.steps[1].trials[0].proposal.substituted) == {"y": 1}
     assert questions < 30_000
@@ -185,7 +185,8 @@ def column(low: int, high: int) -> Candidates:
 
 
 def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> None:
-    """Two searches at once: one grows towards the best value and one confirms its two best; problems are their own."""
+    """Two searches at once, on different problems: one grows towards the best value, the other confirms its two
+    best."""
 
     def beyond(candidates: Candidates, told: Told) -> Candidates:
         best = min(told, key=lambda config: next(iter(told[config].values())).seconds)

@@ -1,4 +1,4 @@
-"""Who wins a step: objectives, coverage, and what doubt does."""
+"""The winner of a step: objectives, coverage, and uncertain times."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from protocol_fakes import Exact, FakeJudge, Noisy, Seconds, benchmark, phases, size, sizes
+from protocol_fakes import Exact, FakeOracle, Noisy, Seconds, benchmark, phases, size, sizes
 from tunesmith.protocol import Cell, ContestDecision, Objective, TimeTable, run
 from tunesmith.protocol.intervals import paired_interval
 from tunesmith.records import Configuration, Estimate, Problem
 
-FLOPS = FakeJudge(flops=lambda problem: float(problem.sizes[0]) ** 3)
+FLOPS = FakeOracle(flops=lambda problem: float(problem.sizes[0]) ** 3)
 
 
 def decide(
@@ -25,7 +25,8 @@ def decide(
     on: Sequence[int] = (1,),
     objective: Objective = Objective.GEOMEAN,
 ) -> ContestDecision:
-    """The outcome of one step over the parameter `a`; 0 is not in its list, so by default nothing is held."""
+    """The decision of one step over the parameter `a`. 0 is not among its values, so by default there is no
+    incumbent."""
     step = run(phases({"a": held}, benchmark(on=on, a=list(values)), objective=objective), measure, FLOPS).steps[0]
     decision = step.trials[0].decision
     assert decision is not None
@@ -97,7 +98,8 @@ def test_a_clear_winner_is_not_measured_again() -> None:
 
 
 def test_an_incumbent_that_may_have_met_a_slow_moment_is_measured_beside_what_would_replace_it() -> None:
-    """Its first time is twice the best's and certain; measured side by side it is the faster."""
+    """The incumbent's first time is twice the best time, without doubt. Measured side by side, the incumbent is
+    faster."""
     first = {1: (1.0, 0.99, 1.01), 2: (2.0, 1.98, 2.02), 3: (1.5, 1.49, 1.51)}
     measure = Scripted(first, {1: (1.0, 1.01, 1.0), 2: (0.9, 0.91, 0.9)})
     decision = decide(measure, [1, 2, 3], held=2)
@@ -113,7 +115,7 @@ def test_first_times_that_a_change_of_the_machine_explains_are_no_reason_to_be_l
 
 
 def test_in_the_final_the_least_mean_of_the_blocks_wins_whatever_the_order_of_the_file() -> None:
-    """Nobody can tell them apart; 3 took least."""
+    """They cannot be told apart; 3 has the smallest mean."""
     again = {1: (1.00, 1.10, 0.95), 2: (1.01, 1.02, 1.00), 3: (0.98, 1.03, 0.97)}
     decision = decide(Scripted(CLOSE, again), [1, 2, 3])
     assert (decision.winner["a"], {config["a"] for config in decision.ties}) == (3, {1, 2})
@@ -151,7 +153,7 @@ def test_few_finalists_and_the_incumbent_are_measured_again() -> None:
 
 @dataclass
 class Scripted:
-    """First times with an interval, and paired samples, all by value."""
+    """First times with intervals, and paired samples, by the value of `a`."""
 
     first: dict[int, tuple[float, float, float]]
     again: dict[int, tuple[float, ...]]
@@ -237,7 +239,7 @@ def test_an_incumbent_among_equals_is_rarely_replaced_however_many_challenge_it(
 
 
 def test_the_false_alarm_rate_is_that_of_the_interval_and_not_nought() -> None:
-    """A rule that never lets go of the incumbent would pass the test above."""
+    """A rule that always keeps the incumbent would pass the test above."""
     count = replaced(lambda c, p: 1e-3, (1, 2), 1500, seed=3)
     assert stats.binomtest(count, 1500, 0.005, alternative="less").pvalue > 0.001, f"{count} of 1500"
     assert count > 0

@@ -124,12 +124,12 @@ def test_a_file_in_a_dialect_is_answered_with_the_obstacle_and_its_line(name, tm
     path.write_text(dedent(text))
     with pytest.raises(UserError) as caught:
         read(path)
-    assert f"{path}:{line}" in [one.location for one in caught.value.errors]
+    assert f"{path}:{line}" in [mistake.location for mistake in caught.value.errors]
     assert [word for word in words if word not in str(caught.value)] == []
 
 
 def test_the_same_product_in_todays_form_is_read(tmp_path):
-    """What the dialects above ask for, without the obstacle: so none of them is refused for another reason."""
+    """The files above without their obstacle are read, so none of them is refused for another reason."""
     path = tmp_path / "today.yaml"
     path.write_text(
         dedent(

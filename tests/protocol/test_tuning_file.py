@@ -1,4 +1,4 @@
-"""What a tuning file means: steps, starting values and notes."""
+"""Reading a tuning file gives the right steps, starting values and notes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_clamped_the_wikis_example_has_fewer_and_smaller_sizes():
 
 
 def test_precedence_is_single_value_then_initial_then_default(group):
-    made = group("""
+    tuning_file = group("""
         InitialSolutionParameters:
           - VectorWidth: [2]
           - DepthU: [8]
@@ -87,9 +87,9 @@ def test_precedence_is_single_value_then_initial_then_default(group):
         BenchmarkJoinParameters:
           - DepthU: [16, 32]
     """)
-    start = made.groups[0].start
+    start = tuning_file.groups[0].start
     assert (start["VectorWidth"], start["DepthU"], start["WorkGroupMapping"], start["GlobalSplitU"]) == (4, 8, 4, 1)
-    ignored = [note for note in made.notes if "ignored" in note]
+    ignored = [note for note in tuning_file.notes if "ignored" in note]
     assert len(ignored) == 1
     assert "VectorWidth 2 is ignored: it is 4 throughout" in ignored[0]
 
@@ -102,29 +102,29 @@ def test_an_initial_value_that_the_fork_replaces_unseen_is_said_to_be_ignored(gr
 
 
 def test_a_step_without_alternatives_is_no_step(group):
-    made = group("""
+    tuning_file = group("""
         BenchmarkCommonParameters:
           - EdgeType: [ShiftPtr]
             DepthU: [8, 8]
           - VectorWidth: 2
         ForkParameters: {GlobalSplitU: [2]}
     """)
-    assert [type(step) for step in steps_of(made)] == [Final]
-    start = made.groups[0].start
+    assert [type(step) for step in steps_of(tuning_file)] == [Final]
+    start = tuning_file.groups[0].start
     assert (start["EdgeType"], start["DepthU"], start["VectorWidth"], start["GlobalSplitU"]) == ("ShiftPtr", 8, 2, 2)
-    assert made.groups[0].tuned == ()
-    assert any("DepthU lists a value more than once" in note for note in made.notes)
+    assert tuning_file.groups[0].tuned == ()
+    assert any("DepthU lists a value more than once" in note for note in tuning_file.notes)
 
 
 def test_single_values_leave_the_step_of_their_dict(group):
-    made = group("BenchmarkCommonParameters: [{EdgeType: [ShiftPtr], DepthU: [8, 16], VectorWidth: [1, 2]}]")
-    step = steps_of(made)[0]
+    tuning_file = group("BenchmarkCommonParameters: [{EdgeType: [ShiftPtr], DepthU: [8, 16], VectorWidth: [1, 2]}]")
+    step = steps_of(tuning_file)[0]
     assert [tuple(choice) for choice in step.choices] == [("DepthU", "VectorWidth")] * 4
-    assert made.groups[0].start["EdgeType"] == "ShiftPtr"
+    assert tuning_file.groups[0].start["EdgeType"] == "ShiftPtr"
 
 
 def test_all_dicts_of_a_fork_are_one_product_and_of_a_benchmark_one_step_each(group):
-    made = group("""
+    tuning_file = group("""
         ForkParameters:
           - DepthU: [8, 16]
           - VectorWidth: [1, 2, 4]
@@ -132,7 +132,7 @@ def test_all_dicts_of_a_fork_are_one_product_and_of_a_benchmark_one_step_each(gr
           - NumLoadsCoalescedA: [1, 2]
           - NumLoadsCoalescedB: [1, 2]
     """)
-    fork, *benchmarks, _ = steps_of(made)
+    fork, *benchmarks, _ = steps_of(tuning_file)
     assert [(c["DepthU"], c["VectorWidth"]) for c in fork.choices] == [
         (8, 1),
         (16, 1),
@@ -144,13 +144,13 @@ def test_all_dicts_of_a_fork_are_one_product_and_of_a_benchmark_one_step_each(gr
     assert [[tuple(c) for c in step.choices] for step in benchmarks] == [
         [("NumLoadsCoalescedA",)] * 2, [("NumLoadsCoalescedB",)] * 2,
     ]  # fmt: skip
-    assert made.groups[0].tuned == (
+    assert tuning_file.groups[0].tuned == (
         ("DepthU", (8, 16)), ("VectorWidth", (1, 2, 4)), ("NumLoadsCoalescedA", (1, 2)), ("NumLoadsCoalescedB", (1, 2)),
     )  # fmt: skip
 
 
 def test_a_group_of_settings_is_one_factor_of_the_fork(group):
-    made = group("""
+    tuning_file = group("""
         ForkParameters:
           - Groups:
             - - {WorkGroup: [8, 8, 1], ThreadTile: [8, 8]}
@@ -158,17 +158,17 @@ def test_a_group_of_settings_is_one_factor_of_the_fork(group):
           - DepthU: [8, 16]
         JoinParameters: [WorkGroup]
     """)
-    fork, join, _ = steps_of(made)
+    fork, join, _ = steps_of(tuning_file)
     assert [(c["WorkGroup"][0], c["ThreadTile"][0], c["DepthU"]) for c in fork.choices] == [
         (8, 8, 8), (16, 4, 8), (8, 8, 16), (16, 4, 16),
     ]  # fmt: skip
     assert join.names == ("WorkGroup",)
-    assert dict(made.groups[0].tuned)["ThreadTile"] == ((8, 8), (4, 4))
+    assert dict(tuning_file.groups[0].tuned)["ThreadTile"] == ((8, 8), (4, 4))
 
 
 def test_truth_values_may_be_numbers_and_mean_the_same(group):
-    made = group("ForkParameters: [PrefetchGlobalRead: [0, 1, True]]")
-    assert [choice["PrefetchGlobalRead"] for choice in steps_of(made)[0].choices] == [False, True]
+    tuning_file = group("ForkParameters: [PrefetchGlobalRead: [0, 1, True]]")
+    assert [choice["PrefetchGlobalRead"] for choice in steps_of(tuning_file)[0].choices] == [False, True]
 
 
 # --- join -----------------------------------------------------------------------------------------------------------
@@ -176,23 +176,25 @@ def test_truth_values_may_be_numbers_and_mean_the_same(group):
 
 @pytest.mark.parametrize("text", ["", "JoinParameters:", "JoinParameters: null"])
 def test_an_absent_or_empty_join_keeps_every_lineage(group, text):
-    made = group(f"ForkParameters: [DepthU: [8, 16]]\n{text}")
-    assert not any(isinstance(step, Join) for step in steps_of(made))
+    tuning_file = group(f"ForkParameters: [DepthU: [8, 16]]\n{text}")
+    assert not any(isinstance(step, Join) for step in steps_of(tuning_file))
 
 
 def test_an_empty_list_joins_to_one(group):
-    made = group("ForkParameters: [DepthU: [8, 16]]\nJoinParameters: []")
-    assert steps_of(made)[1].names == ()
+    tuning_file = group("ForkParameters: [DepthU: [8, 16]]\nJoinParameters: []")
+    assert steps_of(tuning_file)[1].names == ()
 
 
 def test_a_join_names_forked_parameters_and_derived_values_once(group):
-    made = group("ForkParameters: [VectorWidth: [1, 2]]\nJoinParameters: [VectorWidth, MacroTile, DepthU, MacroTile]")
-    assert steps_of(made)[1].names == ("VectorWidth", "MacroTile", "DepthU")
+    tuning_file = group(
+        "ForkParameters: [VectorWidth: [1, 2]]\nJoinParameters: [VectorWidth, MacroTile, DepthU, MacroTile]"
+    )
+    assert steps_of(tuning_file)[1].names == ("VectorWidth", "MacroTile", "DepthU")
 
 
 def test_a_join_over_a_forked_parameter_with_one_value_is_taken(group):
-    made = group("ForkParameters: [VectorWidth: [1, 2], GlobalSplitU: [2]]\nJoinParameters: [GlobalSplitU]")
-    assert steps_of(made)[1].names == ("GlobalSplitU",)
+    tuning_file = group("ForkParameters: [VectorWidth: [1, 2], GlobalSplitU: [2]]\nJoinParameters: [GlobalSplitU]")
+    assert steps_of(tuning_file)[1].names == ("GlobalSplitU",)
 
 
 @pytest.mark.parametrize("name", ["EdgeType", "macrotile", "Tile"])
@@ -203,16 +205,16 @@ def test_an_unknown_name_to_join_over_is_answered_with_the_legal_ones(group, nam
 
 
 def test_a_join_without_a_fork_is_said_to_have_nothing_to_do(group):
-    made = group("JoinParameters: [MacroTile]")
-    assert [type(step) for step in steps_of(made)] == [Final]
-    assert any("nothing to join" in note for note in made.notes)
+    tuning_file = group("JoinParameters: [MacroTile]")
+    assert [type(step) for step in steps_of(tuning_file)] == [Final]
+    assert any("nothing to join" in note for note in tuning_file.notes)
 
 
 # --- sizes ----------------------------------------------------------------------------------------------------------
 
 
 def test_sizes_hold_from_their_place_on_and_into_the_next_phase(group):
-    made = group("""
+    tuning_file = group("""
         BenchmarkCommonParameters:
           - ProblemSizes: [Exact: [1, 1, 1]]
           - EdgeType: [Branch, ShiftPtr]
@@ -232,38 +234,38 @@ def test_sizes_hold_from_their_place_on_and_into_the_next_phase(group):
         BenchmarkFinalParameters:
           - ProblemSizes: [Exact: [5, 5, 5]]
     """)
-    measured = [sizes_of(step)[0][0] for step in steps_of(made) if not isinstance(step, Fork)]
+    measured = [sizes_of(step)[0][0] for step in steps_of(tuning_file) if not isinstance(step, Fork)]
     assert measured == [1, 2, 2, 3, 3, 3, 4, 5]
 
 
 def test_the_final_step_inherits_nothing(group):
-    made = group("BenchmarkCommonParameters:\n  - ProblemSizes: [Exact: [1, 1, 1]]\n  - VectorWidth: [1, 2]")
-    assert sizes_of(steps_of(made)[-1]) == [(n, n, n) for n in (64, 128, 256, 448)]
-    assert any("Range: [[64, 64, 64, 512], 0, 0] is measured" in note for note in made.notes)
+    tuning_file = group("BenchmarkCommonParameters:\n  - ProblemSizes: [Exact: [1, 1, 1]]\n  - VectorWidth: [1, 2]")
+    assert sizes_of(steps_of(tuning_file)[-1]) == [(n, n, n) for n in (64, 128, 256, 448)]
+    assert any("Range: [[64, 64, 64, 512], 0, 0] is measured" in note for note in tuning_file.notes)
 
 
 def test_default_sizes_fit_the_number_of_indices(group):
-    made = group("BenchmarkCommonParameters: [VectorWidth: [1, 2]]", "{DataType: d, Batched: True}")
-    common, final = steps_of(made)
+    tuning_file = group("BenchmarkCommonParameters: [VectorWidth: [1, 2]]", "{DataType: d, Batched: True}")
+    common, final = steps_of(tuning_file)
     assert sizes_of(common) == [(2880, 2880, 1, 2880)]
     assert sizes_of(final) == [(n, n, 1, n) for n in (64, 128, 256, 448)]
-    assert sum("Range: [[2880], 0, [1], 0] is measured" in note for note in made.notes) == 1
+    assert sum("Range: [[2880], 0, [1], 0] is measured" in note for note in tuning_file.notes) == 1
 
 
 def test_sizes_on_which_nothing_is_measured_are_said(group):
-    made = group("""
+    tuning_file = group("""
         BenchmarkCommonParameters:
           - ProblemSizes: [Exact: [1, 1, 1]]
           - ProblemSizes: [Exact: [2, 2, 2]]
           - VectorWidth: [1, 2]
         BenchmarkFinalParameters: [ProblemSizes: [Exact: [5, 5, 5]]]
     """)
-    assert [re.sub(r".*yaml:(\d+).*", r"\1", note) for note in made.notes] == ["6"]
-    assert not any("2880" in note for note in made.notes)
+    assert [re.sub(r".*yaml:(\d+).*", r"\1", note) for note in tuning_file.notes] == ["6"]
+    assert not any("2880" in note for note in tuning_file.notes)
 
 
 def test_ranges_and_exacts_join_each_size_once_in_order(group):
-    made = group("""
+    tuning_file = group("""
         BenchmarkFinalParameters:
           - ProblemSizes:
             - Range: [[16, 48], 0, [8]]
@@ -272,38 +274,43 @@ def test_ranges_and_exacts_join_each_size_once_in_order(group):
             - Range: [[32, 64], 0, [8]]
             - Exact: [7, 5, 3]
     """)
-    final = steps_of(made)[-1]
+    final = steps_of(tuning_file)[-1]
     assert sizes_of(final) == [(16, 16, 8), (32, 32, 8), (48, 48, 8), (7, 5, 3), (64, 64, 8), (7, 5, 3)]
     assert [p.leading for p in final.problems] == [(), (), (), (9, 7, 7, 3), (), ()]
 
 
 def test_every_problem_has_the_scalars_of_its_type(group):
-    made = group("BenchmarkCommonParameters: [VectorWidth: [1, 2]]", "{DataType: s, Alpha: 2, Beta: 0.5}")
-    scalars = {problem.scalars for step in steps_of(made) for problem in step.problems}
+    tuning_file = group("BenchmarkCommonParameters: [VectorWidth: [1, 2]]", "{DataType: s, Alpha: 2, Beta: 0.5}")
+    scalars = {problem.scalars for step in steps_of(tuning_file) for problem in step.problems}
     assert [dict(each) for each in scalars] == [{"alpha": 2.0, "beta": 0.5}]
-    assert made.groups[0].problem_type == gemm_type("s")
+    assert tuning_file.groups[0].problem_type == gemm_type("s")
 
 
 # --- problem types, groups, globals, logic --------------------------------------------------------------------------
 
 
 def test_groups_are_numbered_within_their_problem_type(file):
-    made = file("""
+    tuning_file = file("""
         BenchmarkProblems:
           - [{DataType: s}, {}, {}]
           - [{DataType: d}, {}]
           - [{DataType: S}]
     """)
-    assert [(g.problem_type.name[-2:], g.group) for g in made.groups] == [("SB", 0), ("SB", 1), ("DB", 0), ("SB", 2)]
+    assert [(g.problem_type.name[-2:], g.group) for g in tuning_file.groups] == [
+        ("SB", 0),
+        ("SB", 1),
+        ("DB", 0),
+        ("SB", 2),
+    ]
 
 
 def test_missing_data_types_are_said_once_for_the_file(file):
-    made = file("BenchmarkProblems:\n  - [{Batched: True}, {}]\n  - [{TransposeA: True}, {}]\n")
-    assert sum("DataType" in note for note in made.notes) == 1
+    tuning_file = file("BenchmarkProblems:\n  - [{Batched: True}, {}]\n  - [{TransposeA: True}, {}]\n")
+    assert sum("DataType" in note for note in tuning_file.notes) == 1
 
 
 def test_aliases_and_merges_share_parts_of_a_file(file):
-    made = file("""
+    tuning_file = file("""
         BenchmarkProblems:
           - - &sgemm {DataType: s, TransposeA: True}
             - &group
@@ -312,35 +319,37 @@ def test_aliases_and_merges_share_parts_of_a_file(file):
             - <<: *group
               JoinParameters: [MacroTile]
     """)
-    assert [g.problem_type.fields["TransposeA"] for g in made.groups] == [True, False]
-    assert [type(step) for step in steps_of(made, 1)] == [Fork, Join, Final]
+    assert [g.problem_type.fields["TransposeA"] for g in tuning_file.groups] == [True, False]
+    assert [type(step) for step in steps_of(tuning_file, 1)] == [Fork, Join, Final]
 
 
 def test_global_parameters_fill_fields_that_the_policy_has(group):
-    made = group(
+    tuning_file = group(
         "", before="GlobalParameters: {StepObjective: worst, BudgetMinutes: 5, Noise: 5e-3, ColdCache: 0, Seed: 7}"
     )
-    assert made.globals == GlobalParameters(Objective.WORST, budget_minutes=5, noise=0.005, cold=False, seed=7)
-    assert made.groups[0].objective is Objective.WORST
-    assert made.globals.policy() == {"noise": 0.005, "cold": False, "seed": 7}
+    assert tuning_file.globals == GlobalParameters(Objective.WORST, budget_minutes=5, noise=0.005, cold=False, seed=7)
+    assert tuning_file.groups[0].objective is Objective.WORST
+    assert tuning_file.globals.policy() == {"noise": 0.005, "cold": False, "seed": 7}
     apart = {"objective", "passes", "strategy", "trials", "budget_minutes"}
     assert {f.name for f in fields(GlobalParameters)} - apart <= {f.name for f in fields(Policy)}
 
 
 def test_tensiles_globals_are_ignored_and_said(group):
-    made = group("", before="GlobalParameters: {PrintLevel: 1, SyncsPerBenchmark: 2, KernelTime: True}\nLibraryClient:")
-    notes = "\n".join(made.notes)
+    tuning_file = group(
+        "", before="GlobalParameters: {PrintLevel: 1, SyncsPerBenchmark: 2, KernelTime: True}\nLibraryClient:"
+    )
+    notes = "\n".join(tuning_file.notes)
     assert "PrintLevel, KernelTime" in notes
     assert "SyncsPerBenchmark is ignored: " in notes
     assert "LibraryClient is ignored" in notes
-    assert made.globals == GlobalParameters()
+    assert tuning_file.globals == GlobalParameters()
 
 
 def test_library_logic_carries_its_labels(group):
-    made = group("", before='LibraryLogic: {ScheduleName: "vega", DeviceNames: [a, b], Threshold: 0.1}')
-    assert (made.logic.schedule_name, made.logic.architecture_name) == ("vega", "")
-    assert any("Threshold" in note for note in made.notes)
-    assert any("DeviceNames is ignored: the logic holds for the device" in note for note in made.notes)
+    tuning_file = group("", before='LibraryLogic: {ScheduleName: "vega", DeviceNames: [a, b], Threshold: 0.1}')
+    assert (tuning_file.logic.schedule_name, tuning_file.logic.architecture_name) == ("vega", "")
+    assert any("Threshold" in note for note in tuning_file.notes)
+    assert any("DeviceNames is ignored: the logic holds for the device" in note for note in tuning_file.notes)
 
 
 @pytest.mark.parametrize(
@@ -365,11 +374,11 @@ def test_the_reference_page_tells_of_every_key(group):
 
 
 def test_a_benchmark_step_belongs_to_its_phase(group):
-    made = group("""
+    tuning_file = group("""
         BenchmarkCommonParameters: [EdgeType: [Branch, ShiftPtr]]
         ForkParameters: [DepthU: [8, 16]]
         BenchmarkForkParameters: [VectorWidth: [1, 2]]
         BenchmarkJoinParameters: [GlobalSplitU: [1, 2]]
     """)
-    phases = [step.phase for step in steps_of(made) if isinstance(step, Benchmark)]
+    phases = [step.phase for step in steps_of(tuning_file) if isinstance(step, Benchmark)]
     assert phases == [Phase.COMMON, Phase.BENCHMARK_FORK, Phase.BENCHMARK_JOIN]

@@ -1,4 +1,4 @@
-"""Whatever stands in a tuning file, only tunesmith's own error comes out of reading it."""
+"""Reading a tuning file raises only tunesmith's own error, whatever the file contains."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SIZES = st.lists(
 
 @st.composite
 def right_files(draw):
-    """Files that say nothing wrong, each parameter in one phase."""
+    """Correct files, with each parameter in one phase."""
     groups = []
     for _ in range(draw(st.integers(1, 2))):
         group = {}
@@ -84,7 +84,7 @@ def right_files(draw):
 
 @st.composite
 def spoilt_files(draw):
-    """A right file in which some part is another value."""
+    """A correct file in which one part is replaced by another value."""
     content = draw(right_files())
     for _ in range(draw(st.integers(1, 2))):
         inside = content
@@ -107,18 +107,18 @@ def path(tmp_path):
 
 
 def check(path, text):
-    """Reading ends in a file with sane steps, or in a UserError that says all three things."""
+    """Reading gives a file with sane steps, or raises a UserError with a location, a problem and a remedy."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
     try:
         sane(read(path, max_size=64))
     except UserError as error:
-        told = (error.location, error.what, error.remedy)
-        if not all(told):
-            pytest.fail(f"says too little: {told}")
+        parts = (error.location, error.what, error.remedy)
+        if not all(parts):
+            pytest.fail(f"says too little: {parts}")
 
 
-def sane(made: TuningFile):
-    for phases in made.groups:
+def sane(tuning_file: TuningFile):
+    for phases in tuning_file.groups:
         assert isinstance(phases.steps[-1], Final)
         assert list(phases.start) == [parameter.name for parameter in SPACE]
         for step in phases.steps:
@@ -132,8 +132,8 @@ def sane(made: TuningFile):
 @given(right_files())
 def test_a_right_file_is_read_and_every_value_of_it_is_tried(path, content):
     path.write_text(yaml.safe_dump(content, sort_keys=False))
-    made = read(path, max_size=64)
-    for group, phases in zip(content["BenchmarkProblems"][0][1:], made.groups, strict=True):
+    tuning_file = read(path, max_size=64)
+    for group, phases in zip(content["BenchmarkProblems"][0][1:], tuning_file.groups, strict=True):
         products = {phase: [math.prod(map(distinct, entry.values())) for entry in group[phase]] for phase in VARYING}
         fork = math.prod(products.pop("ForkParameters"))
         benchmarks = [len(step.choices) for step in phases.steps if isinstance(step, Benchmark)]
@@ -141,11 +141,11 @@ def test_a_right_file_is_read_and_every_value_of_it_is_tried(path, content):
         assert [len(step.choices) for step in phases.steps if isinstance(step, Fork)] == [fork] * (fork > 1)
         joined = fork > 1 and group["JoinParameters"] is not None
         assert sum(isinstance(step, Join) for step in phases.steps) == joined
-    sane(made)
+    sane(tuning_file)
 
 
 def distinct(values):
-    """How many alternatives a list is; 0 and False are one, and a ProblemSizes is none."""
+    """The number of alternatives in a list. 0 and False count as one, a ProblemSizes as none."""
     if isinstance(values[0], dict):
         return 1
     return len({str(int(value)) if isinstance(value, bool) else str(value) for value in values})

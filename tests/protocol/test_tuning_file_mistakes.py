@@ -1,4 +1,4 @@
-"""What a mistake in a tuning file is answered with."""
+"""The errors for mistakes in a tuning file."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_read_is_the_users_to_put_right(tmp_path):
 
 @pytest.mark.parametrize("era", ["03_v2.0.0", "07_v2.4.5", "11_v3.0.0", "12_v4.9.0", "16_HEAD", "17_HEAD", "19_HEAD"])
 def test_real_files_of_tensile_get_an_answer_that_names_the_obstacle(era):
-    """Each of them needs something that is not here; the answer says what, and where."""
+    """Each file needs something that is not supported. The message says what, and where."""
     folder = DATA / "tensile" / "configs"
     if not folder.is_dir():
         pytest.skip(f"needs Tensile's configurations in {folder}; set TUNESMITH_DATA")

@@ -1,4 +1,4 @@
-"""What a tuning file says of the search in its steps, and steps that are too large to list."""
+"""A tuning file's settings for the search in its steps, and steps that are too large to list."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LARGE = "BenchmarkForkParameters:\n  - {DepthU: LIST, LoopUnroll: LIST, GlobalSp
     ],
 )
 def test_a_step_of_a_thousand_million_combinations_is_read_and_what_it_takes_is_said(group, settings, said):
-    made = group(LARGE, before=f"GlobalParameters: {{{settings}}}")
-    step = made.groups[0].steps[0]
+    tuning_file = group(LARGE, before=f"GlobalParameters: {{{settings}}}")
+    step = tuning_file.groups[0].steps[0]
     assert len(step.choices) == 10**9
     assert Configuration({"DepthU": 7, "LoopUnroll": 1000, "GlobalSplitU": 1}) in step.choices
     assert Configuration({"DepthU": 7, "LoopUnroll": 1001, "GlobalSplitU": 1}) not in step.choices
     assert step.choices[10**9 - 1] == Configuration({"DepthU": 1000, "LoopUnroll": 1000, "GlobalSplitU": 1000})
-    notes = [note for note in made.notes if "combinations" in note]
+    notes = [note for note in tuning_file.notes if "combinations" in note]
     assert all(said in note for note in notes)
     assert len(notes) == bool(said)

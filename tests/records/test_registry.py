@@ -1,4 +1,4 @@
-"""Siblings of other distributions: found by entry point, lazily, and a broken one takes no other along."""
+"""Siblings of other distributions: found lazily by entry point; a broken sibling does not affect the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWN = {"list": "builtins:list"}
 
 @pytest.fixture
 def registry(tmp_path, monkeypatch):
-    """A registry of ours after distributions were put on the path: their names with the text of their entry points."""
+    """A function that puts distributions on the path (name=text of its entry points) and returns a registry."""
 
     def make(**distributions: str) -> Registry[object]:
         for name, entries in distributions.items():
@@ -31,25 +31,25 @@ def registry(tmp_path, monkeypatch):
     _registry.installed.cache_clear()
 
 
-def test_what_a_distribution_registers_is_found_behind_our_own(registry):
-    made = registry(theirs="set = builtins:set\nlist = builtins:dict")
-    assert list(made) == ["list", "set"]
-    assert "set" in made
-    assert made["set"] == set()
-    assert made["list"] == [], "a name of ours stays ours"
-    assert made["set"] is made["set"], "each is made once"
+def test_siblings_of_a_distribution_follow_our_own(registry):
+    things = registry(theirs="set = builtins:set\nlist = builtins:dict")
+    assert list(things) == ["list", "set"]
+    assert "set" in things
+    assert things["set"] == set()
+    assert things["list"] == [], "a name of ours stays ours"
+    assert things["set"] is things["set"], "each is made once"
 
 
-def test_a_broken_distribution_is_named_and_takes_no_other_along(registry):
-    made = registry(broken="bad = no_such_module:thing\nworse = builtins:nothing_such", sound="set = builtins:set")
+def test_a_broken_distribution_is_named_and_does_not_affect_others(registry):
+    things = registry(broken="bad = no_such_module:thing\nworse = builtins:nothing_such", sound="set = builtins:set")
     for name, reason in (("bad", "no_such_module"), ("worse", "nothing_such")):
         with pytest.raises(UserError) as caught:
-            made[name]
+            things[name]
         assert caught.value.location == f"broken 2.1, [{GROUP}]"
         assert f"entry point {name} = " in str(caught.value)
         assert reason in str(caught.value)
     with pytest.warns(UserWarning, match="entry point (bad|worse)"):
-        assert list(made.values()) == [[], set()]
+        assert list(things.values()) == [[], set()]
 
 
 def test_an_unknown_name_is_answered_with_all_that_exist(registry):
@@ -57,14 +57,14 @@ def test_an_unknown_name_is_answered_with_all_that_exist(registry):
         registry(theirs="set = builtins:set")["map"]
 
 
-def test_names_of_ours_search_nothing():
+def test_our_own_names_need_no_search_of_distributions():
     program = """
 import sys
 from tunesmith.records import Registry
-made = Registry("thing", {"list": "builtins:list"}, group="tunesmith.testing")
-assert "list" in made and made["list"] == []
+things = Registry("thing", {"list": "builtins:list"}, group="tunesmith.testing")
+assert "list" in things and things["list"] == []
 assert "importlib.metadata" not in sys.modules
-assert list(made) == ["list"]
+assert list(things) == ["list"]
 assert "importlib.metadata" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -73,11 +73,11 @@ assert "importlib.metadata" in sys.modules
 def test_every_registry_has_a_group_of_its_own():
     from tunesmith.devices import APIS
     from tunesmith.kernels import KERNELS
-    from tunesmith.library.doors import DOORS
+    from tunesmith.library.call_adapters import CALL_ADAPTERS
     from tunesmith.problems import OPERATIONS
     from tunesmith.search import STRATEGIES
     from tunesmith.toolchains import TOOLCHAINS
 
-    groups = [registry._group for registry in (OPERATIONS, KERNELS, TOOLCHAINS, APIS, STRATEGIES, DOORS)]
+    groups = [registry._group for registry in (OPERATIONS, KERNELS, TOOLCHAINS, APIS, STRATEGIES, CALL_ADAPTERS)]
     kinds = ("operations", "kernels", "toolchains", "devices", "strategies", "doors")
     assert groups == [f"tunesmith.{kind}" for kind in kinds]

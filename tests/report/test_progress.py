@@ -1,4 +1,4 @@
-"""What a person sees of a run while it goes on: on a terminal a live picture, elsewhere few plain lines."""
+"""The progress of a run as a person sees it: a live picture on a terminal, a few plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SOLUTION = Solution(KIND, "FakeGemm", Configuration({"WorkGroup": (16, 16, 1), "
 STEP = StepResult("01_CM_VectorWidth", Benchmark(Phase.COMMON, (), (PROBLEM,)), (), ())
 
 
-class Shown:
-    """A report on a clock that the test moves, and the text that it wrote."""
+class ShownProgress:
+    """A progress report whose clock the test moves, and the text that the report wrote."""
 
     def __init__(self, terminal: bool = False, quiet: bool = False) -> None:
         self.now, self._file = 0.0, io.StringIO()
@@ -41,12 +41,12 @@ class Shown:
 
     def measure(self, outcome: Outcome = Outcome.OK, reason: str = "", rate: float = 1.5e12) -> None:
         time = Estimate(1e-3, 0.99e-3, 1.01e-3, 7)
-        found = Measurement(outcome, reason, "[/detail]", estimate=time if outcome is Outcome.OK else None)
-        self.report(events.CellMeasured(SOLUTION, PROBLEM, found, rate if found.ok else None))
+        measurement = Measurement(outcome, reason, "[/detail]", estimate=time if outcome is Outcome.OK else None)
+        self.report(events.CellMeasured(SOLUTION, PROBLEM, measurement, rate if measurement.ok else None))
 
 
 def test_without_a_terminal_there_is_a_line_every_twenty_seconds_and_one_a_step() -> None:
-    shown = Shown()
+    shown = ShownProgress()
     with shown.report:
         shown.begin()
         for _ in range(590):
@@ -61,7 +61,7 @@ def test_without_a_terminal_there_is_a_line_every_twenty_seconds_and_one_a_step(
 
 
 def test_the_line_tells_the_best_so_far_counts_rate_and_time_left() -> None:
-    shown = Shown()
+    shown = ShownProgress()
     shown.begin()
     for _ in range(500):
         shown.now += 0.05
@@ -76,7 +76,7 @@ def test_the_line_tells_the_best_so_far_counts_rate_and_time_left() -> None:
 
 
 def test_what_was_found_in_the_store_counts_as_done_but_not_into_the_rate() -> None:
-    shown = Shown()
+    shown = ShownProgress()
     shown.begin()
     shown.report(events.BatchBegan("02_BF_LoopUnroll", 100, 90))
     shown.now += 30
@@ -87,7 +87,7 @@ def test_what_was_found_in_the_store_counts_as_done_but_not_into_the_rate() -> N
 
 
 def test_trouble_is_said_once_and_counted_from_then_on() -> None:
-    shown = Shown()
+    shown = ShownProgress()
     shown.begin()
     for pid in range(50):
         shown.report(WorkerLost(pid, "SIGSEGV", "timing", f"key {pid}"))
@@ -103,7 +103,7 @@ def test_trouble_is_said_once_and_counted_from_then_on() -> None:
 
 
 def test_drift_is_said_only_with_an_alarm() -> None:
-    shown = Shown()
+    shown = ShownProgress()
     shown.begin()
     shown.report(events.DriftSeen(1.01, False))
     shown.report(events.DriftSeen(1.2, True))
@@ -111,7 +111,7 @@ def test_drift_is_said_only_with_an_alarm() -> None:
 
 
 def test_quiet_says_nothing() -> None:
-    shown = Shown(quiet=True)
+    shown = ShownProgress(quiet=True)
     with shown.report:
         shown.begin()
         shown.now += 100
@@ -123,7 +123,7 @@ def test_quiet_says_nothing() -> None:
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_terminal_shows_a_live_picture_unless_quiet(quiet: bool) -> None:
-    shown = Shown(terminal=True, quiet=quiet)
+    shown = ShownProgress(terminal=True, quiet=quiet)
     with shown.report:
         shown.begin()
         shown.measure()

@@ -1,4 +1,4 @@
-"""The pictures: every shape in its place, one scale, marks, and labels that fit."""
+"""Heat maps of launch shapes: each shape in its cell, one colour scale, marks, and labels that fit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tunesmith.logic.random.choice import choose
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.records import LaunchShape, Rejection
 from tunesmith.report.colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, ColourScale, ink, lightness
-from tunesmith.report.random import heatmap as random_heatmap
-from tunesmith.report.random.heatmap import common_scale, heatmap, heatmaps, width
+from tunesmith.report.drawing import LARGE, NORMAL, SMALL, width
+from tunesmith.report.random.heatmap import common_scale, heatmap, heatmaps
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -30,27 +30,27 @@ def drawn(decision: RandomDecision, scale: ColourScale | None = None) -> Element
 
 
 def cells(picture: ElementTree.Element) -> list[str]:
-    """What each cell says on pointing at it, facet by facet."""
+    """The tips of all cells, facet by facet."""
     return [
         group.findtext(f"{SVG}title", "") for group in picture.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None
     ]
 
 
 def texts(picture: ElementTree.Element, of_class: str = "") -> list[str]:
-    return [one.text or "" for one in picture.iter(f"{SVG}text") if of_class in (one.get("class") or "")]
+    return [node.text or "" for node in picture.iter(f"{SVG}text") if of_class in (node.get("class") or "")]
 
 
 def marks(picture: ElementTree.Element, kind: str) -> int:
-    return len([one for one in picture.iter() if one.get("class") == kind])
+    return len([node for node in picture.iter() if node.get("class") == kind])
 
 
 def test_a_facet_for_everything_and_one_for_each_pair_with_every_shape_in_it() -> None:
     picture = drawn(decide(rows("xorwow", SPEEDS)))
     assert texts(picture, "title") == ["all distributions and types", "normal half", "uniform float"]
     assert texts(picture, "heading") == ["xorwow on gfx90a"]
-    said = cells(picture)
-    assert len(said) == 3 * 3 * 2, "blocks 64, 256, 512 by grids 512, 2048"
-    assert said[6:12] == [
+    tips = cells(picture)
+    assert len(tips) == 3 * 3 * 2, "blocks 64, 256, 512 by grids 512, 2048"
+    assert tips[6:12] == [
         "64x512: not measured",
         "64x2048: 1.200 times the default, 60 GB/s",
         "256x512: 1.000 times the default, 50 GB/s",
@@ -58,7 +58,7 @@ def test_a_facet_for_everything_and_one_for_each_pair_with_every_shape_in_it() -
         "512x512: 1.100 times the default, 55 GB/s",
         "512x2048: not measured",
     ]
-    assert "512x2048: not measured everywhere: not measured for normal/half" in said[:6]
+    assert "512x2048: not measured everywhere: not measured for normal/half" in tips[:6]
 
 
 def test_default_and_winner_are_marked_in_every_facet_and_in_the_legend() -> None:
@@ -75,12 +75,12 @@ def test_a_pairs_own_shape_is_marked_in_its_facet_only() -> None:
     assert marks(picture, "own") == 2, "and in the legend"
 
 
-def test_failures_and_doubts_are_told_on_pointing() -> None:
+def test_a_cells_tip_has_its_failure_or_its_interval() -> None:
     found = rows("xorwow", SPEEDS, interval=(1.0, 1.0))
     found += rows("xorwow", {"normal/half": {(512, 2048): math.nan}}, aside=Rejection("failed", "launch"))
-    said = cells(drawn(decide(found)))
-    assert "512x2048: failed" in said
-    assert "64x2048: 1.250 times the default, 125 GB/s ±0.0 %" in said
+    tips = cells(drawn(decide(found)))
+    assert "512x2048: failed" in tips
+    assert "64x2048: 1.250 times the default, 125 GB/s ±0.0 %" in tips
     twice = rows("xorwow", SPEEDS)
     assert "64x2048: 1.250 times the default, 125 GB/s ±0.0 %, 2 rows" in cells(drawn(decide(twice + twice)))
 
@@ -114,12 +114,12 @@ def test_the_scale_is_as_narrow_as_what_matters(ratios: list[float], limit: floa
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_colours_darken_to_both_sides_alike_and_inks_can_be_read(limit: float) -> None:
-    """Order is told by lightness alone, which no colour blindness takes away; the side by yellow against blue."""
+    """Lightness alone gives the order, for every kind of colour blindness; yellow against blue gives the side."""
     scale = ColourScale(limit)
     for sign in (-1, 1):
         shades = [scale.colour(limit ** (sign * step / 10)) for step in range(11)]
-        assert [lightness(one) for one in shades] == sorted((lightness(one) for one in shades), reverse=True)
-        assert all(abs(lightness(ink(one)) - lightness(one)) > 0.35 for one in shades)
+        assert [lightness(shade) for shade in shades] == sorted((lightness(shade) for shade in shades), reverse=True)
+        assert all(abs(lightness(ink(shade)) - lightness(shade)) > 0.35 for shade in shades)
     for step in range(1, 11):
         slower, faster = scale.colour(limit ** (-step / 10)), scale.colour(limit ** (step / 10))
         assert abs(lightness(slower) - lightness(faster)) < 0.1
@@ -131,16 +131,16 @@ def test_colours_darken_to_both_sides_alike_and_inks_can_be_read(limit: float) -
 
 
 def boxes(picture: ElementTree.Element) -> list[tuple[str, float, float, float, float]]:
-    """Text, left, right, baseline and size of every text that lies level, in the picture's pixels."""
+    """Text, left, right, baseline and font size of every horizontal text, in pixels of the picture."""
     found: list[tuple[str, float, float, float, float]] = []
-    sizes = {"heading": random_heatmap.LARGE, "title": random_heatmap.NORMAL, "summary": random_heatmap.NORMAL}
+    sizes = {"heading": LARGE, "title": NORMAL, "summary": NORMAL}
 
     def visit(node: ElementTree.Element, x: float, y: float) -> None:
         moved = re.match(r"translate\(([\d.-]+) ([\d.-]+)\)(.*)", node.get("transform") or "")
         x, y = (x + float(moved[1]), y + float(moved[2])) if moved else (x, y)
         if node.tag == f"{SVG}text" and not (moved and "rotate" in moved[3]):
             words = (node.get("class") or "").split()
-            size = next((sizes[word] for word in words if word in sizes), random_heatmap.SMALL)
+            size = next((sizes[word] for word in words if word in sizes), SMALL)
             wide = width(node.text or "", size, bold="heading" in words or "title" in words)
             left = x + float(node.get("x", 0)) - wide * (0.5 if "middle" in words else "end" in words)
             found.append((node.text or "", left, left + wide, y + float(node.get("y", 0)), size))
@@ -153,7 +153,9 @@ def boxes(picture: ElementTree.Element) -> list[tuple[str, float, float, float, 
 
 def matrix(blocks: Sequence[int], grids: Sequence[int], pairs: int) -> RandomDecision:
     kinds = ["float", "half", "double", "unsigned_long_long"]
-    names = [f"{one}/{two}" for one in ("uniform", "log_normal", "poisson") for two in kinds][:pairs]
+    names = [
+        f"{distribution}/{value_type}" for distribution in ("uniform", "log_normal", "poisson") for value_type in kinds
+    ][:pairs]
     default = (blocks[0], grids[0])
     row = {(block, grid): 100.0 + block / grids[-1] for block in blocks for grid in grids} | {default: 100.0}
     found = rows("threefry4_64_20", dict.fromkeys(names, row))
@@ -176,10 +178,10 @@ def test_no_label_leaves_the_picture_or_touches_another(decision: RandomDecision
     wide, high = (float(picture.get(name, 0)) for name in ("width", "height"))
     placed = boxes(picture)
     assert all(left >= 0 and right <= wide and size <= base <= high for _, left, right, base, size in placed)
-    for index, (one, left, right, base, size) in enumerate(placed):
-        for other, its_left, its_right, its_base, its_size in placed[index + 1 :]:
-            apart = right <= its_left or its_right <= left or abs(base - its_base) >= 0.8 * max(size, its_size)
-            assert apart, f"{one!r} and {other!r}"
+    for index, (text, left, right, base, size) in enumerate(placed):
+        for other_text, other_left, other_right, other_base, other_size in placed[index + 1 :]:
+            apart = right <= other_left or other_right <= left or abs(base - other_base) >= 0.8 * max(size, other_size)
+            assert apart, f"{text!r} and {other_text!r}"
 
 
 def test_names_are_text_and_not_markup() -> None:

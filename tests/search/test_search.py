@@ -1,4 +1,4 @@
-"""What every search strategy promises, and what each adds."""
+"""The promises of every search strategy, and those of single strategies."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def begin(name: str, candidates: Candidates = LEGAL, seed: int = 1) -> Search:
     return strategy.start(candidates, np.random.default_rng(seed))
 
 
-def carried(
+def run_to_end(
     search: Search, most: int = 1000, fails: Callable[[Configuration], bool] = lambda c: False
 ) -> list[CandidateBatch]:
-    """Everything that a search asks for, told the times of what does not fail."""
+    """All batches of a search, which is told the times of the configurations that do not fail."""
     batches: list[CandidateBatch] = []
     while len(batches) < most and (batch := search.ask()):
         batches.append(batch)
@@ -96,10 +96,10 @@ def screened(batches: Sequence[CandidateBatch]) -> list[Configuration]:
 
 @every_strategy
 @pytest.mark.parametrize("trials", [None, 1, 5, 100])
-def test_nothing_is_asked_for_twice_in_a_mode_nor_anything_illegal_nor_more_than_is_wanted(
+def test_a_search_asks_for_nothing_twice_in_a_mode_for_nothing_illegal_and_for_no_more_than_the_trials(
     name: str, trials: int | None
 ) -> None:
-    batches = carried(begin(name, replace(LEGAL, trials=trials)))
+    batches = run_to_end(begin(name, replace(LEGAL, trials=trials)))
     for mode in MeasureMode:
         assert max(Counter(c for b in batches if b.mode is mode for c in b.configurations).values(), default=1) == 1
     assert all(legal(config) for config in screened(batches))
@@ -110,13 +110,13 @@ def test_nothing_is_asked_for_twice_in_a_mode_nor_anything_illegal_nor_more_than
 
 @every_strategy
 def test_with_time_for_all_everything_legal_is_asked_for(name: str) -> None:
-    assert Counter(screened(carried(begin(name, replace(LEGAL, trials=100))))) >= EVERYTHING
+    assert Counter(screened(run_to_end(begin(name, replace(LEGAL, trials=100))))) >= EVERYTHING
 
 
 @every_strategy
 def test_a_search_ends_and_asks_for_nothing_afterwards(name: str) -> None:
     search = begin(name)
-    assert carried(search)
+    assert run_to_end(search)
     assert [search.ask() for _ in range(3)] == [None] * 3
 
 
@@ -125,14 +125,14 @@ def test_telling_the_same_again_repeats_the_search(name: str) -> None:
     def fails(config: Configuration) -> bool:
         return config["tile"] == 32 and config["edge"] == "Branch"
 
-    first, second = (carried(begin(name, seed=3), fails=fails) for _ in range(2))
+    first, second = (run_to_end(begin(name, seed=3), fails=fails) for _ in range(2))
     assert first == second
 
 
 @every_strategy
 @pytest.mark.parametrize("mode", [MeasureMode.RACED, MeasureMode.FULL])
 def test_batches_are_measured_as_the_candidates_say(name: str, mode: MeasureMode) -> None:
-    batches = carried(begin(name, replace(LEGAL, mode=mode)))
+    batches = run_to_end(begin(name, replace(LEGAL, mode=mode)))
     assert {batch.mode for batch in batches} - {MeasureMode.CONFIRMED} == {mode}
 
 
@@ -145,17 +145,17 @@ def test_a_space_without_legal_candidates_asks_for_nothing(name: str) -> None:
 @every_strategy
 def test_a_search_remembers_the_first_times_and_what_did_not_run(name: str) -> None:
     search = begin(name)
-    batches = carried(search, fails=lambda config: config["tile"] == 16)
+    batches = run_to_end(search, fails=lambda config: config["tile"] == 16)
     assert list(search.told) == screened(batches)
     ran = {config: row[PROBLEM].seconds for config, row in search.told.items() if row}
     assert ran == {config: seconds(config) for config in search.told if config["tile"] != 16}
 
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
-def test_of_a_space_too_large_to_list_few_are_looked_at_before_the_first_batch(
+def test_few_combinations_of_a_space_too_large_to_list_are_examined_before_the_first_batch(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """One in two is legal: the first of 10^9 are asked for after a bounded number of questions."""
+    """Every other combination is legal. The first batch of a space of 10^9 needs a bounded number of `legal` calls."""
     monkeypatch.setattr(surrogate, "MOST_CANDIDATES", 1000)
     questions = Counter[str]()
 
@@ -168,7 +168,7 @@ def test_of_a_space_too_large_to_list_few_are_looked_at_before_the_first_batch(
     assert first is not None
     assert 1 <= len(first.configurations) <= 50
     assert questions["asked"] <= LOOKS < MOST_WHOLE
-    assert len(set(screened(carried(search))) | set(first.configurations)) == 50
+    assert len(set(screened(run_to_end(search))) | set(first.configurations)) == 50
 
 
 def test_without_a_limit_a_large_space_comes_in_bounded_batches() -> None:
@@ -179,7 +179,9 @@ def test_without_a_limit_a_large_space_comes_in_bounded_batches() -> None:
 
 @pytest.mark.parametrize("name", ["random", "surrogate"])
 @pytest.mark.parametrize("candidates", [LEGAL, replace(LARGE, trials=50)])
-def test_a_sample_begins_with_what_is_held(monkeypatch: pytest.MonkeyPatch, name: str, candidates: Candidates) -> None:
+def test_a_sample_begins_with_the_first_configurations(
+    monkeypatch: pytest.MonkeyPatch, name: str, candidates: Candidates
+) -> None:
     held = candidates.choices[3 if candidates is LEGAL else 987_654_321]
     monkeypatch.setattr(surrogate, "MOST_CANDIDATES", 1000)
     for seed in range(3):
@@ -189,33 +191,33 @@ def test_a_sample_begins_with_what_is_held(monkeypatch: pytest.MonkeyPatch, name
 
 
 def test_exhaustive_search_is_one_batch_in_the_order_of_the_file() -> None:
-    (batch,) = carried(
+    (batch,) = run_to_end(
         begin("exhaustive", Candidates(choices({"tile": [16, 32, 64], "width": [1, 2, 4]}), legal=legal))
     )
     asked = [(config["tile"], config["width"]) for config in batch.configurations]
     assert asked == [(16, 1), (32, 1), (64, 1), (16, 2), (32, 2), (16, 4)]
 
 
-def test_what_is_not_varied_is_as_in_the_base() -> None:
+def test_parameters_that_do_not_vary_come_from_the_base() -> None:
     base = Configuration({"tile": 16, "width": 1, "edge": "Branch"})
-    asked = screened(carried(begin("exhaustive", Candidates(choices({"width": [1, 2, 4]}), base, legal))))
+    asked = screened(run_to_end(begin("exhaustive", Candidates(choices({"width": [1, 2, 4]}), base, legal))))
     assert [dict(config) for config in asked] == [{"tile": 16, "width": w, "edge": "Branch"} for w in (1, 2, 4)]
 
 
 def test_a_list_counts_each_configuration_once() -> None:
     listed = list(choices(VALUES))
-    assert screened(carried(begin("exhaustive", Candidates.of_list([*listed, listed[0]])))) == listed
+    assert screened(run_to_end(begin("exhaustive", Candidates.of_list([*listed, listed[0]])))) == listed
 
 
 def test_random_searches_differ_by_seed() -> None:
-    assert len({tuple(screened(carried(begin("random", seed=seed)))) for seed in range(20)}) == 20
+    assert len({tuple(screened(run_to_end(begin("random", seed=seed)))) for seed in range(20)}) == 20
 
 
 def test_every_order_is_equally_likely() -> None:
     random = np.random.default_rng(0)
-    seen = Counter(tuple(shuffled(4, random)) for _ in range(4800))
-    assert set(seen) == set(permutations(range(4)))
-    assert stats.chisquare(list(seen.values())).pvalue > 0.001
+    orders = Counter(tuple(shuffled(4, random)) for _ in range(4800))
+    assert set(orders) == set(permutations(range(4)))
+    assert stats.chisquare(list(orders.values())).pvalue > 0.001
 
 
 @given(st.integers(0, 200), st.integers(0, 1000))
@@ -225,16 +227,16 @@ def test_a_shuffle_is_a_permutation(count: int, seed: int) -> None:
 
 @pytest.mark.parametrize("digits", [18, 30])
 def test_a_space_of_any_size_can_be_sampled(digits: int) -> None:
-    """10^30 is beyond what a generator draws at once, and beyond what `len` can say."""
+    """10^30 is beyond the integers of a generator, and beyond the range of `len`."""
     huge = Candidates(choices({f"p{index}": list(range(10)) for index in range(digits)}), trials=500)
     assert huge.choices.count == 10**digits
-    asked = screened(carried(begin("random", huge), most=1))
+    asked = screened(run_to_end(begin("random", huge), most=1))
     assert len(set(asked)) == 500
     assert all(len({config[name] for config in asked}) == 10 for name in huge.choices.names)
 
 
-def test_a_space_grows_while_the_best_lies_on_its_edge_and_keeps_what_it_had() -> None:
-    batches = carried(
+def test_a_space_grows_while_the_best_lies_on_its_edge_and_nothing_is_measured_again() -> None:
+    batches = run_to_end(
         Growing(wider).start(replace(LEGAL, legal=lambda c: c.integer("tile") < 200), np.random.default_rng())
     )
     assert [sorted({config["tile"] for config in batch.configurations}) for batch in batches] == [[16, 32, 64], [128]]
@@ -244,12 +246,12 @@ def test_a_space_grows_while_the_best_lies_on_its_edge_and_keeps_what_it_had() -
 @pytest.mark.parametrize("growths", [0, 1, 3])
 def test_a_space_grows_no_more_often_than_it_may(growths: int) -> None:
     search = Growing(wider, growths).start(replace(LEGAL, legal=lambda config: True), np.random.default_rng())
-    assert max(config.integer("tile") for config in screened(carried(search))) == 64 * 2**growths
+    assert max(config.integer("tile") for config in screened(run_to_end(search))) == 64 * 2**growths
 
 
 def test_finalists_are_chosen_by_the_times_and_measured_side_by_side_at_the_end() -> None:
     for inner in STRATEGIES:
-        *_, last = batches = carried(
+        *_, last = batches = run_to_end(
             RaceThenConfirm(two_best, STRATEGIES[inner]).start(LEGAL, np.random.default_rng(0))
         )
         assert [batch.mode for batch in batches].count(MeasureMode.CONFIRMED) == 1
@@ -263,7 +265,7 @@ def test_how_many_are_measured_is_known_beforehand() -> None:
     for name in STRATEGIES:
         for trials in (None, 3, 40):
             count = STRATEGIES[name].count(EVERYTHING.total(), trials)
-            assert len(screened(carried(begin(name, replace(LEGAL, trials=trials))))) == count
+            assert len(screened(run_to_end(begin(name, replace(LEGAL, trials=trials))))) == count
     assert STRATEGIES["surrogate"].count(1000, None) == 100
     assert STRATEGIES["surrogate"].count(100, None) == 24
     assert STRATEGIES["surrogate"].count(10**9, None) == STRATEGIES["surrogate"].count(10**9, 10**8) == 20_000
@@ -279,23 +281,23 @@ def test_an_unknown_strategy_is_refused_with_the_names_that_exist() -> None:
 
 @given(st.lists(st.integers(1, 4), max_size=4))
 def test_combinations_are_numbered_counted_and_found_without_being_listed(lengths: list[int]) -> None:
-    made = choices({f"p{index}": list(range(length)) for index, length in enumerate(lengths)})
-    listed = list(made)
-    assert [made[number] for number in range(made.count)] == listed
-    assert len(made) == len(listed) == len(set(listed))
-    assert all(config in made for config in listed)
+    combinations = choices({f"p{index}": list(range(length)) for index, length in enumerate(lengths)})
+    listed = list(combinations)
+    assert [combinations[number] for number in range(combinations.count)] == listed
+    assert len(combinations) == len(listed) == len(set(listed))
+    assert all(config in combinations for config in listed)
     with pytest.raises(IndexError):
-        made[made.count]
+        combinations[combinations.count]
 
 
-def test_combinations_know_their_own() -> None:
+def test_membership_names_and_values_of_combinations() -> None:
     tied = (Configuration({"a": 1, "b": 1}), Configuration({"a": 2, "b": 2}))
-    made = Combinations((tied, (Configuration({"c": 1}), Configuration({"c": True}))))
-    assert made.names == ("a", "b", "c")
-    assert made.values("a") == (1, 2)
-    assert made.values("c") == (1, True)
-    assert made.values("d") == ()
-    assert Configuration({"c": 1, "a": 2, "b": 2}) in made
+    combinations = Combinations((tied, (Configuration({"c": 1}), Configuration({"c": True}))))
+    assert combinations.names == ("a", "b", "c")
+    assert combinations.values("a") == (1, 2)
+    assert combinations.values("c") == (1, True)
+    assert combinations.values("d") == ()
+    assert Configuration({"c": 1, "a": 2, "b": 2}) in combinations
     for stranger in ({"a": 1, "b": 2, "c": 1}, {"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1, "d": 1}):
-        assert Configuration(stranger) not in made
-    assert list(made.without(["a", "c"])) == [Configuration({"b": 1}), Configuration({"b": 2})]
+        assert Configuration(stranger) not in combinations
+    assert list(combinations.without(["a", "c"])) == [Configuration({"b": 1}), Configuration({"b": 2})]

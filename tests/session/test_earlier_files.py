@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from opencl_runner import opencl_device
+from golden_bench import nothing_measured
 from portblas_fakes import DEFAULT, fake
 from portblas_fakes import tune as tune_like_portblas
 from tunesmith.bench import Policy
@@ -44,6 +45,13 @@ OTHERS = SIZES.replace("[32, 32, 32]", "[48, 32, 16]").replace("[256, 96, 64]", 
 LOGIC, FINAL = "logic/Cij_Aik_Bjk_SB.yaml", "tables/Cij_Aik_Bjk_SB_00/02_Final.csv"
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
 PAIR = tuple(DEFAULT | {"WorkGroup": group} for group in ((16, 8, 1), (8, 16, 1)))
+
+
+@pytest.fixture(autouse=True)
+def quick() -> Iterator[None]:
+    """What is in a folder does not depend on how it was measured."""
+    with nothing_measured():
+        yield
 
 
 def tuned(folder: Path, text: str = SIZES, sentences: list[str] | None = None, **options: Any) -> Any:
@@ -208,11 +216,9 @@ def test_any_other_table_is_kept_where_it_has_what_the_run_does_not(tmp_path: Pa
     assert "cannot be read (ValueError" in sentences[-1]
 
 
-@pytest.mark.opencl
 def test_rows_of_other_generators_and_products_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_plan.RandomPlan, "policy", QUICK)
     monkeypatch.setattr(sweep.SweepPlan, "policy", QUICK)
-    opencl_device()
     shapes = {"blocks": (64,), "grids": (2,), "min_threads": 1, "bytes": (1 << 16,), "grow": False}
     for name in ("philox4_32_10", "threefry2_32_20", "threefry2_32_20"):
         task = RandomTask((name,), ("uniform",), ("float",), **shapes)  # type: ignore[arg-type]

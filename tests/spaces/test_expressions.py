@@ -1,4 +1,4 @@
-"""Expressions in a user's files: what they mean, and that nothing but UserError can come out of them."""
+"""Expressions in a user's files: their meaning, and that they raise nothing but UserError."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_expressions_mean_what_arithmetic_means(text: object, expected: object) 
     assert value(text) == expected
 
 
-def test_only_what_decides_is_evaluated() -> None:
+def test_only_the_terms_that_decide_are_evaluated() -> None:
     assert value("N == 7 or 1 // 0 == 1") is True
     assert value("5 if N else 1 // 0") == 5
 
@@ -115,7 +115,7 @@ def test_names_are_those_that_need_a_value() -> None:
         [1],
     ],
 )
-def test_what_is_not_allowed_or_has_no_value_is_the_users_error_with_its_place(text: object) -> None:
+def test_a_forbidden_expression_or_one_without_a_value_is_a_user_error_with_its_location(text: object) -> None:
     with pytest.raises(UserError, match=r"^here:1: "):
         value(text)
 
@@ -154,7 +154,7 @@ TEXTS = st.recursive(
 
 @settings(max_examples=400, deadline=None)
 @given(st.one_of(TEXTS, st.text(max_size=40), st.integers(), st.floats(), st.booleans()))
-def test_only_the_users_error_comes_out(text: object) -> None:
+def test_random_texts_raise_nothing_but_the_users_error(text: object) -> None:
     with contextlib.suppress(UserError):
         value(text)
 
@@ -176,7 +176,7 @@ NUMBERS = st.recursive(
 @settings(max_examples=300, deadline=None)
 @given(NUMBERS)
 def test_arithmetic_agrees_with_python(text: str) -> None:
-    """`and` and `or` give truth values here; everywhere else Python itself is the oracle."""
+    """Python itself is the oracle, except that `and` and `or` give truth values."""
     tree = _TruthfulBooleans().visit(ast.parse(text, mode="eval"))
     try:
         expected = eval(compile(ast.fix_missing_locations(tree), "oracle", "eval"), {"max": max, "bool": bool, **NAMES})

@@ -1,4 +1,4 @@
-"""The store keeps what it is given, once, and gives it back as it was."""
+"""The store keeps each measurement once, and returns it unchanged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ START = RunStart(("tunesmith", "tune", "a.yaml"), "a.yaml", "0" * 64, "a fake de
 
 
 def found(store: Store, keys: Iterable[str], round_: str) -> dict[str, Measurement]:
-    """What the store has of a round, by key."""
+    """The store's measurements of a round, by key."""
     return {key: rounds[round_] for key, rounds in store.rounds(keys).items() if round_ in rounds}
 
 
@@ -118,19 +118,19 @@ def test_rounds_of_a_key_are_apart(store: Store):
 
 
 def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store: Store):
-    """Whatever asks; the file keeps both, and a second replacement comes after the first."""
+    """This holds for every method. The file keeps both measurements, and a second replacement replaces the first."""
     failed = Measurement(Outcome.COMPILE_ERROR, "compiler crashed")
     store.commit([entry("k", "full", failed), entry("other", "full", failed, size=8)])
     store.commit([entry("k", "full/recheck", Measurement(Outcome.CRASH, "SIGKILL"))])
     for seconds in (0.5, 2.0):
         assert store.commit([entry("k", "full", timed(seconds))], replacing={("k", "full")}) == 1
         assert store.rounds(["k", "other"]) == {"k": {"full": timed(seconds)}, "other": {"full": failed}}
-        assert [(one.key, one.round, one.measurement) for one in store.entries(round_prefix="full")] == [
+        assert [(row.key, row.round, row.measurement) for row in store.entries(round_prefix="full")] == [
             ("other", "full", failed),
             ("k", "full", timed(seconds)),
         ]
-        assert [one.measurement for one in store.best().values()] == [timed(seconds)]
-        assert [(one.reason, one.count) for one in store.failures()] == [("compiler crashed", 1)]
+        assert [row.measurement for row in store.best().values()] == [timed(seconds)]
+        assert [(row.reason, row.count) for row in store.failures()] == [("compiler crashed", 1)]
     assert store.commit([entry("k", "full", timed(1.0)), entry("new", "full", timed(1.0))], replacing={("x", "y")}) == 1
     assert store.rounds(["k"]) == {"k": {"full": timed(2.0)}}
     store.commit([entry("k", "full/recheck", Measurement(Outcome.CRASH, "SIGSEGV"))], replacing={("k", "full/recheck")})
@@ -138,10 +138,10 @@ def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store: Store)
 
 
 def test_a_store_of_an_earlier_version_tells_its_runs(store: Store):
-    """Whose record does not say whether it measured everything again."""
-    made = json.loads(START.to_json())
-    del made["remeasures"]
-    assert RunStart.from_json(json.dumps(made)) == START
+    """The record of such a run does not say whether the run measured everything again."""
+    document = json.loads(START.to_json())
+    del document["remeasures"]
+    assert RunStart.from_json(json.dumps(document)) == START
 
 
 def test_asking_takes_more_keys_than_a_query_may_have(store: Store):
@@ -151,9 +151,9 @@ def test_asking_takes_more_keys_than_a_query_may_have(store: Store):
 
 
 def test_entries_come_whole_in_the_order_of_commits_over_pages(store: Store):
-    made = [entry(str(number), tile=number % 3, size=64 + number % 5) for number in range(1234)]
-    store.commit(made)
-    assert list(store.entries()) == made
+    entries = [entry(str(number), tile=number % 3, size=64 + number % 5) for number in range(1234)]
+    store.commit(entries)
+    assert list(store.entries()) == entries
 
 
 def test_entries_are_filtered_by_type_round_and_outcome(store: Store):
@@ -234,16 +234,16 @@ def test_runs_and_their_steps_come_back(store: Store):
 
 
 def test_no_statement_ever_changes_or_removes_a_row(store: Store):
-    said: list[str] = []
-    event.listen(store._database.engine, "before_cursor_execute", lambda *call: said.append(call[2]))
+    statements: list[str] = []
+    event.listen(store._database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     run = store.begin_run(START)
     for _ in range(2):
         store.commit([entry("a"), entry("b")])
     store.record_step(run, STEP)
     store.end_run(run, RunEnd(RunState.INTERRUPTED, 1.0, 2, 0))
-    verbs = {statement.split()[0].upper() for statement in said}
+    verbs = {statement.split()[0].upper() for statement in statements}
     assert verbs == {"BEGIN", "INSERT"}
-    assert not [statement for statement in said if "REPLACE" in statement.upper() or "DO UPDATE" in statement.upper()]
+    assert not [text for text in map(str.upper, statements) if "REPLACE" in text or "DO UPDATE" in text]
 
 
 def test_commit_is_all_or_nothing(store: Store):
@@ -257,7 +257,7 @@ def test_commit_is_all_or_nothing(store: Store):
 
 
 class TestFilesThatAreNoStore:
-    """Each is the user's to put right: one UserError that names the file."""
+    """The user must correct each of these, so each raises a UserError that names the file."""
 
     def refused(self, path: Path) -> str:
         def use() -> None:
@@ -282,7 +282,7 @@ class TestFilesThatAreNoStore:
         assert "cannot be made" in self.refused(tmp_path / "file" / "store.sqlite")
 
     def test_a_log_in_a_folder_that_may_not_be_written(self, tmp_path: Path):
-        """What is in the log is part of the store, and SQLite reads it only with an index beside it."""
+        """The log's content is part of the store, and SQLite reads the log only with an index beside it."""
         (tmp_path / "run").mkdir()
         with Store.open(tmp_path / "run" / "s") as store:
             store.commit([entry("a")])

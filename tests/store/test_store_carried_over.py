@@ -1,4 +1,4 @@
-"""What an earlier version measured is found under the keys of today."""
+"""Measurements of an earlier version are found under the keys of today."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def store(tmp_path: Path):
 
 
 def formerly(size: int) -> Problem:
-    """A problem as an earlier version wrote it: its type knew a file by its path."""
+    """A problem as an earlier version wrote it: its type contains the path of a file."""
     return Problem(ProblemType("Custom", "mine", ("N",), Configuration({"Kernel": "/a", "Hash": "0"})), (size,))
 
 
@@ -38,11 +38,11 @@ def of_custom(problem: Problem, round_: str, measurement: Measurement) -> StoreE
 
 def renewal(entries: list[StoreEntry]) -> dict[str, Renewed]:
     new = [of_custom(today(entry.problem), "", entry.measurement) for entry in entries]
-    return {old.key: Renewed(made.key, made.solution, made.problem) for old, made in zip(entries, new, strict=True)}
+    return {old.key: Renewed(today.key, today.solution, today.problem) for old, today in zip(entries, new, strict=True)}
 
 
 def test_every_round_of_a_former_key_is_found_under_the_key_of_today(store: Store):
-    """At no cost a second time; whoever looks under the old key finds it there still."""
+    """The copies have no cost. The old keys still have their measurements."""
     spent = dataclasses.replace(timed(2.0), cost=Cost(1.0, 2.0, 3.0))
     old = [of_custom(formerly(64), round_, spent) for round_ in ("race", "full", "anchor/1", "full/recheck")]
     other = of_custom(formerly(65), "full", timed(9.0))
@@ -75,7 +75,7 @@ def test_what_was_measured_under_todays_key_stays(store: Store):
 
 
 def test_a_round_of_finalists_is_carried_over_under_the_name_that_their_new_keys_make(store: Store):
-    """Once all of them are known: the name is a hash of all their keys."""
+    """This happens once all of their keys are known, since the name is a hash of all keys."""
     keys = [of_custom(formerly(size), "", timed(1.0)).key for size in (1, 2)]
     old = [of_custom(formerly(size), confirm_round(keys), timed(float(size))) for size in (1, 2)]
     store.commit(old)

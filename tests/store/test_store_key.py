@@ -1,4 +1,4 @@
-"""What a measurement is found by: whatever could change its value makes another key, and nothing else does."""
+"""Keys of measurements: anything that could change a measurement's value changes its key, and nothing else does."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_each_part_alone_makes_another_key() -> None:
 
 
 def test_parts_that_change_places_make_another_key() -> None:
-    """So no two are joined into one text in which the border between them is lost."""
+    """So parts are not joined into one text without a separator."""
     names = ("toolchain", "identity", "plan_digest")
     keys = {
         measurement_key(**{**PARTS, **dict(zip(names, values, strict=True))})
@@ -77,7 +77,7 @@ def test_parts_that_change_places_make_another_key() -> None:
 
 
 class Counting:
-    """A bench that measures everything in a second and remembers what it was asked."""
+    """A bench that measures everything as one second and keeps its jobs."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
@@ -89,7 +89,7 @@ class Counting:
 
 
 def asked(folder: Path, target: Target = GPU, policy: Policy | None = None, size: Problem | None = None) -> int:
-    """How many cells a run on this store has the bench measure, where one is asked for."""
+    """How many cells the bench measures when a run on this store needs one cell."""
     bench, problem = Counting(), size or Problem(NN, SIZE)
     with Store.open(folder / "store.sqlite") as store:
         oracle = ConfigurationOracle(problem.type, target)
@@ -108,7 +108,7 @@ def other_text(self: FakeGemm, config: Configuration, kind: ProblemType, real=Fa
 
 
 def other_plan(self: FakeGemm, *given: Any, real=FakeGemm.plan) -> Any:  # type: ignore[no-untyped-def]
-    """The same program, launched with another number."""
+    """The same program, launched with another scalar argument."""
     plan = real(self, *given)
     steps = [
         replace(step, arguments=(*step.arguments[:-1], ScalarArgument(0.5, "float64")))
@@ -158,5 +158,5 @@ def test_another_policy_is_measured_again_unless_only_its_patience_changed(name:
 
 
 def test_where_a_device_is_plugged_in_is_no_part_of_a_key(tmp_path: Path) -> None:
-    """Two GPUs of one kind know each other's measurements."""
+    """Two GPUs of the same kind share their measurements."""
     assert (asked(tmp_path), asked(tmp_path, replace(GPU, selector="fake:GPU:7"))) == (1, 0)

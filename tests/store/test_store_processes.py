@@ -30,19 +30,19 @@ def entry(key: str, seconds: float) -> StoreEntry:
     )
 
 
-def _writer(path: Path, mark: float, start, told) -> None:  # type: ignore[no-untyped-def]
-    start.wait()  # both open a file that is not there yet, at once
+def _writer(path: Path, mark: float, start, counts) -> None:  # type: ignore[no-untyped-def]
+    start.wait()  # both open a file that does not exist yet, at the same time
     with Store.open(path) as store:
-        told.put((mark, sum(store.commit([entry(str(key), mark)]) for key in range(150))))
+        counts.put((mark, sum(store.commit([entry(str(key), mark)]) for key in range(150))))
 
 
 def test_two_processes_that_write_the_same_keys_leave_each_once(tmp_path: Path):
     spawn = multiprocessing.get_context("spawn")
-    start, told = spawn.Barrier(2), spawn.Queue()
-    writers = [spawn.Process(target=_writer, args=(tmp_path / "s", mark, start, told)) for mark in (1.0, 2.0)]
+    start, counts = spawn.Barrier(2), spawn.Queue()
+    writers = [spawn.Process(target=_writer, args=(tmp_path / "s", mark, start, counts)) for mark in (1.0, 2.0)]
     for writer in writers:
         writer.start()
-    new = dict(told.get(timeout=60) for _ in writers)
+    new = dict(counts.get(timeout=60) for _ in writers)
     for writer in writers:
         writer.join(60)
     with Store.open(tmp_path / "s") as store:
@@ -96,21 +96,21 @@ while True:
 def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(tmp_path: Path):
     chance = random.Random(7)
     program = WRITER.format(tests=str(Path(__file__).parent))
-    said: set[int] = set()
+    reported: set[int] = set()
     for life in range(6):
         command = [sys.executable, "-c", program, str(tmp_path / "s"), str(1000 * life)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for _ in range(chance.randrange(1, 12)):
-                said.add(int(process.stdout.readline()))
+                reported.add(int(process.stdout.readline()))
             os.kill(process.pid, signal.SIGKILL)
-            said.update(int(line) for line in process.stdout if line.endswith("\n"))
+            reported.update(int(line) for line in process.stdout if line.endswith("\n"))
     with Store.open(tmp_path / "s") as store:
         kept = [found.key for found in store.entries()]
     parts: dict[int, int] = {}
     for key in kept:
         number = int(key.split("/")[0])
         parts[number] = parts.get(number, 0) + 1
-    assert said <= set(parts), "every commit that was reported is there"
+    assert reported <= set(parts), "every commit that was reported is there"
     assert set(parts.values()) == {3}, "a commit is there whole or not at all"
-    assert len(parts) - len(said) <= 6, "at most the commit under way at each kill was not reported"
+    assert len(parts) - len(reported) <= 6, "at most the commit under way at each kill was not reported"

@@ -1,4 +1,4 @@
-"""One measurement from several rounds."""
+"""Combining the measurements of several rounds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def measured(samples):
 
 def test_the_rounds_medians_median_counts_and_failures_do_not():
     first, second, third = measured([1.0] * 7), measured([2.0] * 7), measured([4.0] * 7)
-    made = in_rounds(first, {"full/2": second, "full/3": third, "full/4": Measurement(Outcome.CRASH)})
-    assert (made.estimate.seconds, made.estimate.low, made.estimate.high, made.estimate.count) == (2.0, 1.0, 4.0, 21)
-    assert len(made.samples) == 21
+    combined = in_rounds(first, {"full/2": second, "full/3": third, "full/4": Measurement(Outcome.CRASH)})
+    assert combined.estimate == Estimate(2.0, 1.0, 4.0, 21)
+    assert len(combined.samples) == 21
 
 
 def test_one_round_is_the_interval_of_its_samples():
@@ -32,15 +32,15 @@ def test_a_round_that_was_disturbed_moves_the_time_no_further_than_to_the_next_r
 
 
 def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():
-    """A machine whose speed changes by a tenth between rounds: intervals of one round put two kernels of nearly the
-    same speed into the wrong order every other time, those of three rounds once in twenty (3! 3! / 6!) at the most."""
+    """The machine's speed changes by a tenth between rounds. Intervals of one round put two kernels of nearly the same
+    speed in the wrong order half of the time, those of three rounds once in twenty (3! 3! / 6!) at most."""
     random = np.random.default_rng(5)
 
     def rounds(seconds, count):
         shifts = random.lognormal(0, 0.1, count)
         first, *later = (measured(list(seconds * shift * random.normal(1, 0.01, 10))) for shift in shifts)
-        known = {repetition(number): taken for number, taken in enumerate(later, start=2)}
-        return in_rounds(first, known).estimate
+        rounds = {repetition(number): taken for number, taken in enumerate(later, start=2)}
+        return in_rounds(first, rounds).estimate
 
     wrong = {}
     for count in (1, 3):

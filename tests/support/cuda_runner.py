@@ -9,7 +9,7 @@ import pytest
 
 from compiled_ahead import binary
 from tunesmith.bench.verification.case import VerificationCase
-from tunesmith.bench.verification.traces import Wrong
+from tunesmith.bench.verification.run_inspection import Wrong
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from golden_cells import HOST
-from tunesmith.bench import Batch, Bench
+from tunesmith.bench import Batch, Bench, Job
 from tunesmith.bench.statistics import median_interval
 from tunesmith.devices import Found, choice
 from tunesmith.problems import OPERATIONS
@@ -60,15 +60,6 @@ def measured(key: str, problem: Problem, spread: float = 0.002) -> Measurement:
     )
 
 
-def _run(self: Bench, batch: Batch) -> Iterator[object]:
-    for job in dict.fromkeys(job for race in batch.races for job in race.jobs):
-        yield job, measured(job.key, job.problem)
-
-
-def _interleave(self: Bench, jobs: Sequence[object], until_clear: bool = False) -> list[Measurement]:
-    return [measured(job.key, job.problem) for job in jobs]  # type: ignore[attr-defined]
-
-
 def _nothing(*_: object, **__: object) -> None:
     """Of a bench without processes, and of a look at a device that is not there."""
 
@@ -83,13 +74,23 @@ def compilers_named(*languages: str) -> Iterator[None]:
 
 
 @contextmanager
-def nothing_measured() -> Iterator[None]:
-    """Within it, commands find `DEVICES`, and what they measure takes what its key says."""
-    found = tuple(Found(target.name, target) for target in DEVICES)
+def nothing_measured(spread: float = 0.002) -> Iterator[None]:
+    """Within it, commands find `DEVICES` and the fake ones, and what they measure takes what its key says. With a
+    `spread` of a half or more of a time no two cells can be told apart.
+    """
+
+    def run(self: Bench, batch: Batch) -> Iterator[object]:
+        for job in dict.fromkeys(job for race in batch.races for job in race.jobs):
+            yield job, measured(job.key, job.problem, spread)
+
+    def interleave(self: Bench, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
+        return [measured(job.key, job.problem, spread) for job in jobs]
+
+    found = {"OpenCL": tuple(Found(target.name, target) for target in DEVICES), "fake": choice._find("fake")}
     with compilers_named("OpenCL", "CUDA", "BLAS", "Triton"), pytest.MonkeyPatch.context() as patch:
-        for name, stand_in in {"__init__": _nothing, "close": _nothing, "run": _run, "interleave": _interleave}.items():
+        for name, stand_in in {"__init__": _nothing, "close": _nothing, "run": run, "interleave": interleave}.items():
             patch.setattr(Bench, name, stand_in)
-        patch.setattr(choice, "_find", lambda api: found if api == "OpenCL" else ())
+        patch.setattr(choice, "_find", lambda api: found.get(api, ()))
         patch.setattr(choice, "tried", lambda one: one)
         patch.setattr(HealthWatch, "look_if_due", _nothing)
         patch.setattr(LOGIC_CHECK, lambda *_: [])

@@ -85,7 +85,7 @@ class OnePlan(FakeGemm):
         return Plan((launch,), config.integer("Workspace"), zeroed=config.integer("Zeroed"))
 
 
-KERNELS._made["OnePlan"] = OnePlan()  # known to this process alone, and in no list
+KERNELS._loaded["OnePlan"] = OnePlan()  # known to this process alone, and in no list
 
 
 class HostGpu(CudaDevice):
@@ -214,7 +214,7 @@ class Rig:
         self._torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
         if self._torch:
             monkeypatch.setattr(self._torch.cuda, "is_current_stream_capturing", lambda: self.captures)
-            for module in ("gemm._torch_calls", "launch._operand_calls"):
+            for module in ("gemm._torch_matmul", "launch._named_operands"):
                 name = f"tunesmith.library.{module}.current_handle"
                 monkeypatch.setattr(name, lambda _: lambda ordinal: self.stream)
 

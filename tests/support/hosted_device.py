@@ -122,7 +122,7 @@ def hosted_verifier(api: str) -> tuple[HostedDevice, Verifier]:
     verifier = Verifier(hosted)
     if not hosted.target.double_precision:
         pytest.skip(f"{hosted.target.name} has no double precision, which the programs for verification need")
-    assert verifier._checks, "the programs for verification do not compile"
+    assert verifier._device_programs, "the programs for verification do not compile"
     return hosted, verifier
 
 

@@ -50,7 +50,7 @@ class FakeMapping(FamilyMapping):
 @pytest.fixture
 def fake_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Policies know the fake family within the test."""
-    monkeypatch.setitem(MAPPINGS._places, "FakeGemm", "judge_fakes:FakeMapping")
+    monkeypatch.setitem(MAPPINGS._own, "FakeGemm", "judge_fakes:FakeMapping")
 
 
 def tuned(folder: Path) -> Path:

@@ -28,7 +28,8 @@ def solution(kind: ProblemType, **changes: object) -> Solution:
 def logic(
     kind: ProblemType, configs: Sequence[dict[str, object]] = ({},), rows: dict[tuple[int, ...], int] | None = None
 ) -> Logic:
-    """`rows` maps sizes to the place of their solution; by default 64 everywhere and the first."""
+    """A logic. `rows` maps sizes to the index of their solution; by default the size is 64 everywhere, with the
+    first."""
     rows = rows or {(64,) * len(kind.indices): 0}
     named = tuple(Named(f"S{index}", solution(kind, **config)) for index, config in enumerate(configs))
     estimate = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
@@ -37,12 +38,12 @@ def logic(
 
 
 def library(*logics: Logic, device: Device | None = None, launched=None) -> Library:  # type: ignore[no-untyped-def]
-    files = [(Path(f"{index}.yaml"), made) for index, made in enumerate(logics)]
+    files = [(Path(f"{index}.yaml"), logic_) for index, logic_ in enumerate(logics)]
     return Library(files, device=device or FakeDevice(TARGET), launched=launched)
 
 
 class WithoutSharedMemory(FakeDevice):
-    """As a GPU: every array is copied to the device and back."""
+    """Like a GPU, it copies every array to the device and back."""
 
     def wrap(self, array):  # type: ignore[no-untyped-def]
         return None

@@ -1,4 +1,4 @@
-"""A judge and measurers for the protocol that need no device: legality and times are functions that a test gives."""
+"""An oracle and measurers for the protocol that need no device: legality and times are functions that a test gives."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def sizes(*numbers: int) -> tuple[Problem, ...]:
 
 def choices(values: Values) -> Combinations:
     """All combinations, the first parameter varying fastest."""
-    return Combinations(tuple(tuple(Configuration({name: one}) for one in listed) for name, listed in values.items()))
+    return Combinations(
+        tuple(tuple(Configuration({name: value}) for value in listed) for name, listed in values.items())
+    )
 
 
 def fork(**values: list[Value]) -> Fork:
@@ -66,7 +68,7 @@ def phases(
     objective: Objective = Objective.GEOMEAN,
     search: SearchPlan | None = None,
 ) -> Phases:
-    """A size group; what is tuned is read off the steps."""
+    """A size group. The tuned values are those of its steps."""
     tuned: dict[str, dict[Value, None]] = {}
     for step in steps:
         if isinstance(step, Fork | Benchmark):
@@ -77,8 +79,8 @@ def phases(
 
 
 @dataclass
-class FakeJudge:
-    """`illegal` gives the reason why not, or "" when legal."""
+class FakeOracle:
+    """An oracle from functions. `illegal` gives the reason why a configuration is illegal, or ""."""
 
     illegal: Callable[[Configuration], str] = lambda config: ""
     illegal_for: Callable[[Configuration, Problem], str] = lambda config, problem: ""
@@ -112,7 +114,7 @@ def by_rows(cells: Sequence[Cell]) -> tuple[list[Configuration], list[Problem]]:
 
 @dataclass
 class Exact:
-    """Times without noise; remembers what it was asked."""
+    """Times without noise. Keeps the calls."""
 
     seconds: Seconds
     screens: list[tuple[list[list[Configuration]], list[Problem], bool]] = field(default_factory=list)
@@ -175,7 +177,7 @@ class Noisy:
         return Estimate(float(taken[7]), float(taken[3]), float(taken[11]), 15)
 
 
-LEGAL = FakeJudge()
+LEGAL = FakeOracle()
 
 
 def kept(result: ProtocolResult, *names: str) -> list[tuple[object, ...]]:
@@ -208,4 +210,4 @@ def three_dimensional(config: Configuration) -> dict[str, tuple[int, int]]:
     return {"MacroTile": (rows * height, columns * width)}
 
 
-TILED = FakeJudge(derive=three_dimensional)
+TILED = FakeOracle(derive=three_dimensional)

@@ -1,4 +1,4 @@
-"""Costs that are known, runs that they make, and a calibration from them; any work on any room."""
+"""Known costs, runs with these costs, and a calibration from the runs; strategies for any work on any room."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from((
 
 
 def runs_on(room: Room, noise: float = 0.0, tile: MacroTile = TILE) -> list[StreamKRun]:
-    """What the known costs take, with relative noise."""
+    """The calibration runs with times by the known costs, with relative noise."""
     random = np.random.default_rng(1)
     runs = []
     for work, choice in calibration_runs(room, tile, SPLITS):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.host_memory import HostMemory
-from tunesmith.bench.verification.traces import Wrong
+from tunesmith.bench.verification.run_inspection import Wrong
 from tunesmith.bench.verification.verify import _judged
 from tunesmith.devices import Device, Program
 from tunesmith.records import Plan

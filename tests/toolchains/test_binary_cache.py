@@ -1,4 +1,4 @@
-"""Compiled programs on disk: found by who may load them, never the wrong ones, never too many, and never a nuisance."""
+"""Compiled programs on disk: they are found again, never the wrong ones, never too many, and never cause an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tunesmith.toolchains.triton import TritonToolchain
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch) -> None:
-    """The fake compiler's binaries may be kept."""
+    """Let the cache keep the fake compiler's binaries."""
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
 
 
@@ -74,7 +74,7 @@ def test_nothing_is_found_once_what_a_binary_depends_on_has_changed(changed, tmp
 
 
 def test_a_program_serves_every_device_of_its_architecture_and_no_other(tmp_path):
-    """Whatever the device is called, and whoever drives it: those are conditions of OpenCL's alone."""
+    """The device's name and driver do not matter: they are conditions of OpenCL only."""
     BinaryCache(tmp_path, GPU).keep(module(), binary())
     alike = replace(GPU, name="another", selector="fake:GPU:9", driver="2.0", compute_units=9)
     assert BinaryCache(tmp_path, alike).find(module()) == binary()
@@ -82,7 +82,7 @@ def test_a_program_serves_every_device_of_its_architecture_and_no_other(tmp_path
 
 
 def test_a_binary_that_is_not_complete_is_not_kept(tmp_path, monkeypatch):
-    """The driver will compile the rest at the first launch; `Device.completed` gives what may be kept."""
+    """The driver compiles the rest at the first launch. `Device.completed` returns the binary to keep."""
     monkeypatch.setattr(FakeToolchain, "is_complete", lambda self, binary: binary.payload != b"half")
     cache = BinaryCache(tmp_path, GPU)
     cache.keep(module(), replace(binary(), payload=b"half"))
@@ -163,7 +163,7 @@ def test_a_folder_of_another_user_is_neither_read_nor_written(tmp_path, monkeypa
 
 
 def test_what_an_earlier_version_left_in_the_folder_does_no_harm(tmp_path):
-    """Then a file began with its line of JSON."""
+    """Files of that version began with the line of JSON."""
     folder = tmp_path / "binaries"
     folder.mkdir()
     kept = BinaryCache(tmp_path, GPU)
@@ -182,7 +182,7 @@ def is_a_file(folder: Path, patch) -> None:
 
 
 def is_read_only(folder: Path, patch) -> None:
-    """Root may write everywhere, so the system's answer is played."""
+    """Root may write everywhere, so the system's error is simulated."""
 
     def refused(*args, **kwargs):
         raise PermissionError(13, "read-only file system")
@@ -266,8 +266,8 @@ FakeToolchain.keeps = lambda self, module: True
 kept, found = BinaryCache(Path(sys.argv[1]), GPU), 0
 for turn in range(300):
     number = turn % 29
-    if known := kept.find(module(number)):
-        assert known == binary(number, 2000), number
+    if cached := kept.find(module(number)):
+        assert cached == binary(number, 2000), number
         found += 1
     else:
         kept.keep(module(number), binary(number, 2000))
@@ -320,11 +320,11 @@ def test_a_user_without_a_home_has_a_folder_all_the_same(monkeypatch):
 def test_a_triton_program_is_found_with_all_that_its_launch_needs(tmp_path, monkeypatch):
     toolchain("Triton")
     family, kind = KERNELS["TritonTmaGemm"], gemm_type("s")
-    (made,) = family.modules(family.space(kind, H200).defaults, kind)
-    first = compiled(made, H200, BinaryCache(tmp_path, H200))
+    (module,) = family.modules(family.space(kind, H200).defaults, kind)
+    first = compiled(module, H200, BinaryCache(tmp_path, H200))
     assert first.metadata
     monkeypatch.setattr(TritonToolchain, "compile", None)
-    assert compiled(made, H200, BinaryCache(tmp_path, H200)) == first
+    assert compiled(module, H200, BinaryCache(tmp_path, H200)) == first
 
 
 LAUNCHING = """
@@ -360,7 +360,7 @@ kept.keep(module, complete)
 
 @pytest.mark.opencl
 def test_a_second_process_neither_builds_an_opencl_program_nor_compiles_at_its_first_launch(tmp_path):
-    """Nor does it need what PoCL keeps by itself."""
+    """It does not need PoCL's own cache either."""
     target = opencl_device().target
 
     def launched_by(process: str) -> None:
@@ -377,7 +377,7 @@ def test_a_second_process_neither_builds_an_opencl_program_nor_compiles_at_its_f
 @pytest.mark.opencl
 def test_a_program_that_the_driver_does_not_take_is_built_from_its_source():
     device = opencl_device()
-    made = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", "__kernel void f() {}", ("f",)), device.target)
-    strange = replace(made, payload=made.payload + b"\0what another driver made")
+    complete = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", "__kernel void f() {}", ("f",)), device.target)
+    strange = replace(complete, payload=complete.payload + b"\0what another driver made")
     assert TOOLCHAINS["OpenCL"].is_complete(strange)
     assert device.load(strange).program.kernel_names == "f"

@@ -1,4 +1,4 @@
-"""The bench's face: jobs in, measurements out, whatever the candidates do to their processes."""
+"""The bench's public class: jobs in, measurements out, even if candidates crash or hang their processes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .run import BatchRun
 class Bench:
     """Compiles, verifies and times jobs on one device, each step in a process of its own.
 
-    What it is asked is data (`Batch`, `Job`, `Module`), which can be pickled and sent from another process. `cache_dir`
-    holds what was compiled and what compilers keep (it may be shared between runs); `observe` is told what happens. Use
-    it as a context manager, or call `close`: no process outlives it, nor the program that made it.
+    Its requests are data (`Batch`, `Job`, `Module`), which can be pickled and sent from another process. `cache_dir`
+    holds compiled programs and the compilers' own caches; runs may share it. `observe` is called with every event. Use
+    the bench as a context manager, or call `close`. Its processes end with it, and with the program that made it.
     """
 
     def __init__(
@@ -46,68 +46,70 @@ class Bench:
         self._tools = BenchTools(target, workers, compilers, observe, folders)
 
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
-        """Compile modules, each once, without opening the device, which need not be there; as they are finished.
+        """Compile modules, each once, and yield each when it is finished. The device is not opened, and may be absent.
 
-        What can be kept is in `cache_dir` then, where a bench for a device of the same architecture finds it. Raises
-        UserError when compilers cannot write.
+        Binaries that can be kept are in `cache_dir` afterwards, where a bench for a device of the same architecture
+        finds them. Raises UserError when compilers cannot write.
         """
         compilers = self._tools.compilers
         waiting = {module.digest(): module for module in modules}
         compilers.request(waiting.items())
         while waiting:
             compilers.pump()
-            finished = [made for one in waiting.items() if (made := compilers.compilation(*one))]
-            for made in finished:
-                del waiting[made.module.digest()]
-                if isinstance(made.made, Measurement):
-                    self._tools.look_at_the_machine(made.made)
+            decided = (compilers.compilation(digest, module) for digest, module in waiting.items())
+            finished = [compilation for compilation in decided if compilation]
+            for compilation in finished:
+                del waiting[compilation.module.digest()]
+                if isinstance(compilation.made, Measurement):
+                    self._tools.check_folders(compilation.made)
             yield from finished
             if waiting and not finished:
                 wait_until(compilers.connections, compilers.deadline)
 
     def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
-        """Measure every job once; results come as they are made, not always in the order of the jobs.
+        """Measure every job once. Results come as they are made, not always in the order of the jobs.
 
-        A good result is handed out when the job after it has its own, or at the end. Raises UserError when the device
+        A good result is yielded when the next job has its own result, or at the end. Raises UserError when the device
         cannot be opened, and when compilers cannot write.
         """
         return BatchRun(self._tools, batch).results()
 
     def interleave(self, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
-        """Measure jobs of one problem against each other, in alternating blocks: sample i of all is from round i.
+        """Measure jobs of one problem against each other, in alternating blocks: sample i of each job is from round i.
 
-        With `until_clear` there are fewer blocks where one job is faster than all others beyond any doubt. One that
-        fails is left out and the others are measured without it. The order of blocks follows the policy's seed. Raises
-        ValueError for jobs of different problems.
+        With `until_clear`, the blocks end early if one job is clearly faster than all others. A job that fails is left
+        out, and the others are measured without it. The policy's seed determines the order of blocks. Raises ValueError
+        for jobs of different problems.
         """
         if len({job.problem for job in jobs}) > 1:
             raise ValueError("only jobs of one problem can be interleaved")
-        made = self._trials(jobs)
-        results = {index: trial for index, trial in enumerate(made) if isinstance(trial, Measurement)}
-        trials = {index: trial for index, trial in enumerate(made) if isinstance(trial, ReadyJob)}
+        built = self._built(jobs)
+        results = {index: result for index, result in enumerate(built) if isinstance(result, Measurement)}
+        ready = {index: ready_job for index, ready_job in enumerate(built) if isinstance(ready_job, ReadyJob)}
         unexplained, began = 0, time.time()
-        while trials:
-            request = InterleaveRequest(tuple(map(self._tools.candidate, trials.values())), until_clear)
-            answer = self._tools.ask(self._tools.workers.current(), request, [trial.job for trial in trials.values()])
+        while ready:
+            request = InterleaveRequest(tuple(map(self._tools.candidate, ready.values())), until_clear)
+            ready_jobs = [ready_job.job for ready_job in ready.values()]
+            answer = self._tools.ask(self._tools.workers.current(), request, ready_jobs)
             if isinstance(answer, Done):
-                for position, (index, trial) in enumerate(trials.items()):
-                    results[index] = trial.outcome(answer, position, began)
+                for position, (index, ready_job) in enumerate(ready.items()):
+                    results[index] = ready_job.outcome(answer, position, began)
                     if results[index].ok:
-                        self._tools.verified.add(trial.fingerprint)
+                        self._tools.verified.add(ready_job.fingerprint)
                 break
-            guilty = self._died_alone(trials)
+            guilty = self._deaths_alone(ready)
             unexplained += not guilty
             if unexplained == 2:
-                suspect = list(trials)[answer.index]
-                guilty = {suspect: trials[suspect].outcome(answer, answer.index, began)}
+                suspect = list(ready)[answer.index]
+                guilty = {suspect: ready[suspect].outcome(answer, answer.index, began)}
             results |= guilty
-            trials = {index: trial for index, trial in trials.items() if index not in guilty}
+            ready = {index: ready_job for index, ready_job in ready.items() if index not in guilty}
         for result in results.values():
-            self._tools.look_at_the_machine(result)
+            self._tools.check_folders(result)
         return [results[index] for index in range(len(jobs))]
 
     def close(self) -> None:
-        """End every process, at once."""
+        """Kill every process at once."""
         self._tools.workers.close()
         self._tools.compilers.close()
         self._spawner.close()
@@ -118,27 +120,27 @@ class Bench:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _trials(self, jobs: Sequence[Job]) -> list[ReadyJob | Measurement]:
-        """Build all: what to send of each, or why there is nothing to send."""
-        compilers, made = self._tools.compilers, []
+    def _built(self, jobs: Sequence[Job]) -> list[ReadyJob | Measurement]:
+        """Build every job: what can be sent to a worker, or the measurement that says why nothing can."""
+        compilers, results = self._tools.compilers, []
         details = [JobDetails(job, self._tools.target) for job in jobs]
         for job in details:
             compilers.request(job.modules)
         for job in details:
-            while (built := compilers.binaries(job)) is None:
-                # Asking may have added a probe. Nothing is collected yet: something must be left to wait for.
+            while (binaries := compilers.binaries(job)) is None:
+                # `binaries` may have added a probe. It must start before the wait, or there is nothing to wait for.
                 compilers.hand_out()
                 wait_until(compilers.connections, compilers.deadline)
                 compilers.pump()
-            made.append(self._tools.trial(job, built))
-        return made
+            results.append(self._tools.ready_job(job, binaries))
+        return results
 
-    def _died_alone(self, trials: Mapping[int, ReadyJob]) -> dict[int, Measurement]:
-        """Each runs again alone; those that take their worker with them, with their measurements."""
+    def _deaths_alone(self, ready: Mapping[int, ReadyJob]) -> dict[int, Measurement]:
+        """Run each job alone in a fresh worker; the measurements of the jobs whose worker died."""
         guilty, tools = {}, self._tools
-        for index, trial in trials.items():
+        for index, ready_job in ready.items():
             worker, began = tools.workers.fresh(), time.time()
-            answer = tools.ask(worker, MeasureRequest(tools.candidate(trial), math.inf), [trial.job])
+            answer = tools.ask(worker, MeasureRequest(tools.candidate(ready_job), math.inf), [ready_job.job])
             if isinstance(answer, Death):
-                guilty[index] = trial.outcome(answer, 0, began)
+                guilty[index] = ready_job.outcome(answer, 0, began)
         return guilty

@@ -1,4 +1,4 @@
-"""What a bench keeps from request to request, and what becomes of a job on its way to a worker."""
+"""The state that a bench keeps between requests, and the steps that turn a job into a worker's request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tunesmith.records import Binary, Cost, Measurement, Outcome, Rejection, Tar
 from .details import JobDetails
 from .events import Event
 from .job import Job
-from .machine import look_for_room
+from .machine_failures import check_room
 from .processes.compilers import Compilers, facts
 from .processes.messages import Candidate, Done, InterleaveRequest, MeasureRequest
 from .processes.workers import Death, Worker, Workers
@@ -22,7 +22,7 @@ from .processes.workers import Death, Worker, Workers
 
 @dataclass(frozen=True)
 class ReadyJob:
-    """A job that can be sent to a worker as it is."""
+    """A job that is compiled and can be sent to a worker."""
 
     job: Job
     race: int
@@ -31,15 +31,15 @@ class ReadyJob:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the programs, the plans and the problems that they are checked on."""
+        """Hash of the programs, the plans, and the problems that the programs are verified on."""
         candidate = self.candidate
         parts = [binary.module for binary in candidate.binaries]
-        parts += [candidate.problem.to_json(), candidate.bound.timed.digest()]
-        parts += [text for problem, plan in candidate.bound.checks for text in (problem.to_json(), plan.digest())]
+        parts += [candidate.problem.to_json(), candidate.plans.timed.digest()]
+        parts += [text for problem, plan in candidate.plans.checks for text in (problem.to_json(), plan.digest())]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def outcome(self, answer: Done | Death, index: int, started: float) -> Measurement:
-        """The measurement in a worker's answer, or of its death, with what only the parent knows."""
+        """The measurement at `index` of a worker's answer, or of its death, with the compiler's facts and cost."""
         done = answer.done if isinstance(answer, Death) else answer
         if done is not None:
             measurement = done.measurements[index]
@@ -52,8 +52,8 @@ class ReadyJob:
 
 @dataclass
 class BenchTools:
-    """What a bench keeps. `folders` are those that its processes write to, `verified` holds the fingerprints of what
-    was found right."""
+    """The state of a bench. `folders` are those that its processes write to. `verified` holds the fingerprints of the
+    jobs whose results were right."""
 
     target: Target
     workers: Workers
@@ -62,29 +62,29 @@ class BenchTools:
     folders: Sequence[Path] = ()
     verified: set[str] = field(default_factory=set)
 
-    def trial(self, job: JobDetails, built: tuple[Binary, ...] | Measurement) -> ReadyJob | Measurement:
-        """What can be sent of a job; the measurement that says why nothing can, with the job's cost."""
+    def ready_job(self, job: JobDetails, built: tuple[Binary, ...] | Measurement) -> ReadyJob | Measurement:
+        """The job as it can be sent to a worker, or the measurement that says why it cannot, with the job's cost."""
         cost = Cost(compile=self.compilers.charge(job))
         if isinstance(built, Measurement):
             return replace(built, cost=cost)
-        known = facts(built)
-        bound = job.bound(known)
-        if isinstance(bound, Rejection):
-            refused = Measurement(Outcome.REJECTED, bound.reason, bound.detail, facts=known)
-            return replace(refused, cost=cost, started=time.time())
-        return ReadyJob(job.job, job.race, Candidate(built, job.job.problem, bound), cost.compile)
+        compiled_facts = facts(built)
+        plans = job.plans(compiled_facts)
+        if isinstance(plans, Rejection):
+            rejected = Measurement(Outcome.REJECTED, plans.reason, plans.detail, facts=compiled_facts)
+            return replace(rejected, cost=cost, started=time.time())
+        return ReadyJob(job.job, job.race, Candidate(built, job.job.problem, plans), cost.compile)
 
-    def candidate(self, trial: ReadyJob) -> Candidate:
-        """What is sent: not verified again if this very candidate was found right by this bench."""
-        return replace(trial.candidate, verify=trial.fingerprint not in self.verified)
+    def candidate(self, ready_job: ReadyJob) -> Candidate:
+        """The candidate to send. It is not verified again if this bench has verified the same candidate before."""
+        return replace(ready_job.candidate, verify=ready_job.fingerprint not in self.verified)
 
-    def look_at_the_machine(self, measurement: Measurement) -> None:
-        """Before a failure is handed out: raises UserError where everything fails because nothing can be written."""
+    def check_folders(self, measurement: Measurement) -> None:
+        """Call this before a failure is yielded. Raises UserError if every job fails because nothing can be written."""
         if measurement.outcome not in (Outcome.OK, Outcome.REJECTED, Outcome.WRONG_RESULT):
-            look_for_room(self.folders)
+            check_room(self.folders)
 
     def ask(self, worker: Worker, request: MeasureRequest | InterleaveRequest, jobs: Sequence[Job]) -> Done | Death:
-        """Wait for the answer; a worker that died is given up."""
+        """Send a request and wait for the answer. A worker that died is replaced."""
         worker.ask(request)
         answer = worker.answer()
         if isinstance(answer, Death):

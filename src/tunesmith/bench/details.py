@@ -1,4 +1,4 @@
-"""What follows from a job: asked of its kernel family and its operation, in the bench's own process."""
+"""What a job's kernel family and operation say about it: modules, probe and plans. Runs in the bench's own process."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .job import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """A job whose programs are compiled: the plan to time, and a plan for each problem to verify first."""
+class JobPlans:
+    """The plan to time, and a plan for each problem to verify before. They need the compiler's facts."""
 
     timed: Plan
     checks: tuple[tuple[Problem, Plan], ...]
 
 
 class JobDetails:
-    """A job with what it means on a target. Each is asked for once, when it is needed. `race` is the number of its race
-    in a batch."""
+    """A job with its details on a target, each computed once, when it is first needed. `race` is the number of the
+    job's race in its batch."""
 
     def __init__(self, job: Job, target: Target, race: int = 0) -> None:
         self.job, self.race, self._target = job, race, target
@@ -31,7 +31,7 @@ class JobDetails:
 
     @cached_property
     def modules(self) -> tuple[tuple[str, Module], ...]:
-        """What is compiled, each with its digest."""
+        """The modules to compile, each with its digest."""
         modules = self._family.modules(self.job.solution.configuration, self.job.problem.type)
         return tuple((module.digest(), module) for module in modules)
 
@@ -39,21 +39,21 @@ class JobDetails:
     def probe(self) -> tuple[Problem, Plan]:
         """A small problem with its plan, for compilers that finish only at the first launch."""
         small = self._operation.small(self.job.problem)
-        refused = any(self._family.rejections_for(self.job.solution.configuration, small, self._target))
-        problem = self.job.problem if refused else small
+        is_rejected = any(self._family.rejections_for(self.job.solution.configuration, small, self._target))
+        problem = self.job.problem if is_rejected else small
         return problem, self._plan(problem)
 
     @cached_property
     def probe_key(self) -> str:
         return " ".join(["probe", *(digest for digest, _ in self.modules), self.probe[1].digest()])
 
-    def bound(self, facts: Sequence[CompiledFacts]) -> Bound | Rejection:
-        """What to launch, now that the compiler's facts are known; or why it is useless."""
+    def plans(self, facts: Sequence[CompiledFacts]) -> JobPlans | Rejection:
+        """The plans to launch; or the rejection, if the compiler's facts make the job useless."""
         config, problem = self.job.solution.configuration, self.job.problem
-        if refused := next(self._family.rejections_compiled(config, facts, self._target), None):
-            return refused
+        if rejection := next(self._family.rejections_compiled(config, facts, self._target), None):
+            return rejection
         checks = self._family.checks(config, problem, self._operation.checks(problem))
-        return Bound(self._plan(problem, facts), tuple((check, self._plan(check, facts)) for check in checks))
+        return JobPlans(self._plan(problem, facts), tuple((check, self._plan(check, facts)) for check in checks))
 
     def _plan(self, problem: Problem, facts: Sequence[CompiledFacts] = ()) -> Plan:
         return self._family.plan(self.job.solution.configuration, problem, self._target, facts)

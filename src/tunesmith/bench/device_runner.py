@@ -1,4 +1,4 @@
-"""The test stand inside a worker: verifies and times candidates on a device that it owns."""
+"""Verifies and times candidates on a device. Runs inside a worker process, which owns the device."""
 
 from __future__ import annotations
 
@@ -18,135 +18,136 @@ from tunesmith.devices import Buffer, Device, LaunchError, Prepared
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
-from .faults import reached
+from .injected_faults import reached
 from .job import Policy, launch_outcome
-from .machine import MACHINE_FAILED
+from .machine_failures import MACHINE_FAILED
 from .operand_sets import OperandSets, OperandSetsCache
-from .processes.messages import At, Candidate, Done, InterleaveRequest, MeasureRequest
-from .timing import Take, Timed, interleave, time_plan
+from .processes.messages import Candidate, Done, InterleaveRequest, MeasureRequest, StageEntered
+from .timing import Sampler, Timed, interleave, time_plan
 from .verification.cases import Cases
 from .verification.poison import itemsize
-from .verification.traces import Wrong
+from .verification.run_inspection import Wrong
 from .verification.verify import Verifier
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
-"""Seconds: some hundred times the resolution of the events of the two kinds."""
+"""Seconds by kind of device: some hundred times the resolution of its events."""
 _MOST_EXECUTIONS = 256
 _KEPT_PROGRAMS = 512
-"""Candidates come problem by problem, so the same programs come round again; a loaded one takes some 100 KB."""
+"""Candidates come problem by problem, so the same programs are used again. A loaded program takes some 100 KB."""
 OUT_OF_MEMORY = "out of memory"
 
 Result = TypeVar("Result")
 
 
 class DeviceRunner:
-    """One device with what is kept from candidate to candidate: programs, references, operands."""
+    """One device, with the programs, references and operands that it keeps for the next candidates."""
 
-    def __init__(self, device: Device, policy: Policy, tell: Callable[[At], None]) -> None:
-        self._device, self._policy, self._tell = device, policy, tell
+    def __init__(self, device: Device, policy: Policy, report: Callable[[StageEntered], None]) -> None:
+        self._device, self._policy, self._report = device, policy, report
         self._load = lru_cache(_KEPT_PROGRAMS)(device.load)
         self._cases = Cases(policy.seed)
-        self._arenas = OperandSetsCache(device, policy.cold)
+        self._operand_sets = OperandSetsCache(device, policy.cold)
         self._verifier = Verifier(device)
 
     def measure(self, request: MeasureRequest) -> Done:
-        """Verify one candidate and time it; whatever goes wrong is in the measurement."""
-        ledger = _Ledger()
-        with _recording(lambda: ledger), ExitStack() as held:
-            if self._verified(request.candidate, 0, ledger):
+        """Verify one candidate and time it. The measurement says what went wrong, if anything."""
+        record = _CandidateRecord()
+        with _recording(lambda: record), ExitStack() as held:
+            if self._verified(request.candidate, 0, record):
                 self._cases.ahead(request.ahead)
-                with ledger.spending("timing"):
-                    take = held.enter_context(self._taking(request.candidate))
-                    self._tell(At("timing"))
+                with record.spending("timing"):
+                    sampler = held.enter_context(self._sampler(request.candidate))
+                    self._report(StageEntered("timing"))
                     reached("timing")
-                    ledger.timed = time_plan(take, self._policy, request.race_above, time.perf_counter)
-        return Done((ledger.measurement(),), 0 if ledger.poisoned else None)
+                    record.timed = time_plan(sampler, self._policy, request.race_above, time.perf_counter)
+        return Done((record.measurement(),), 0 if record.poisoned else None)
 
     def interleave(self, request: InterleaveRequest) -> Done:
-        """Verify candidates of one problem and time them in blocks; when one fails, the others start again."""
-        ledgers = [_Ledger() for _ in request.candidates]
-        takes: dict[int, Take] = {}
+        """Verify candidates of one problem and time them in blocks. When a candidate fails, the others start again."""
+        records = [_CandidateRecord() for _ in request.candidates]
+        samplers: dict[int, Sampler] = {}
         with ExitStack() as held:
             for index, candidate in enumerate(request.candidates):
-                with _recording(partial(ledgers.__getitem__, index)):
-                    if self._verified(candidate, index, ledgers[index]):
-                        takes[index] = held.enter_context(self._taking(candidate))
-            while takes and not any(ledger.poisoned for ledger in ledgers):
-                failed = self._in_blocks(takes, ledgers, request.until_clear)
+                with _recording(partial(records.__getitem__, index)):
+                    if self._verified(candidate, index, records[index]):
+                        samplers[index] = held.enter_context(self._sampler(candidate))
+            while samplers and not any(record.poisoned for record in records):
+                failed = self._in_blocks(samplers, records, request.until_clear)
                 if failed is None:
                     break
-                del takes[failed]
-        poisoned = next((index for index, ledger in enumerate(ledgers) if ledger.poisoned), None)
-        return Done(tuple(ledger.measurement() for ledger in ledgers), poisoned)
+                del samplers[failed]
+        poisoned = next((index for index, record in enumerate(records) if record.poisoned), None)
+        return Done(tuple(record.measurement() for record in records), poisoned)
 
-    def _in_blocks(self, takes: dict[int, Take], ledgers: Sequence[_Ledger], until_clear: bool) -> int | None:
-        """Fill the ledgers with aligned samples, or answer which candidate failed."""
-        indices, now = list(takes), 0
+    def _in_blocks(
+        self, samplers: dict[int, Sampler], records: Sequence[_CandidateRecord], until_clear: bool
+    ) -> int | None:
+        """Fill the records with aligned samples; or return the index of the candidate that failed."""
+        indices, current = list(samplers), 0
 
         def enter(position: int) -> None:
-            nonlocal now
-            now = indices[position]
-            self._tell(At("timing", now))
+            nonlocal current
+            current = indices[position]
+            self._report(StageEntered("timing", current))
             reached("timing")
 
         began, blocks = time.perf_counter(), None
-        with _recording(lambda: ledgers[now]):
-            among = [takes[index] for index in indices]
-            blocks = interleave(among, self._policy, enter, until_clear)
+        with _recording(lambda: records[current]):
+            blocks = interleave(list(samplers.values()), self._policy, enter, until_clear)
         if blocks is None:
-            return now
+            return current
         for index, samples in zip(indices, blocks, strict=True):
-            ledgers[index].timed = Timed(samples)
-            ledgers[index].spent["timing"] += (time.perf_counter() - began) / len(indices)
+            records[index].timed = Timed(samples)
+            records[index].spent["timing"] += (time.perf_counter() - began) / len(indices)
         return None
 
-    def _verified(self, candidate: Candidate, index: int, ledger: _Ledger) -> bool:
+    def _verified(self, candidate: Candidate, index: int, record: _CandidateRecord) -> bool:
         if not candidate.verify:
             return True
-        with ledger.spending("verify"):
-            for problem, plan in candidate.bound.checks:
-                self._tell(At("preparing", index))
+        with record.spending("verify"):
+            for problem, plan in candidate.plans.checks:
+                self._report(StageEntered("preparing", index))
                 case = self._cases.get(problem)
                 self._with_room(partial(self._verifier.hold, case))
-                self._tell(At("verifying", index))
+                self._report(StageEntered("verifying", index))
                 reached("verifying")
                 programs = list(map(self._load, candidate.binaries))
                 verdict = self._with_room(partial(self._verifier.judge, programs, plan, case))
-                ledger.wrong = verdict.wrong
-                if ledger.wrong:
+                record.wrong = verdict.wrong
+                if record.wrong:
                     return False
                 if problem == candidate.problem:
-                    ledger.error = verdict.error
+                    record.error = verdict.error
         return True
 
     def _with_room(self, work: Callable[[], Result]) -> Result:
-        """Do it, again if memory is short: what is kept for the next candidates must not be the reason why."""
+        """Do the work. If memory is short, free what is kept for the next candidates and try again."""
         try:
             return work()
         except LaunchError as error:
             if error.reason != OUT_OF_MEMORY:
                 raise
-        self._arenas.clear()
+        self._operand_sets.clear()
         self._verifier.clear()
         return work()
 
     @contextmanager
-    def _taking(self, candidate: Candidate) -> Iterator[Take]:
-        device, plan = self._device, candidate.bound.timed
-        arena = self._with_room(partial(self._arena, candidate.problem))
+    def _sampler(self, candidate: Candidate) -> Iterator[Sampler]:
+        device, plan = self._device, candidate.plans.timed
+        operand_sets = self._with_room(partial(self._timing_operands, candidate.problem))
         programs = list(map(self._load, candidate.binaries))
         workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
         try:
             if plan.preparation.steps:
-                device.prepare(plan.preparation, programs, arena.sets[0], workspace).enqueue()
-            prepared = [device.prepare(plan, programs, one, workspace) for one in arena.sets]
+                device.prepare(plan.preparation, programs, operand_sets.sets[0], workspace).enqueue()
+            prepared = [device.prepare(plan, programs, operands, workspace) for operands in operand_sets.sets]
             yield Rotation(device, prepared)
         finally:
             if workspace is not None:
                 device.release(workspace)
 
-    def _arena(self, problem: Problem) -> OperandSets:
-        """Operands to time with: copies of those that were verified with, where these lie on the device."""
+    def _timing_operands(self, problem: Problem) -> OperandSets:
+        """Operands to time with. They are copies of the verified operands, if those are on the device."""
         operation = OPERATIONS[problem.type.operation]
         operands = operation.operands(problem)
         case = self._cases.kept(problem)
@@ -161,12 +162,12 @@ class DeviceRunner:
                 self._device.write(buffer, np.ascontiguousarray(content).view(np.uint8))
 
         read = (operand for operand in operands if operand.role != "out")
-        puts = {one.name: partial(put, one) for one in read}
-        return self._arenas.get(problem, operands, operation.bytes(problem), puts)
+        puts = {operand.name: partial(put, operand) for operand in read}
+        return self._operand_sets.get(problem, operands, operation.bytes(problem), puts)
 
 
 class Rotation:
-    """Takes one sample: the same plan on set after set, as many executions as make a sample long enough to time."""
+    """Takes samples of a plan: each sample executes it on set after set, until the sample is long enough to time."""
 
     def __init__(self, device: Device, prepared: Sequence[Prepared]) -> None:
         self._device, self._sets = device, itertools.cycle(prepared)
@@ -182,8 +183,8 @@ class Rotation:
 
 
 @dataclass
-class _Ledger:
-    """What happened to one candidate, as it happens."""
+class _CandidateRecord:
+    """What happened to one candidate so far."""
 
     started: float = field(default_factory=time.time)
     spent: dict[str, float] = field(default_factory=lambda: {"verify": 0.0, "timing": 0.0})
@@ -194,12 +195,12 @@ class _Ledger:
     timed: Timed | None = None
 
     @contextmanager
-    def spending(self, what: str) -> Iterator[None]:
+    def spending(self, stage: str) -> Iterator[None]:
         began = time.perf_counter()
         try:
             yield
         finally:
-            self.spent[what] += time.perf_counter() - began
+            self.spent[stage] += time.perf_counter() - began
 
     def measurement(self) -> Measurement:
         cost = Cost(**self.spent)
@@ -217,17 +218,17 @@ class _Ledger:
 
 
 @contextmanager
-def _recording(ledger: Callable[[], _Ledger]) -> Iterator[None]:
-    """Turns whatever is raised inside into a failure in a ledger; only a mistake of the user's goes on."""
+def _recording(record: Callable[[], _CandidateRecord]) -> Iterator[None]:
+    """Turn every exception that is raised inside into a failure in a record, except UserError."""
     try:
         yield
     except UserError:
         raise
     except LaunchError as error:
-        ledger().failure, ledger().poisoned = (error.reason, error.detail), error.poisoned
+        record().failure, record().poisoned = (error.reason, error.detail), error.poisoned
     except MemoryError as error:
-        ledger().failure = (OUT_OF_MEMORY, f"on the host: {error}")
+        record().failure = (OUT_OF_MEMORY, f"on the host: {error}")
     except OSError as error:
-        ledger().failure = (MACHINE_FAILED, f"{type(error).__name__}: {error}")
+        record().failure = (MACHINE_FAILED, f"{type(error).__name__}: {error}")
     except Exception:
-        ledger().failure = ("unexpected exception", traceback.format_exc(limit=-3).strip())
+        record().failure = ("unexpected exception", traceback.format_exc(limit=-3).strip())

@@ -1,4 +1,4 @@
-"""What the bench tells an observer while it works: for progress, and for the ledger of where the time went."""
+"""The events that the bench sends to an observer: for progress, and for the account of where the time went."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tunesmith.records import Measurement
 
 @dataclass(frozen=True, slots=True)
 class WorkerLost:
-    """A process ended at a job, or was ended for its silence: `cause` is a signal's name or "timeout"."""
+    """A worker died at a job, or was killed after a timeout: `cause` is a signal's name or "timeout"."""
 
     pid: int
     cause: str
@@ -19,7 +19,7 @@ class WorkerLost:
 
 @dataclass(frozen=True, slots=True)
 class ModuleCompiled:
-    """A module was compiled, or could not be (`reason`). `waiting` modules are still to come."""
+    """A module was compiled, or could not be compiled (`reason`). `waiting` modules are not finished yet."""
 
     digest: str
     seconds: float
@@ -29,7 +29,7 @@ class ModuleCompiled:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """A job is now at the worker: to be verified, then timed."""
+    """A job was sent to the worker, which verifies it and then times it."""
 
     key: str
 

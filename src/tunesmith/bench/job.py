@@ -1,4 +1,4 @@
-"""What the bench is asked to measure, and how."""
+"""The requests to a bench: jobs, races and batches of jobs, and the policy by which they are measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tunesmith.records import Outcome, Problem, Solution
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A solution, with nothing left open, on one problem of its type. `key` is the asker's name for it."""
+    """A complete solution on one problem of its type. `key` is the caller's name for the job."""
 
     key: str
     solution: Solution
@@ -21,7 +21,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Jobs that compete, and what they have to beat from the beginning: upper ends of intervals, in seconds."""
+    """Jobs that compete. `rivals` are times to beat from the start: upper ends of intervals in seconds, by problem."""
 
     jobs: tuple[Job, ...]
     rivals: Mapping[Problem, float] = field(default_factory=dict)
@@ -29,8 +29,8 @@ class Race:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Jobs to measure once each. With `racing`, those that are provably slower than the best of their race on the same
-    problem are stopped early."""
+    """Jobs to measure once each. With `racing`, a job that is provably slower than the best of its race on the same
+    problem is stopped early."""
 
     races: tuple[Race, ...]
     racing: bool = False
@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How to measure; from `GlobalParameters` of a tuning file, defaults here and nowhere else.
+    """How to measure. A tuning file sets it in `GlobalParameters`; the defaults are here and nowhere else.
 
     Times in seconds. `noise` is the half-width of the 95 % interval of the median, relative to the median, at which
     sampling stops. `cold` rotates operands so that the last-level cache holds none of them.
@@ -57,7 +57,7 @@ class Policy:
     seed: int = 0
 
     def key(self) -> str:
-        """The part that could change a measurement's value, as keys of stores have it."""
+        """The fields that could change a measurement's value, as JSON. It is part of a store's keys."""
         return json.dumps({name: getattr(self, name) for name in _KEYED}, sort_keys=True)
 
 
@@ -65,9 +65,9 @@ _KEYED = (
     *("noise", "minimum_samples", "maximum_samples", "sampling_seconds", "warm_up_seconds", "cold"),
     *("confirm_blocks", "seed"),
 )
-"""Fields of a policy that are part of keys. A new field must be written only where it is not at its default."""
+"""Fields of a policy that are part of keys. A new field must only be written if its value is not the default."""
 
 
 def launch_outcome(reason: str) -> Outcome:
-    """Of a launch that failed: what a vendor's library has no code for is refused, and nothing went wrong."""
+    """The outcome of a launch that failed. A call that a vendor's library does not support counts as rejected."""
     return Outcome.REJECTED if reason == NOT_SUPPORTED else Outcome.LAUNCH_ERROR

@@ -1,4 +1,4 @@
-"""Memory to time in: enough copies of a problem's operands that no cache holds the next one."""
+"""The operands to time with: so many copies of them that no cache holds the next copy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tunesmith.records import Operand, Problem, Target
 from .verification.poison import itemsize
 
 _LARGEST_SHARE = 0.25
-"""Of the device's memory, for all arenas together. Verification needs memory of its own beside them."""
+"""Largest share of the device's memory for all operand sets together. Verification needs the rest."""
 _MOST_SETS = 512
-"""Binding a plan to a set costs some ten microseconds; so many sets are enough to outlast a GPU's cache from 100 KB."""
+"""Binding a plan to a set costs some ten microseconds. From 100 KB a set, this many sets outlast a GPU's cache."""
 
 
 Put = Callable[[Buffer], None]
@@ -24,8 +24,8 @@ Put = Callable[[Buffer], None]
 class OperandSets:
     """`sets[i]` maps an operand's name to a buffer; all sets hold the same numbers at different addresses.
 
-    The first set of an operand is `put` there, by its name; the others are copied by the device. Of those without a
-    name in `put`, nothing is said.
+    `put[name]` writes an operand's first copy; the device makes the other copies. The contents of operands that are not
+    in `put` are undefined.
     """
 
     def __init__(self, device: Device, operands: Sequence[Operand], put: Mapping[str, Put], count: int) -> None:
@@ -55,16 +55,16 @@ class OperandSets:
             if put:
                 self._repeat(buffer, size, len(sets))
             original = buffer
-            for index, one in enumerate(sets):
-                one[operand.name] = self._device.view(buffer, index * size, size)
+            for index, buffers in enumerate(sets):
+                buffers[operand.name] = self._device.view(buffer, index * size, size)
 
     def _repeat(self, buffer: Buffer, size: int, count: int) -> None:
-        """The first `size` bytes of a buffer `count` times, twice as many by each copy."""
+        """Repeat the first `size` bytes of a buffer `count` times; each copy doubles them."""
         done = 1
         while done < count:
-            more = min(done, count - done)
-            self._device.copy(buffer, buffer, more * size, target_offset=done * size)
-            done += more
+            added = min(done, count - done)
+            self._device.copy(buffer, buffer, added * size, target_offset=done * size)
+            done += added
 
     def release(self) -> None:
         self._device.release(*self._owned)
@@ -72,16 +72,16 @@ class OperandSets:
 
 
 def storage_bytes(operand: Operand, alignment: int) -> int:
-    """Bytes from one set's operand to the next one's."""
+    """Bytes from the operand in one set to the operand in the next."""
     size = max(1, operand.storage_elements * itemsize(operand.dtype))
     return math.ceil(size / alignment) * alignment
 
 
 def set_count(set_bytes: int, touched: float, target: Target, cold: bool) -> int:
-    """Sets to rotate through so that the last-level cache has been filled with others before one comes round again.
+    """How many sets to rotate through, so that other sets have filled the last-level cache before a set is used again.
 
-    `touched` are the bytes of a set that an execution reads or writes: what it leaves alone (C where beta = 0) fills no
-    cache.
+    `touched` are the bytes of a set that an execution reads or writes. An operand that it does not touch (C with
+    beta = 0) fills no cache.
     """
     if not cold:
         return 1
@@ -91,7 +91,7 @@ def set_count(set_bytes: int, touched: float, target: Target, cold: bool) -> int
 
 
 class OperandSetsCache:
-    """The arenas of the last problems, kept since candidates of one problem come in turn."""
+    """The operand sets of the last problems. They are kept since candidates of one problem follow one another."""
 
     def __init__(self, device: Device, cold: bool) -> None:
         self._device, self._cold = device, cold
@@ -106,12 +106,12 @@ class OperandSetsCache:
         set_bytes = sum(storage_bytes(operand, self._device.alignment) for operand in operands)
         count = set_count(set_bytes, touched, target, self._cold)
         self._make_room(count * set_bytes)
-        arena = self._kept[key] = OperandSets(self._device, operands, put, count)
-        return arena
+        operand_sets = self._kept[key] = OperandSets(self._device, operands, put, count)
+        return operand_sets
 
     def _make_room(self, size: int) -> None:
         limit = _LARGEST_SHARE * self._device.target.global_memory_bytes
-        while self._kept and sum(arena.size for arena in self._kept.values()) + size > limit:
+        while self._kept and sum(operand_sets.size for operand_sets in self._kept.values()) + size > limit:
             _, oldest = self._kept.popitem(last=False)
             oldest.release()
 

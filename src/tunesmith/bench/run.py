@@ -1,4 +1,4 @@
-"""One pass over jobs: build ahead, measure one after the other, and find out who is to blame when a worker dies."""
+"""One pass over jobs: build ahead, measure them in turn, and find out which job is to blame when a worker dies."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from .bench_tools import BenchTools, ReadyJob
 from .details import JobDetails
 from .events import Dispatched, JobMeasured
 from .job import Batch, Job
-from .machine import WAITED
+from .machine_failures import WAITED
 from .processes.messages import Done, MeasureRequest
 from .processes.workers import TIMEOUT, Death, Worker, wait_until
 from .timing import race_above
 
 BROKE_THE_NEXT = "broke the next"
-"""Reason of a candidate that ran, and after which another crashes that runs well alone."""
+"""Reason of a candidate that ran, but after which another candidate crashes, which runs well alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A job as it was sent to a worker, and when."""
+    """A job that was sent to a worker: its request, and the time `since` which the worker has it."""
 
-    trial: ReadyJob
+    ready_job: ReadyJob
     request: MeasureRequest
     since: float
 
     @property
     def job(self) -> Job:
-        return self.trial.job
+        return self.ready_job.job
 
     def outcome(self, answer: Done | Death) -> Measurement:
-        return self.trial.outcome(answer, 0, self.since)
+        return self.ready_job.outcome(answer, 0, self.since)
 
 
 def _by_problem(jobs: Sequence[JobDetails]) -> Iterator[JobDetails]:
-    """Those of one problem in turn, whatever their races: the worker makes its inputs and references once."""
+    """The jobs grouped by problem, whatever their races, so that the worker makes inputs and references once."""
     by_problem: dict[Problem, list[JobDetails]] = {}
     for job in jobs:
         by_problem.setdefault(job.job.problem, []).append(job)
@@ -52,8 +52,8 @@ def _by_problem(jobs: Sequence[JobDetails]) -> Iterator[JobDetails]:
 class BatchRun:
     """The state of one `Bench.run`.
 
-    A result that is good is held back until the next job on the same worker has its own: if that one dies and runs
-    well alone, the held one may have broken the worker for it.
+    A good result is held back until the next job on the same worker has its own result. If the next job dies, but runs
+    well alone, the held job may have broken the worker.
     """
 
     def __init__(self, tools: BenchTools, batch: Batch) -> None:
@@ -72,13 +72,13 @@ class BatchRun:
     def results(self) -> Iterator[tuple[Job, Measurement]]:
         try:
             while self._waiting or self._building or self._next or self._current:
-                # A worker that waits comes before all else.
+                # An idle worker comes first.
                 self._collect()
                 self._dispatch()
                 self._request_builds()
                 self._tools.compilers.pump()
                 self._dispatch()
-                # The next job is with the worker before the caller gets the last one's result and takes its time.
+                # The worker gets its next job before the caller gets a result, since the caller may take its time.
                 yield from self._drain()
                 self._sleep()
             self._release_held()
@@ -89,13 +89,13 @@ class BatchRun:
 
     @property
     def _alternates(self) -> bool:
-        """Compiling and timing take turns, since they would disturb each other."""
+        """Whether compiling and timing take turns, since they would disturb each other."""
         return self._tools.target.shares_the_host
 
     def _drain(self) -> Iterator[tuple[Job, Measurement]]:
         while self._finished:
             job, measurement = self._finished.popleft()
-            self._tools.look_at_the_machine(measurement)
+            self._tools.check_folders(measurement)
             yield job, measurement
 
     def _request_builds(self) -> None:
@@ -110,18 +110,18 @@ class BatchRun:
         return bool(self._waiting) and len(self._building) < 4 * self._tools.compilers.processes + 4
 
     def _dispatch(self) -> None:
-        """Give the worker the next job; on a device of its own, have one more ready for when it is done."""
-        while self._current is None and (trial := self._next or self._line_up()):
+        """Give the worker the next job. On a GPU, also keep the job after it ready."""
+        while self._current is None and (ready_job := self._next or self._line_up()):
             self._next = None
-            self._send(trial)
+            self._send(ready_job)
         if not self._alternates and self._next is None:
             self._next = self._line_up()
 
     def _line_up(self) -> ReadyJob | None:
-        """Settle what cannot be measured; the first job that can be, with all that takes time done."""
+        """Finish the jobs that cannot be measured, and return the first that can; it is compiled and ready to send."""
         compilers = self._tools.compilers
         built = [(job, binaries) for job in self._building if (binaries := compilers.binaries(job)) is not None]
-        # Asking may have added probes; whatever is finished by now is looked at in the next turn.
+        # `binaries` may have added probes. What they have finished is looked at in the next turn.
         compilers.hand_out()
         if self._alternates and compilers.busy:
             return None
@@ -130,29 +130,29 @@ class BatchRun:
             if first is not None and not isinstance(binaries, Measurement):
                 continue
             self._building.remove(job)
-            made = self._tools.trial(job, binaries)
-            if isinstance(made, Measurement):
-                self._finish(job.job, made)
+            result = self._tools.ready_job(job, binaries)
+            if isinstance(result, Measurement):
+                self._finish(job.job, result)
             else:
-                first = made
+                first = result
         return first
 
-    def _send(self, trial: ReadyJob) -> None:
-        problem = trial.job.problem
-        rival = self._best.get((trial.race, problem), math.inf) if self._racing else math.inf
-        candidate = self._tools.candidate(trial)
+    def _send(self, ready_job: ReadyJob) -> None:
+        problem = ready_job.job.problem
+        rival = self._best.get((ready_job.race, problem), math.inf) if self._racing else math.inf
+        candidate = self._tools.candidate(ready_job)
         request = MeasureRequest(candidate, race_above(rival), self._ahead(problem) if candidate.verify else ())
-        self._current = Sent(trial, request, time.time())
+        self._current = Sent(ready_job, request, time.time())
         self._tools.workers.current().ask(request)
-        self._tools.observe(Dispatched(trial.job.key))
+        self._tools.observe(Dispatched(ready_job.job.key))
 
     def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
-        """What will be verified after this problem; nothing where making it ready would disturb what is timed."""
+        """The checks to prepare for the problem after this one; none if preparing them would disturb the timing."""
         if self._alternates:
             return ()
-        coming = (job.job.problem for job in chain(self._building, self._waiting))
-        after = next((other for other in coming if other != problem), None)
-        return OPERATIONS[after.type.operation].checks(after) if after else ()
+        upcoming = (job.job.problem for job in chain(self._building, self._waiting))
+        following = next((other for other in upcoming if other != problem), None)
+        return OPERATIONS[following.type.operation].checks(following) if following else ()
 
     def _collect(self) -> None:
         if self._current is None:
@@ -171,9 +171,9 @@ class BatchRun:
             self._finish(sent.job, measurement)
             return
         assert measurement.estimate is not None
-        key = (sent.trial.race, sent.job.problem)
+        key = (sent.ready_job.race, sent.job.problem)
         self._best[key] = min(self._best.get(key, math.inf), measurement.estimate.high)
-        self._tools.verified.add(sent.trial.fingerprint)
+        self._tools.verified.add(sent.ready_job.fingerprint)
         self._held = (sent, measurement)
 
     def _release_held(self) -> None:
@@ -198,10 +198,10 @@ class BatchRun:
             wait_until(connections, deadline)
 
     def _find_the_guilty(self, suspect: Sent, death: Death) -> Done | Death:
-        """The suspect runs again alone; if it lives, its predecessor is tried: alone, then with the suspect after it.
+        """Run the suspect again alone. If it survives, run its predecessor alone, then the suspect after it.
 
-        Only a hang in a worker that had served nobody else is blamed at once: it costs the whole timeout to repeat,
-        while a crash may be somebody else's doing (the system's, out of memory) and costs little.
+        Only a timeout in a worker that had no other job is blamed at once, since to repeat it costs the whole timeout.
+        A crash costs little to repeat, and the system may have caused it (out of memory).
         """
         workers = self._tools.workers
         alone_already = workers.current().served == 1
@@ -211,13 +211,13 @@ class BatchRun:
         again = self._ask(workers.fresh(), suspect)
         if self._held and isinstance(again, Done):
             predecessor, measurement = self._held
-            trial = self._ask(workers.fresh(), predecessor)
-            if isinstance(trial, Death):
+            answer = self._ask(workers.fresh(), predecessor)
+            if isinstance(answer, Death):
                 self._held = None
-                self._finish(predecessor.job, predecessor.outcome(trial))
-            elif isinstance(trial := self._ask(workers.current(), suspect), Death):
+                self._finish(predecessor.job, predecessor.outcome(answer))
+            elif isinstance(answer := self._ask(workers.current(), suspect), Death):
                 self._held = None
-                detail = f"another candidate, good when alone, ended with {trial.cause} when it ran after this one"
+                detail = f"another candidate, good when alone, ended with {answer.cause} when it ran after this one"
                 broke = replace(measurement, outcome=Outcome.CRASH, reason=BROKE_THE_NEXT, detail=detail, estimate=None)
                 self._finish(predecessor.job, broke)
         return again

@@ -1,4 +1,4 @@
-"""What a handful of timings says about the time: medians with intervals, paired ratios, drift. Pure functions."""
+"""Statistics of a few timings: medians with intervals, paired ratios, drift. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ DRIFT_ALARM = 0.05
 
 
 def median_interval(samples: Sequence[float]) -> Estimate:
-    """Median and its 95 % interval by order statistics, which assumes nothing of the distribution but independence.
+    """Median and its 95 % interval by order statistics. The samples must be independent; any distribution will do.
 
     The number of samples below the true median is Binomial(n, 1/2), so the interval from the d-th smallest to the
     d-th largest misses it with probability 2 P(Binomial(n, 1/2) < d); d is the largest that keeps this within 5 %.
-    With fewer than six samples the interval is their whole range and covers the median with probability 1 - 2^(1-n)
-    only, which `count` tells. ValueError without samples.
+    With fewer than six samples, see `count`, the interval is their whole range and covers the median only with
+    probability 1 - 2^(1-n). ValueError without samples.
 
     Source: W. J. Conover, Practical Nonparametric Statistics, section 3.2.
     """
@@ -52,20 +52,20 @@ def interval_rank(count: int) -> int:
 
 
 def relative_half_width(estimate: Estimate) -> float:
-    """Half the interval over the median: what `Policy.noise` is compared with."""
+    """Half the interval over the median. `Policy.noise` is compared with it."""
     return (estimate.high - estimate.low) / 2 / estimate.seconds
 
 
 def paired_log_ratio(
     a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float, float]:
-    """Mean of log(a[i] / b[i]) with its interval (mean, low, high): negative when a is the faster.
+    """Mean of log(a[i] / b[i]) with its interval (mean, low, high); negative if a is faster.
 
-    Pairs share what disturbs both (clocks, temperature, a neighbour), so their ratio is steadier than either. The
-    interval is Student's with n - 1 degrees of freedom; in the logarithm, so that a/b and b/a say the same.
+    Both times of a pair share the disturbances (clocks, temperature, a neighbour), so their ratio is steadier than each
+    time. The interval is Student's with n - 1 degrees of freedom, in the logarithm, so that a/b and b/a agree.
     ValueError for sequences of different lengths or fewer than two pairs.
     """
-    # Imported here since the worker, which starts often, needs only the medians.
+    # Imported here, since a worker needs only the medians and starts often.
     from scipy.special import stdtrit
 
     if len(a) != len(b) or len(a) < 2:
@@ -79,7 +79,7 @@ def paired_log_ratio(
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How an anchor's time changed since it was first taken: `ratio` is now over then."""
+    """How an anchor's time changed since its first measurement: `ratio` is the time now over the time then."""
 
     ratio: float
     alarm: bool
@@ -88,8 +88,8 @@ class Drift:
 def drift(reference: Estimate, now: Estimate) -> Drift:
     """Compare an anchor with its first measurement.
 
-    Alarm when the intervals are disjoint and the change exceeds 5 %: the first keeps noise from raising it, the second
-    what is real and does not matter.
+    There is an alarm if the intervals are disjoint and the change exceeds 5 %. The first condition excludes noise, the
+    second changes that are real but too small to matter.
     """
     ratio = now.seconds / reference.seconds
     disjoint = now.low > reference.high or now.high < reference.low

@@ -1,4 +1,4 @@
-"""When is a time known well enough? Warm-up, sampling, racing, blocks: all over a function that takes one sample."""
+"""When is a time known well enough? Warm-up, sampling, racing and blocks, over a function that takes one sample."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from tunesmith.records import Estimate
 from .job import Policy
 from .statistics import SMALLEST_COUNT, interval_rank, median_interval, paired_log_ratio, relative_half_width
 
-Take = Callable[[], float]
+Sampler = Callable[[], float]
 """Executes a plan and returns the device seconds of one execution."""
 Clock = Callable[[], float]
 """Seconds of wall time from any origin."""
 
 HOPELESS = 3.0
-"""A candidate that never came within this factor of the best's upper bound is not sampled at all: no disturbance that
-we have seen (1.9 from a busy neighbour) makes up for it."""
+"""A candidate that never came within this factor of the best's upper bound during warm-up is not sampled. The largest
+disturbance that we have seen, a busy neighbour, is a factor of 1.9."""
 
 RACE_SLACK = 0.2
-"""By how much a candidate must be slower than a rival before a race stops it, beside what their intervals say: the two
-were timed at different moments, between which the machine's speed may change. Of six equal candidates on a machine
-whose speed scatters by 5 %, the slowest takes over 1.2 times the fastest in 5 % of the cases (studentised range)."""
+"""A race stops a candidate only if it is slower than a rival by this much more than their intervals say: the two were
+timed at different moments, and the machine's speed may change between them. Of six equal candidates on a machine whose
+speed scatters by 5 %, the slowest takes over 1.2 times the fastest in 5 % of the cases (studentised range)."""
 
 CLEAR = 0.999
-"""Confidence at which finalists are told apart before their last block. So strict a look does not spoil the interval of
-the end (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
+"""Confidence at which finalists are told apart before their last block. A confidence this high does not spoil the final
+interval (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
 
 ALIKE = 0.5
-"""Parts of the noise that a policy allows: finalists that differ by no more need no further block, since whichever wins
-nobody loses by it."""
+"""Share of the noise that a policy allows. Finalists that differ by no more need no further block, since the choice
+between them does not matter."""
 
 BLOCKS_SHARE = 0.35
-"""Of the time that a policy gives to sample a candidate, what the blocks of a finalist take together: it was sampled
-before, and pairs tell finalists apart with fewer samples."""
+"""Share of a policy's `sampling_seconds` that all blocks of a finalist take together. The finalist was sampled before,
+and pairs tell finalists apart with fewer samples."""
 
 _WARM_UP_BLOCK = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Samples in seconds with what they say; `raced` when they were cut short for being provably slower."""
+    """Samples in seconds. `raced` says that sampling stopped early, since the candidate is provably slower."""
 
     samples: tuple[float, ...]
     raced: bool = False
@@ -56,13 +56,13 @@ class Timed:
 
 
 class _Stopwatch:
-    """What was spent since it was made: wall or device seconds, whichever is more (a fake device's cost no wall)."""
+    """Seconds since it was made: wall or device seconds, whichever is more (a fake device takes no wall time)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._since, self._device = clock, clock(), 0.0
 
-    def run(self, take: Take) -> float:
-        seconds = take()
+    def run(self, sampler: Sampler) -> float:
+        seconds = sampler()
         self._device += seconds
         return seconds
 
@@ -72,25 +72,25 @@ class _Stopwatch:
 
 
 def race_above(rival: float) -> float:
-    """Seconds from which a candidate has lost a race, where the upper end of a rival's interval is `rival` seconds."""
+    """Seconds above which a candidate has lost a race; `rival` is the upper end of the rival's interval in seconds."""
     return rival * (1 + RACE_SLACK)
 
 
-def time_plan(take: Take, policy: Policy, race_above: float, clock: Clock) -> Timed:
+def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock) -> Timed:
     """Warm up, then sample until the median is known as well as the policy asks.
 
     Sampling ends when half the interval is within `noise` of the median, when the time or the number of samples is
-    used up, or when the interval's lower end exceeds `race_above` (infinite: no race). At least six samples, so that
-    there is an interval, except for a candidate that is hopeless.
+    used up, or when the interval's lower end exceeds `race_above` (infinite: no race). There are at least six samples,
+    so that there is an interval; a hopeless candidate has its warm-up times only.
     """
-    warm = warm_up(take, policy, clock)
+    warm = warm_up(sampler, policy, clock)
     if len(warm) > 1 and min(warm) > HOPELESS * race_above:
         return Timed(tuple(warm), raced=True)
     watch = _Stopwatch(clock)
     samples: list[float] = []
     ordered: list[float] = []
     while len(samples) < policy.maximum_samples or len(samples) < SMALLEST_COUNT:
-        samples.append(watch.run(take))
+        samples.append(watch.run(sampler))
         bisect.insort(ordered, samples[-1])
         if len(samples) < max(policy.minimum_samples, SMALLEST_COUNT):
             continue
@@ -101,17 +101,17 @@ def time_plan(take: Take, policy: Policy, race_above: float, clock: Clock) -> Ti
     return Timed(tuple(samples))
 
 
-def warm_up(take: Take, policy: Policy, clock: Clock) -> list[float]:
-    """Execute until two successive medians of three agree within the noise, or the time for it is used up.
+def warm_up(sampler: Sampler, policy: Policy, clock: Clock) -> list[float]:
+    """Execute until two successive medians of three agree within the noise, or the time to warm up is used up.
 
-    The very first execution is dropped: it may pay for code loading and first touches. Returns the other times.
+    The first execution is dropped: it may pay for code loading and first touches. Returns the other times.
     """
     watch = _Stopwatch(clock)
-    watch.run(take)
+    watch.run(sampler)
     times: list[float] = []
     previous = math.inf
     while watch.spent < policy.warm_up_seconds or len(times) < 2:
-        times.append(watch.run(take))
+        times.append(watch.run(sampler))
         if len(times) % _WARM_UP_BLOCK == 0:
             block = statistics.median(times[-_WARM_UP_BLOCK:])
             if abs(block - previous) <= policy.noise * block:
@@ -121,34 +121,34 @@ def warm_up(take: Take, policy: Policy, clock: Clock) -> list[float]:
 
 
 def interleave(
-    takes: Sequence[Take],
+    samplers: Sequence[Sampler],
     policy: Policy,
-    at: Callable[[int], None] = lambda index: None,
+    announce: Callable[[int], None] = lambda index: None,
     until_clear: bool = False,
 ) -> list[tuple[float, ...]]:
-    """`policy.confirm_blocks` samples of each, aligned: sample i of all comes from the same round of blocks. With
-    `until_clear` fewer, but six, where each is slower than the fastest beyond any doubt, or as fast.
+    """`policy.confirm_blocks` samples of each candidate, aligned: sample i of each comes from the same round of blocks.
 
-    In a round every candidate has one block of executions, in an order drawn anew for each round, so that neither
-    drift nor a neighbour's leftovers favour anyone. A block's first execution is dropped and its median kept. `at` is
-    told which candidate comes next.
+    With `until_clear` the rounds end early, after at least six, once every candidate but the fastest is clearly slower,
+    or as fast. In a round every candidate has one block of executions. The order is drawn anew for each round, so that
+    neither drift nor another candidate's leftovers favour a candidate. A block's first execution is dropped, and the
+    median of the others is its sample. `announce` is called with the index of the candidate that comes next.
     """
     order = random.Random(policy.seed)
-    lengths = [_block_length(take, policy, at, index) for index, take in enumerate(takes)]
-    samples: list[list[float]] = [[] for _ in takes]
+    lengths = [_block_length(sampler, policy, announce, index) for index, sampler in enumerate(samplers)]
+    samples: list[list[float]] = [[] for _ in samplers]
     for _ in range(max(policy.confirm_blocks, SMALLEST_COUNT)):
-        for index in order.sample(range(len(takes)), len(takes)):
-            at(index)
-            takes[index]()
-            samples[index].append(statistics.median(takes[index]() for _ in range(lengths[index])))
+        for index in order.sample(range(len(samplers)), len(samplers)):
+            announce(index)
+            samplers[index]()
+            samples[index].append(statistics.median(samplers[index]() for _ in range(lengths[index])))
         if until_clear and _is_clear(samples, ALIKE * policy.noise):
             break
-    return [tuple(ones) for ones in samples]
+    return [tuple(series) for series in samples]
 
 
 def _is_clear(samples: Sequence[Sequence[float]], alike: float) -> bool:
-    """Whether each but the fastest is slower, all comparisons together at the confidence `CLEAR`, or differs from it by
-    no more than `alike`, relative."""
+    """Whether every candidate but the fastest is slower, or differs from the fastest by no more than `alike`, relative.
+    All comparisons together have the confidence `CLEAR`."""
     if len(samples) < 2 or len(samples[0]) < SMALLEST_COUNT:
         return False
     fastest = min(range(len(samples)), key=lambda index: statistics.fmean(map(math.log, samples[index])))
@@ -161,11 +161,11 @@ def _is_clear(samples: Sequence[Sequence[float]], alike: float) -> bool:
     return True
 
 
-def _block_length(take: Take, policy: Policy, at: Callable[[int], None], index: int) -> int:
-    """Executions in a block, so that all blocks of one candidate take about `BLOCKS_SHARE` of `sampling_seconds`; 1 to
-    25. A finalist needs no warming up for that: it ran before, and each block drops its first execution."""
-    at(index)
-    take()
-    typical = statistics.median(take() for _ in range(_WARM_UP_BLOCK))
+def _block_length(sampler: Sampler, policy: Policy, announce: Callable[[int], None], index: int) -> int:
+    """Executions in a block, 1 to 25: all blocks of a candidate together take about `BLOCKS_SHARE` of
+    `sampling_seconds`. A finalist needs no warm-up: it ran before, and each block drops its first execution."""
+    announce(index)
+    sampler()
+    typical = statistics.median(sampler() for _ in range(_WARM_UP_BLOCK))
     share = BLOCKS_SHARE * policy.sampling_seconds / max(policy.confirm_blocks, 1)
     return max(1, min(25, math.floor(share / max(typical, 1e-9)) - 1))

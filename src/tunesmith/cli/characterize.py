@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tunesmith.logic import write_atomically
-from tunesmith.report.roofline import intensity as report
+from tunesmith.report.roofline import tables as report
 from tunesmith.report.roofline.plot import plot
 from tunesmith.session.intensity.characterize import CharacterizeTask
 from tunesmith.session.intensity.characterize import characterize as characterized
@@ -44,7 +44,7 @@ def characterize(
     """
     characterization = characterized(CharacterizeTask(file, data_type, device, chip, roofline))
     if csv:
-        write_atomically(csv, report.as_csv(characterization))
+        write_atomically(csv, report.characterized_csv(characterization))
     if svg:
         write_atomically(svg, plot(characterization))
-    print_facts(as_json, report.document, report.table_of, characterization)
+    print_facts(as_json, report.characterized_document, report.characterized, characterization)

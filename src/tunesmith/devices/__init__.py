@@ -1,4 +1,4 @@
-"""Where plans are carried out: finding devices, choosing one, opening it."""
+"""Devices, which carry out plans: finding them, choosing one, opening it."""
 
 from .absent import absent_target
 from .api import Api, Found

@@ -1,4 +1,4 @@
-"""Targets for devices that are not there, to be compiled for."""
+"""Targets for devices that are not present, so that kernels can be compiled for them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ SHARED_KIB = {
     **dict.fromkeys((90, 100, 103, 110), 227),
 }
 """Shared memory that one block may ask for, in KiB, by compute capability. Source: CUDA programming guide, technical
-specifications, where a kibibyte of a multiprocessor's is the system's."""
+specifications; a kibibyte of each multiprocessor's shared memory is reserved for the system."""
 
 LEAST_SHARED_KIB = 48
-"""What every device has: taken for those that are newer than the table."""
+"""Every device has at least this much. Used for devices that are newer than the table."""
 
 MOST_THREADS, WARP = 1024, 32
-"""The same for every compute capability so far."""
+"""These are the same for every compute capability so far."""
 
 _MEASURED_ELSEWHERE = "tune it where it is, through OpenCL, or give rocRAND's benchmarks of it to random select"
 
 
 def absent_target(architecture: str) -> Target:
-    """What a compiler has to know of any device of an architecture (`sm_90`).
+    """The Target of any device of an architecture (`sm_90`), as far as a compiler needs it.
 
-    Limits are those of the architecture. What only a device knows is 0 (compute units, memory, caches) or empty
-    (selector, driver): nothing that is compiled may depend on it. Raises UserError for what cannot be compiled for.
+    Limits are those of the architecture. Fields that only a device knows are 0 (compute units, memory, caches) or empty
+    (selector, driver), and no compilation may depend on them. Raises UserError for an architecture that cannot be
+    compiled for.
     """
     if architecture.startswith("gfx"):
         what = f"{architecture} needs a HIP compiler, and tunesmith has none"
@@ -37,9 +38,11 @@ def absent_target(architecture: str) -> Target:
     compiler = TOOLCHAINS[LANGUAGE]
     if missing := compiler.unavailable():
         raise UserError("--arch", f"{architecture} needs NVRTC, which is not here", missing)
-    if architecture not in (known := compiler.architectures()):
+    if architecture not in (supported := compiler.architectures()):
         what = f"NVRTC does not compile for {architecture!r}"
-        raise UserError("--arch", what, f"this one ({compiler.version(_target(architecture))}) has {', '.join(known)}")
+        raise UserError(
+            "--arch", what, f"this one ({compiler.version(_target(architecture))}) has {', '.join(supported)}"
+        )
     return _target(architecture)
 
 

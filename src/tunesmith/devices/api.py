@@ -1,4 +1,4 @@
-"""One way to reach devices (OpenCL, CUDA, the fake of the tests): which there are, and how to open one."""
+"""A device API (OpenCL, CUDA, the fake of the tests): finds its devices and opens them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .base import Device
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A device, or the reason why there is none: `problem` says what is wrong, `remedy` what would put it right.
+    """A device, or the reason why there is none: `problem` says what is wrong, `remedy` how to correct it.
 
-    `name` is the device's, or the platform's or the API's where it never came to a device. A device that was found but
-    cannot be used has both a target and a problem.
+    `name` is the device's; without a device it is the platform's or the API's. A device that was found but cannot be
+    used has both a target and a problem.
     """
 
     name: str
@@ -29,11 +29,11 @@ class Found:
 
 
 class Api(ABC):
-    """One way to reach devices. Registered by `name` in `devices/__init__.py`; selectors begin with `name:`.
+    """A device API. Registered by `name` in `devices/choice.py`; selectors begin with `name:`.
 
     `languages` are those of the modules whose binaries its devices load, the trial's first. `trial` is a module with
-    one entry, `trial(int *out)`, that writes `i + 1` to element i in work-item i; None where nothing native runs, so
-    that nothing has to be tried out in a process of its own.
+    one entry, `trial(int *out)`, that writes `i + 1` to element i in work-item i. `trial` is None if the API loads no
+    native driver, so that its devices need not be tried out in a process of their own.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Api(ABC):
 
     @abstractmethod
     def find(self) -> tuple[Found, ...]:
-        """Every device, without trying it out. What is missing is a Found with a problem: this never raises."""
+        """Every device, without trying it out. Never raises: whatever is missing is a Found with a problem."""
 
     @abstractmethod
     def open(self, target: Target) -> Device:
-        """The live device; raises UserError when it is not there any more."""
+        """The live device. Raises UserError if the device is no longer present."""

@@ -1,4 +1,4 @@
-"""Where a plan is carried out."""
+"""The interface of a device, which carries out plans."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tunesmith.records import Binary, Plan, Target
 
 Bytes = NDArray[np.uint8]
 Buffer = Any
-"""A device's own handle for memory; opaque to everyone but the device that made it."""
+"""A device's own handle for memory. Only the device that made it looks inside."""
 Program = Any
-"""A loaded binary; opaque likewise."""
+"""A loaded binary. Only the device that loaded it looks inside."""
 
 
 class LaunchError(Exception):
-    """The device refused a launch or an allocation: `reason` is a constant, `detail` what it said.
+    """The device refused a launch or an allocation. `reason` is a constant, `detail` the driver's message.
 
-    `poisoned` says that the context cannot be trusted any more, so that the worker that owns it must end.
+    `poisoned` says that the context cannot be used any more, so the worker that owns it must end.
     """
 
     def __init__(self, reason: str, detail: str, poisoned: bool = False) -> None:
@@ -30,7 +30,7 @@ class LaunchError(Exception):
 
 
 NOT_SUPPORTED = "not supported"
-"""The reason where a vendor's library does not compute what it is asked for: nothing went wrong."""
+"""The reason if a vendor's library does not support a call. This is no failure."""
 
 
 class Prepared(ABC):
@@ -38,21 +38,21 @@ class Prepared(ABC):
 
     @abstractmethod
     def enqueue(self) -> None:
-        """Start one execution of the whole plan; returns at once. Raises LaunchError."""
+        """Start one execution of the whole plan and return at once. Raises LaunchError."""
 
 
 class Device(ABC):
-    """A live device with one in-order queue. One process owns it; it is closed with that process.
+    """A live device with one in-order queue. One process owns it; the device is closed when that process ends.
 
-    Memory is untyped: a Buffer of bytes, of which `view` gives a part. Nothing here knows about operands.
+    Memory is untyped: a Buffer of bytes. `view` gives a part of a buffer.
     """
 
     target: Target
 
     @property
     def lost(self) -> bool:
-        """Whether its driver stayed in the process that this one was forked from: then every call raises UserError, and
-        giving something back does nothing."""
+        """Whether this process is a fork of the process that used the driver. Then every call raises UserError, except
+        that releasing memory does nothing."""
         return False
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Device(ABC):
 
     @abstractmethod
     def view(self, buffer: Buffer, offset: int, size: int) -> Buffer:
-        """Part of a buffer; `offset` is a multiple of `alignment`."""
+        """A part of a buffer. `offset` is a multiple of `alignment`."""
 
     @property
     @abstractmethod
@@ -78,17 +78,17 @@ class Device(ABC):
 
     @abstractmethod
     def copy(self, source: Buffer, target: Buffer, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
-        """Copy `size` bytes from one buffer to another, or to another place of the same; returns at once.
+        """Copy `size` bytes from one buffer to another, or within one buffer; returns at once.
 
-        It comes after what was enqueued, as what is enqueued next comes after it. The two places do not overlap.
+        The copy runs in order with everything else that is enqueued. The two ranges must not overlap.
         """
 
     def wrap(self, array: NDArray[Any]) -> Buffer | None:
-        """Use a contiguous host array as a buffer without a copy, where the device shares the host's memory.
+        """A contiguous host array as a buffer, without a copy, if the device shares the host's memory; else None.
 
-        It is aligned as its elements are and no better, so it serves kernels that address elements (`vload`, not
-        pointers to vectors). What the device wrote is in the array once the buffer is released. None where it cannot
-        be done; a read-only array gives a buffer that must not be written.
+        The buffer is only aligned to the array's elements, so kernels must address elements (`vload`, not pointers to
+        vectors). After the buffer is released, the array holds what the device wrote. A read-only array gives a buffer
+        that must not be written.
         """
         return None
 
@@ -97,10 +97,10 @@ class Device(ABC):
         """Make a compiled module ready to launch."""
 
     def completed(self, binary: Binary, program: Program) -> Binary:
-        """The binary from which this program was loaded, with what the driver made of it at a launch that is over.
+        """The binary of a program, with the machine code that the driver made at an earlier launch.
 
-        Where loading and launching a binary compiles nothing, that is the binary itself. Else a cache can keep the
-        result, so that the next process compiles nothing. On PoCL this takes as long as compiling.
+        If loading and launching a binary compiles nothing, the result is the binary itself. Otherwise a cache can keep
+        the result, so that the next process compiles nothing. On PoCL this call takes as long as compiling.
         """
         return binary
 
@@ -112,15 +112,15 @@ class Device(ABC):
 
     @abstractmethod
     def time(self, executions: Sequence[Prepared]) -> float:
-        """Device seconds from the start of the first to the end of the last of these executions, run back to back.
+        """Run executions back to back and wait; device seconds from the first's start to the last's end.
 
-        By device events, so that the host's time is left out. Waits.
+        The time is by device events, so it does not contain the host's time.
         """
 
     def run(self, prepared: Prepared, running: Callable[[bool], None]) -> None:
-        """Execute a plan once and wait; `running(True)` when a launch begins to run, `running(False)` when it is over.
+        """Execute a plan once and wait. Calls `running(True)` when a launch starts and `running(False)` when it ends.
 
-        Where the driver compiles at a launch, that comes before its launch runs. Raises LaunchError.
+        If the driver compiles at a launch, it does so before `running(True)`. Raises LaunchError.
         """
         running(True)
         prepared.enqueue()
@@ -129,12 +129,12 @@ class Device(ABC):
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait for everything enqueued; raises LaunchError if any of it failed."""
+        """Wait for everything that was enqueued. Raises LaunchError if any of it failed."""
 
     @abstractmethod
     def release(self, *buffers: Buffer) -> None:
-        """Give memory back."""
+        """Free memory."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give everything back."""
+        """Free everything."""

@@ -1,7 +1,7 @@
 """Finding devices and choosing one of them.
 
-Drivers are strangers: a broken one may crash or hang when it is loaded, or compile nothing. So every native API is
-asked, and every device tried out, in a process of its own with a time limit; the caller's process loads no driver.
+A broken driver may crash or hang when it is loaded, or fail to compile. So native APIs list their devices, and every
+device is tried out, in a process of its own with a time limit. The caller's process loads no driver.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ APIS: Registry[Api] = Registry(
 )
 
 HIDDEN = ("fake",)
-"""Found only when a selector names them."""
+"""APIs whose devices are found only if a selector names the API."""
 
 FIND_SECONDS, TRIAL_SECONDS = 60.0, 180.0
-"""Time limits; a first compilation by PoCL has been seen to take 20 s on an idle machine."""
+"""Time limits. A first compilation by PoCL took 20 s on an idle machine."""
 
 SELECTOR_VARIABLE = "TUNESMITH_DEVICE"
 
@@ -46,13 +46,12 @@ _COMMAND = (sys.executable, "-m", "tunesmith.devices.trial")
 
 
 def environment(cache_dir: Path) -> dict[str, str]:
-    """Variables for a process that compiles or times, to be set before it loads a driver.
+    """Environment variables for a process that compiles or times. Set them before the process loads a driver.
 
-    PoCL compiles at the first launch and keeps the machine code under POCL_CACHE_DIR: processes with the same
-    `cache_dir`, a run's, compile once between them. The code lies with the user and not in `cache_dir`, since PoCL
-    loads whatever it finds (`toolchains.driver_cache`). POCL_AFFINITY pins PoCL's threads, one a core, which steadies
-    timing.
-    PYOPENCL_NO_CACHE stays unset: PyOpenCL's own cache (under XDG_CACHE_HOME) is for drivers without one.
+    PoCL compiles at the first launch and keeps the machine code under POCL_CACHE_DIR, so that all processes of a run,
+    which share `cache_dir`, compile a kernel once. That folder is the user's and not in `cache_dir`, since PoCL loads
+    whatever it finds (`toolchains.driver_cache`). POCL_AFFINITY pins PoCL's threads, one to a core, which steadies
+    timing. PYOPENCL_NO_CACHE stays unset: PyOpenCL's cache (under XDG_CACHE_HOME) serves drivers without a cache.
     """
     return {"POCL_CACHE_DIR": str(driver_cache(cache_dir)), "POCL_AFFINITY": "1"}
 
@@ -60,45 +59,45 @@ def environment(cache_dir: Path) -> dict[str, str]:
 def discover(selector: str = "", check: bool = True) -> tuple[Found, ...]:
     """Every device of every API, GPUs before CPUs, then what is missing with its remedy.
 
-    `selector` narrows it to one API (`OpenCL:...`); `check` lets each device compile and run a small kernel.
+    `selector` restricts the search to one API (`OpenCL:...`). With `check`, each device compiles and runs a small
+    kernel.
     """
-    named = selector.partition(":")[0]
-    apis = [named] if named in APIS else [name for name in APIS if name not in HIDDEN]
-    found = [one for name in apis for one in _find(name)]
-    checked = [tried(one) if check else one for one in found]
-    return tuple(sorted(checked, key=_rank))
+    api = selector.partition(":")[0]
+    apis = [api] if api in APIS else [name for name in APIS if name not in HIDDEN]
+    devices = [device for name in apis for device in _find(name)]
+    return tuple(sorted(map(tried, devices) if check else devices, key=_rank))
 
 
 def asks_for_hidden(selector: str | None) -> bool:
-    """Whether this selector, or TUNESMITH_DEVICE without one, names an API that a search does not show."""
-    wanted = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
-    return wanted.partition(":")[0] in HIDDEN
+    """Whether this selector, or TUNESMITH_DEVICE if there is none, names an API that a search does not show."""
+    requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
+    return requested.partition(":")[0] in HIDDEN
 
 
 def choose(selector: str | None = None, languages: Collection[str] = ()) -> Target:
-    """The device to use: by selector (`OpenCL:0:0`), kind (`CPU`, `GPU`) or part of a name, else TUNESMITH_DEVICE, else
-    the first usable.
+    """The device to use: the first usable device that matches `selector`, or TUNESMITH_DEVICE without a selector.
 
-    GPUs come before CPUs. With `languages` (those of a file), only devices that run one of them are considered. The
-    chosen one has compiled and run a kernel. Raises UserError, with what there is, when none fits.
+    A selector is a full one (`OpenCL:0:0`), a kind (`CPU`, `GPU`) or part of a name. GPUs come before CPUs. With
+    `languages` (those of a file), only devices that run one of them are considered. The chosen device has compiled and
+    run a kernel. Raises UserError, which lists the devices, if none matches.
     """
-    wanted = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
-    location = "device" if selector is not None or not wanted else SELECTOR_VARIABLE
-    found = discover(wanted, check=False)
-    matching = [one for one in found if one.target and _matches(one.target, wanted)]
-    fitting = [one for one in matching if one.target and _runs(one.target, languages)]
+    requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
+    location = "device" if selector is not None or not requested else SELECTOR_VARIABLE
+    found = discover(requested, check=False)
+    matching = [device for device in found if device.target and _matches(device.target, requested)]
+    suitable = [device for device in matching if device.target and _runs(device.target, languages)]
     failed = []
-    for one in map(tried, fitting):
-        if one.target and one.usable:
-            return one.target
-        failed.append(one)
-    if matching and not fitting:
-        raise _speechless(location, matching, languages)
-    raise _nothing(location, wanted, failed or [one for one in found if one.problem], found)
+    for device in map(tried, suitable):
+        if device.target and device.usable:
+            return device.target
+        failed.append(device)
+    if matching and not suitable:
+        raise _no_common_language(location, matching, languages)
+    raise _no_match(location, requested, failed or [device for device in found if device.problem], found)
 
 
 def open_device(device: Target | str) -> Device:
-    """The live device for a target or a full selector, opened in this process; UserError when it has gone."""
+    """The live device for a target or a full selector, opened in this process. UserError if it is no longer present."""
     if isinstance(device, Target):
         return APIS[device.api].open(device)
     api, colon, _ = device.partition(":")
@@ -106,10 +105,10 @@ def open_device(device: Target | str) -> Device:
         shown = ", ".join(name for name in APIS if name not in HIDDEN)
         raise UserError("device", f"{device!r} is no selector", f"write API:number, where API is one of {shown}")
     found = APIS[api].find()
-    for one in found:
-        if one.target and one.target.selector == device:
-            return APIS[api].open(one.target)
-    raise _nothing("device", device, [one for one in found if one.problem], found)
+    for candidate in found:
+        if candidate.target and candidate.target.selector == device:
+            return APIS[api].open(candidate.target)
+    raise _no_match("device", device, [candidate for candidate in found if candidate.problem], found)
 
 
 def tried(found: Found) -> Found:
@@ -137,13 +136,13 @@ def _find(api: str) -> tuple[Found, ...]:
 
 @cache
 def _trial(api: str, selector: str) -> str:
-    """What went wrong, or nothing. Remembered within a process: a driver does not change under it."""
+    """The problem of a device's trial, or nothing. Cached, since a driver does not change while a process runs."""
     answer, problem = _ask(TRIAL_SECONDS, "trial", api, selector)
     return f"compiling and running a small kernel {problem}" if problem else str(answer)
 
 
 def _ask(seconds: float, *arguments: str) -> tuple[Any, str]:
-    """What `_trial.py` answers in a process of its own, and how that process failed."""
+    """The answer of `trial.py` from a process of its own, and how that process failed, if it did."""
     try:
         done = subprocess.run(
             [*_COMMAND, *arguments], capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL
@@ -154,7 +153,7 @@ def _ask(seconds: float, *arguments: str) -> tuple[Any, str]:
         return "", f"crashed with signal {-done.returncode}"
     if done.returncode:
         return "", f"failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
-    # A driver may print on its own, so the answer is the last line.
+    # The answer is the last line, since a driver may print lines of its own.
     return json.loads(done.stdout.splitlines()[-1]), ""
 
 
@@ -169,12 +168,12 @@ def _rank(found: Found) -> int:
     return 2 if found.problem else 1 if found.target.kind == "CPU" else 0
 
 
-def _matches(target: Target, wanted: str) -> bool:
+def _matches(target: Target, requested: str) -> bool:
     return (
-        target.selector == wanted
-        or target.selector.startswith(f"{wanted}:")
-        or target.kind == wanted.upper()
-        or wanted.lower() in target.name.lower()
+        target.selector == requested
+        or target.selector.startswith(f"{requested}:")
+        or target.kind == requested.upper()
+        or requested.lower() in target.name.lower()
     )
 
 
@@ -182,31 +181,32 @@ def _runs(target: Target, languages: Collection[str]) -> bool:
     return not languages or any(language in languages for language in APIS[target.api].languages)
 
 
-def _nothing(location: str, wanted: str, failed: Collection[Found], found: Collection[Found]) -> UserError:
-    what = f"no usable device matches {wanted!r}" if wanted else "no usable device"
-    why = _problems(failed)
-    return UserError(location, f"{what}{': ' + why if why else ''}", f"found: {_here(found)}; {_MORE}")
+def _no_match(location: str, requested: str, failed: Collection[Found], found: Collection[Found]) -> UserError:
+    what = f"no usable device matches {requested!r}" if requested else "no usable device"
+    problems = _problems(failed)
+    return UserError(location, f"{what}{': ' + problems if problems else ''}", f"found: {_listed(found)}; {_MORE}")
 
 
-def _speechless(location: str, matching: Collection[Found], languages: Collection[str]) -> UserError:
-    """For devices that are there, none of which runs a language of the file."""
+def _no_common_language(location: str, matching: Collection[Found], languages: Collection[str]) -> UserError:
+    """The error if devices match, but none of them runs a language of the file."""
     found = discover(check=False)
-    targets = [one.target for one in matching if one.target]
-    runs = (f"{one.name} ({one.selector}) is there, but runs only {_spoken(one)}" for one in targets)
+    targets = [device.target for device in matching if device.target]
+    runs = (f"{target.name} ({target.selector}) is there, but runs only {_languages(target)}" for target in targets)
     what = f"{'; '.join(runs)}, and the file needs {' or '.join(languages)}"
-    able = [one for one in found if one.target and _runs(one.target, languages)]
-    others = f"name one that does: {_here(able)}" if able else _problems([one for one in found if not one.target])
+    able = [device for device in found if device.target and _runs(device.target, languages)]
+    missing = [device for device in found if not device.target]
+    others = f"name one that does: {_listed(able)}" if able else _problems(missing)
     return UserError(location, what, f"{others or 'none here does'}; {_MORE}")
 
 
-def _spoken(target: Target) -> str:
+def _languages(target: Target) -> str:
     *others, last = APIS[target.api].languages
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _here(found: Collection[Found]) -> str:
-    return ", ".join(f"{one.target.selector} ({one.name})" for one in found if one.target) or "none"
+def _listed(found: Collection[Found]) -> str:
+    return ", ".join(f"{device.target.selector} ({device.name})" for device in found if device.target) or "none"
 
 
 def _problems(found: Collection[Found]) -> str:
-    return "; ".join(f"{one.name}: {one.problem} ({one.remedy})" for one in found if one.problem)
+    return "; ".join(f"{device.name}: {device.problem} ({device.remedy})" for device in found if device.problem)

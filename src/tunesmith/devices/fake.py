@@ -1,9 +1,9 @@
-"""A device that computes with NumPy, keeps time by a model, and can lie, hang and crash: for tests and kill tests.
+"""A device for tests: it computes with NumPy, takes times from a model, and can give wrong results, hang and crash.
 
-It knows one kernel, `gemm`. Arguments: D, C, A, B; the sizes M, N, batch, K; for each of D, C, A, B the strides of its
-rows, columns and batches in elements; alpha; beta; and the seconds that one execution is said to take. The module's
-constants may hold `DataType` (NumPy's name), `Fault` (one of FAULTS), `Noise` (standard deviation of the logarithm of
-the time) and `Drift` (relative increase of the time with every execution that was ever timed).
+The device has one kernel, `gemm`. Its arguments are D, C, A, B; the sizes M, N, batch, K; the strides of rows, columns
+and batches of D, C, A and B in elements; alpha; beta; and the seconds that one execution takes by the model. The
+module's constants may hold `DataType` (NumPy's name), `Fault` (one of FAULTS), `Noise` (standard deviation of the
+logarithm of the time) and `Drift` (relative increase of the time with every execution that was ever timed).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALIGNMENT = 64
 
 
 def fake_target(kind: str = "GPU", compute_units: int = 8) -> Target:
-    """A small device of that kind ("GPU" or "CPU")."""
+    """The target of a small device of that kind ("GPU" or "CPU")."""
     return Target(
         api="fake",
         selector=f"fake:{kind}:{compute_units}",
@@ -48,7 +48,7 @@ def fake_target(kind: str = "GPU", compute_units: int = 8) -> Target:
 
 
 class Fake(Api):
-    """Two devices, always there; hidden from a search that does not name them."""
+    """Two devices that are always present. A search finds them only if the selector names them."""
 
     name = "fake"
     languages = ("fake",)
@@ -62,7 +62,7 @@ class Fake(Api):
 
 @dataclass(frozen=True, slots=True)
 class FakeMemory:
-    """Part of an allocation; what lies around it can be reached, as on a real device."""
+    """A part of an allocation. Memory around the part can be reached, as on a real device."""
 
     base: Bytes
     start: int
@@ -74,7 +74,7 @@ class FakeMemory:
 
 
 class FakeDevice(Device):
-    """Executes when `synchronize` is called; `time` only asks the model, so that tests are quick."""
+    """Executes plans when `synchronize` is called. `time` only asks the model, so that tests are fast."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -82,7 +82,7 @@ class FakeDevice(Device):
         self._queue: list[FakePrepared] = []
         self._allocated = 0
         self._timed = 0
-        self.cursed_by = ""
+        self.broken_by = ""
 
     @property
     def alignment(self) -> int:
@@ -122,7 +122,7 @@ class FakeDevice(Device):
         return FakePrepared(self, plan, programs, operands, workspace)
 
     def time(self, executions: Sequence[Prepared]) -> float:
-        return sum(self._seconds(one) for one in executions if isinstance(one, FakePrepared))
+        return sum(self._seconds(prepared) for prepared in executions if isinstance(prepared, FakePrepared))
 
     def synchronize(self) -> None:
         queue, self._queue = self._queue, []
@@ -136,8 +136,8 @@ class FakeDevice(Device):
         self._queue.clear()
 
     def enqueue(self, prepared: FakePrepared) -> None:
-        """A program that broke the context brings down the next one that is not itself, wherever it is used."""
-        if self.cursed_by and self.cursed_by != prepared.module:
+        """Queue a plan. If an earlier program broke the context, any other program crashes the process here."""
+        if self.broken_by and self.broken_by != prepared.module:
             os.kill(os.getpid(), signal.SIGSEGV)
         self._queue.append(prepared)
 
@@ -150,7 +150,7 @@ class FakeDevice(Device):
 
 
 class FakePrepared(Prepared):
-    """A plan with its memory; a workspace is accepted and never used."""
+    """A plan with its memory."""
 
     def __init__(
         self,
@@ -174,10 +174,10 @@ class FakePrepared(Prepared):
         self._device.enqueue(self)
 
     def check(self, moment: str) -> None:
-        """Misbehave, if this is what the constants ask for at this moment."""
-        when, misbehave = _MISHAPS.get(self.fault, ("never", _hang))
-        if when == moment:
-            misbehave()
+        """Fail, if the module's constants ask for a failure at this moment."""
+        failure_moment, fail = _FAILURES.get(self.fault, ("never", _hang))
+        if failure_moment == moment:
+            fail()
 
     def execute(self) -> None:
         self.check("execute")
@@ -192,11 +192,11 @@ class FakePrepared(Prepared):
                     self._workspace.bytes[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
                 case Launch():
                     call = _Gemm.of(step, self._operands, np.dtype(self.constants["DataType"]))
-                    call.d[...] = _WRONG.get(self.fault, _Gemm.result)(call)
-                    if harm := _HARM.get(self.fault):
-                        harm(call)
+                    call.d[...] = _WRONG_RESULTS.get(self.fault, _Gemm.result)(call)
+                    if damage := _DAMAGES.get(self.fault):
+                        damage(call)
         if self.fault == "break the next":
-            self._device.cursed_by = self.module
+            self._device.broken_by = self.module
 
 
 def _scalars(launch: Launch) -> list[int | float]:
@@ -222,7 +222,8 @@ class _Gemm:
 
     @staticmethod
     def of(launch: Launch, operands: Mapping[str, FakeMemory], dtype: np.dtype[Any]) -> _Gemm:
-        memories = [operands[one.name] for one in launch.arguments if isinstance(one, OperandArgument)]
+        names = [argument.name for argument in launch.arguments if isinstance(argument, OperandArgument)]
+        memories = [operands[name] for name in names]
         m, n, batch, k, *rest = _scalars(launch)
         shapes = [(m, n, batch), (m, n, batch), (m, k, batch), (k, n, batch)]
         d, c, a, b = (
@@ -232,14 +233,14 @@ class _Gemm:
         return _Gemm(d, c, a, b, rest[12], rest[13], memories[0])
 
     def result(self, k: int | None = None) -> NDArray[Any]:
-        """What D must become, from the first `k` terms of each sum (all of them)."""
-        # Contiguous matrices, since NumPy multiplies others without BLAS, ten times slower.
-        a, b = (np.ascontiguousarray(np.moveaxis(one, 2, 0)) for one in (self.a[:, :k], self.b[:k]))
+        """The right D, or with `k` the D from the first `k` terms of each sum only."""
+        # Contiguous matrices, since NumPy multiplies other matrices without BLAS, ten times slower.
+        a, b = (np.ascontiguousarray(np.moveaxis(matrices, 2, 0)) for matrices in (self.a[:, :k], self.b[:k]))
         product = np.moveaxis(a @ b, 0, 2)
         return np.asarray(self.alpha * product + (self.beta * self.c if self.beta else 0.0))
 
     def scribble(self, offset: int) -> None:
-        """Write an element's worth of bytes at an offset from the output's first byte, wherever that is."""
+        """Overwrite an element at an offset in bytes from the output's first byte, inside or outside the output."""
         first = self.output.start + offset
         self.output.base[first : first + self.d.itemsize] = 1
 
@@ -253,32 +254,32 @@ def _modified_input(call: _Gemm) -> None:
 
 
 def _without_the_last(call: _Gemm) -> NDArray[Any]:
-    made = call.result()
-    made[-1, -1, -1] = call.d[-1, -1, -1]
-    return made
+    result = call.result()
+    result[-1, -1, -1] = call.d[-1, -1, -1]
+    return result
 
 
-_WRONG: dict[str, Callable[[_Gemm], NDArray[Any]]] = {
+_WRONG_RESULTS: dict[str, Callable[[_Gemm], NDArray[Any]]] = {
     "unwritten element": _without_the_last,
-    # The forgotten initialisation: the result is folded into what the output held.
+    # An initialisation is missing: the result is combined with the output's old content.
     "maximum with the old": lambda call: np.fmax(call.result(), call.d),
     "minimum with the old": lambda call: np.fmin(call.result(), call.d),
     "skip the last K": lambda call: call.result(call.a.shape[1] - 1),
-    # Only for square problems: elsewhere it would read beyond the operands.
+    # Only for square problems: with others it would read beyond the operands.
     "swap operands": lambda call: replace(call, a=call.b, b=call.a).result(),
     "index off by one": lambda call: np.roll(call.result(), 1, axis=0),
 }
-"""Programs that finish with another result."""
+"""Programs that finish with a wrong result."""
 
-_HARM: dict[str, Callable[[_Gemm], None]] = {
+_DAMAGES: dict[str, Callable[[_Gemm], None]] = {
     "wrong value": _wrong_value,
     "modify an input": _modified_input,
     "write past the end": lambda call: call.scribble(call.output.size),
     "write before the start": lambda call: call.scribble(-call.d.itemsize),
     "write between rows": lambda call: call.scribble(call.d.shape[0] * call.d.itemsize),
 }
-"""Programs that compute what they should, and then do this. `write between rows` does none where the leading dimension
-is the natural one."""
+"""Programs that compute the right result and then damage memory. `write between rows` does no damage if the leading
+dimension is the number of rows."""
 
 
 def _signal(number: signal.Signals) -> Callable[[], None]:
@@ -297,7 +298,7 @@ def _launch_error(reason: str, poisoned: bool) -> Callable[[], None]:
     return fail
 
 
-_MISHAPS: dict[str, tuple[str, Callable[[], None]]] = {
+_FAILURES: dict[str, tuple[str, Callable[[], None]]] = {
     "out of memory": ("prepare", _launch_error("out of memory", False)),
     "launch error": ("execute", _launch_error("invalid launch", False)),
     "refusal": ("execute", _launch_error(NOT_SUPPORTED, False)),
@@ -308,7 +309,7 @@ _MISHAPS: dict[str, tuple[str, Callable[[], None]]] = {
     "segfault when timed": ("time", _signal(signal.SIGSEGV)),
     "hang when timed": ("time", _hang),
 }
-"""Programs that do not finish: at which moment, and how."""
+"""Programs that do not finish: the moment of the failure, and the failure."""
 
-FAULTS = (*_WRONG, *_HARM, *_MISHAPS, "break the next")
-"""`break the next` does its work, and the next other program in the same process crashes."""
+FAULTS = (*_WRONG_RESULTS, *_DAMAGES, *_FAILURES, "break the next")
+"""With `break the next`, the program runs well, but the next other program in the same process crashes."""

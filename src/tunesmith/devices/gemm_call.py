@@ -1,4 +1,4 @@
-"""What a `LibraryCall` of the function `gemm` says, with names and types."""
+"""A `LibraryCall` of the function `gemm`, with named and typed parameters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tunesmith.records import LibraryCall
 class GemmCall:
     """D = alpha op(A) op(B) + beta C.
 
-    Column-major, the operands by their names A, B, C and D; with beta = 0, C is not read. `dtype` is NumPy's name for
-    A and B, `dest` that for C and D; leading dimensions and strides from one matrix of the batch to the next are in
-    elements. The rest is what only some BLAS have: products in TF32; a Bias of M numbers and an activation, which then
-    come after beta C; a scale each for A and B (ScaleA, ScaleB). Of the plan's workspace it may use `workspace_bytes`.
+    Matrices are column-major; the operands are named A, B, C and D. With beta = 0, C is not read. `dtype` is NumPy's
+    name of the type of A and B, `dest` of C and D. Leading dimensions, and strides from one matrix of the batch to the
+    next, are in elements. Only some BLAS support the rest: products in TF32; a Bias of M numbers and an activation,
+    which follow beta C; a scale for A and one for B (ScaleA, ScaleB). The call may use `workspace_bytes` of the plan's
+    workspace.
     """
 
     dtype: str

@@ -1,4 +1,4 @@
-"""How a device is while it works: clock, temperature, who else is on it. Asked, never changed."""
+"""The state of a device while it works: clock, temperature, other processes. Read, never changed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _REASONS = (
     "HW_THERMAL_SLOWDOWN",
     "HW_POWER_BRAKE_SLOWDOWN",
 )
-"""NVML's `nvmlClocksEventReason...`, without those that mean nothing is wrong."""
+"""NVML's `nvmlClocksEventReason...`, without the harmless ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """One look. MHz of the multiprocessors, degrees Celsius, watts; None where the device does not tell.
+    """The state at one moment: MHz of the multiprocessors, degrees Celsius, watts; None if the device does not tell.
 
-    `throttled` are the reasons for a lower clock, `others` counts processes beside those of ours (None: not known),
-    `busy` is what else the host's processors do, in processors, where the device is the host's CPU.
+    `throttled` are the reasons for a lower clock. `others` counts processes on the device that are not ours. If the
+    device is the host's CPU, `busy` is the host's load average, in processors.
     """
 
     clock_mhz: int | None = None
@@ -41,7 +41,7 @@ class Health:
 
 
 def look(target: Target) -> Health:
-    """How the device is now."""
+    """The device's state now."""
     if target.api == "CUDA":
         return _of_gpu(target)
     if target.shares_the_host:
@@ -50,7 +50,7 @@ def look(target: Target) -> Health:
 
 
 def _of_gpu(target: Target) -> Health:
-    """By NVIDIA's management library; an empty look where it is not there or does not answer."""
+    """The state by NVIDIA's management library; empty if the library is not installed or does not answer."""
     try:
         nvml: Any = __import__("pynvml")
         nvml.nvmlInit()
@@ -59,11 +59,11 @@ def _of_gpu(target: Target) -> Health:
     try:
         handle = _handle(nvml, target)
         return Health(
-            _asked(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
-            _asked(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
-            _asked(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+            _value_or_none(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            _value_or_none(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+            _value_or_none(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
             _reasons(nvml, handle),
-            _asked(lambda: sum(map(_is_strange, nvml.nvmlDeviceGetComputeRunningProcesses(handle)))),
+            _value_or_none(lambda: sum(map(_is_foreign, nvml.nvmlDeviceGetComputeRunningProcesses(handle)))),
         )
     except Exception:
         return Health()
@@ -72,42 +72,42 @@ def _of_gpu(target: Target) -> Health:
 
 
 def _handle(nvml: Any, target: Target) -> Any:
-    """By the bus, since CUDA's numbering is not the library's."""
+    """The management library's handle, found by the PCI bus, since CUDA numbers devices differently."""
     call("cuInit", 0)
     ordinal = int(target.selector.partition(":")[2])
     bus = call("cuDeviceGetPCIBusId", 32, call("cuDeviceGet", ordinal))
     return nvml.nvmlDeviceGetHandleByPciBusId(bytes(bus).split(b"\0")[0])
 
 
-def _asked(question: Callable[[], Any]) -> Any:
-    """The answer, or None: devices differ in what they tell."""
+def _value_or_none(query: Callable[[], Any]) -> Any:
+    """The value of a query; None if the device does not support it."""
     try:
-        return question()
+        return query()
     except Exception:
         return None
 
 
 def _reasons(nvml: Any, handle: Any) -> tuple[str, ...]:
-    mask = _asked(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
+    mask = _value_or_none(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
     return tuple(name.lower().replace("_", " ") for name in _REASONS if mask & _bit(nvml, name))
 
 
 def _bit(nvml: Any, name: str) -> int:
-    """Named event reasons since driver 535, throttle reasons before."""
-    spelled = "".join(part.capitalize() for part in name.split("_"))
+    """The bit of a reason. Its name says "event reason" since driver 535, and "throttle reason" before."""
+    suffix = "".join(part.capitalize() for part in name.split("_"))
     for prefix in ("nvmlClocksEventReason", "nvmlClocksThrottleReason"):
-        if hasattr(nvml, prefix + spelled):
-            return int(getattr(nvml, prefix + spelled))
+        if hasattr(nvml, prefix + suffix):
+            return int(getattr(nvml, prefix + suffix))
     return 0
 
 
-def _is_strange(process: Any) -> bool:
-    """Whether it is neither this one nor comes from it."""
+def _is_foreign(process: Any) -> bool:
+    """Whether a process is neither this process nor its descendant."""
     return os.getpid() not in _lineage(process.pid)
 
 
 def _lineage(pid: int) -> Iterator[int]:
-    """A process and those that it comes from, as far as they can be seen."""
+    """A process and its ancestors, as far as they are visible."""
     with suppress(OSError, ValueError, IndexError):
         while pid > 1:
             yield pid

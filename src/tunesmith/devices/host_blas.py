@@ -1,4 +1,4 @@
-"""The host's BLAS on host memory: SciPy's, by the functions that it offers to C.
+"""The host's BLAS on host memory: SciPy's, through the functions that SciPy exports to C.
 
 SciPy's Python functions take no leading dimensions and may copy; `scipy.linalg.cython_blas` hands out pointers to the
 BLAS functions themselves, for this purpose (SciPy's documentation, "BLAS functions for Cython").
@@ -22,35 +22,35 @@ from .base import LaunchError
 from .gemm_call import GemmCall
 
 FUNCTIONS = {"float32": "sgemm", "float64": "dgemm"}
-"""BLAS has no other precisions."""
+"""BLAS functions by data type. BLAS has no other types."""
 
 REALS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
 
 Addresses = Mapping[str, int]
-"""Of the operands' first elements."""
+"""Addresses of the operands' first elements."""
 
 
 @dataclass(frozen=True)
 class HostBlas:
-    """The functions by data type, each called with all arguments by address, as Fortran does."""
+    """The functions by data type. Each takes all arguments by address, as Fortran does."""
 
     functions: Mapping[str, Callable[..., None]]
 
     @staticmethod
     def of_scipy() -> HostBlas:
-        """Raises LaunchError where SciPy's BLAS has integers that we do not know."""
+        """The BLAS that SciPy calls. Raises LaunchError if its integers do not have 32 bits."""
         from scipy.linalg import cython_blas
 
-        offered = cython_blas.__pyx_capi__
-        return HostBlas({dtype: _function(offered[name]) for dtype, name in FUNCTIONS.items()})
+        exported = cython_blas.__pyx_capi__
+        return HostBlas({dtype: _function(exported[name]) for dtype, name in FUNCTIONS.items()})
 
     def calls(self, step: LibraryCall, addresses: Addresses) -> list[Callable[[], object]]:
-        """What has to be called, one after the other. The calls hold addresses and no memory. Raises LaunchError for a
+        """The function calls to make, in order. They hold addresses, and keep no memory alive. Raises LaunchError for a
         data type that BLAS does not have."""
         return {"gemm": self._gemm}[step.function](GemmCall.of(step), addresses)
 
     def _gemm(self, call: GemmCall, addresses: Addresses) -> list[Callable[[], object]]:
-        """Where beta is not 0, C's copy into D; a gemm for each matrix."""
+        """A copy of C into D unless beta is 0, then a gemm for each matrix."""
         if call.dtype not in self.functions:
             raise LaunchError("data type", f"the host's BLAS has no {call.dtype}")
         copying = [partial(_copy, call, addresses)] if call.beta and addresses["C"] != addresses["D"] else []
@@ -60,7 +60,7 @@ class HostBlas:
 
 
 def _arguments(call: GemmCall, addresses: Addresses, index: int) -> list[Any]:
-    """Of `?gemm(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)` for one matrix of a batch."""
+    """Arguments of `?gemm(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)` for one matrix of a batch."""
     real = REALS[call.dtype]
     size = ctypes.sizeof(real)
 
@@ -86,13 +86,13 @@ def _arguments(call: GemmCall, addresses: Addresses, index: int) -> list[Any]:
 
 
 def _copy(call: GemmCall, addresses: Addresses) -> None:
-    """C into D, and nothing between the columns: BLAS adds to what its output holds."""
+    """Copy C into D, since BLAS adds to its output. Nothing between the columns is written."""
     source = _columns(call, addresses["C"], call.ldc, call.stride_c)
     _columns(call, addresses["D"], call.ldd, call.stride_d)[...] = source
 
 
 def _columns(call: GemmCall, address: int, leading: int, stride: int) -> NDArray[Any]:
-    """Memory at an address as batch x N x M."""
+    """The memory at an address as an array, batch x N x M."""
     size = np.dtype(call.dtype).itemsize
     count = stride * (call.batch - 1) + leading * (call.n - 1) + call.m
     raw = (REALS[call.dtype] * count).from_address(address)
@@ -102,12 +102,12 @@ def _columns(call: GemmCall, address: int, leading: int, stride: int) -> NDArray
 
 
 def _function(capsule: Any) -> Callable[..., None]:
-    """The C function in a capsule; its name is its signature."""
+    """The C function in a capsule. The capsule's name is the function's signature."""
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     name: bytes = name_of(capsule)
     if name.count(b" int *") != 6:
         raise LaunchError("no library", f"SciPy's BLAS does not take 32-bit integers: {name.decode()}")
-    # Without the types of its arguments, which are all ctypes' own: looking at 13 of them takes as long as the rest.
+    # Argument types are not declared, since all arguments are ctypes values: checking 13 types doubles the call's time.
     return ctypes.CFUNCTYPE(None)(pointer_of(capsule, name))

@@ -1,4 +1,4 @@
-"""What other processes do on the processors that this one may use, while something is timed."""
+"""The load of other processes, while something is timed, on the processors that this process may use."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 
 STAT = Path("/proc/stat")
 IDLE = (3, 4)
-"""Of the numbers in a line: idle, and waiting for a disk. The two last ones, of guests, are in the first two."""
+"""Positions of the idle times in a line: idle, and waiting for a disk."""
 COUNTED = 8
+"""Numbers of a line that are added up. The last two, the guests' times, are contained in the first two."""
 
 
 class HostLoad:
-    """Looks at the processors' time when it is made and when it is asked."""
+    """Measures the time that other processes used the processors since this object was made."""
 
     def __init__(
         self,
@@ -28,7 +29,7 @@ class HostLoad:
         self._began = self._look()
 
     def others(self) -> float | None:
-        """How many of our processors others kept busy since, on average; None where the system does not tell."""
+        """How many of our processors other processes kept busy, on average; None if the system does not tell."""
         now, began = self._look(), self._began
         if now is None or began is None or now[0] <= began[0]:
             return None
@@ -36,15 +37,15 @@ class HostLoad:
         return max(busy - own, 0.0) / seconds
 
     def _look(self) -> tuple[float, float, float] | None:
-        """Now, the busy seconds of our processors, and those of this process and its children; None if unknown."""
+        """The time, the busy seconds of our processors, and those of this process and its children; None if unknown."""
         try:
             lines = self._stat.read_text(encoding="ascii").splitlines()
-            found = [line.split() for line in lines if line.startswith("cpu")]
-            busy = sum(_busy(words) for words in found if words[0] in {f"cpu{number}" for number in self.processors})
+            rows = [line.split() for line in lines if line.startswith("cpu")]
+            busy = sum(_busy(row) for row in rows if row[0] in {f"cpu{number}" for number in self.processors})
         except (OSError, ValueError):
             return None
-        return (self._clock(), busy / os.sysconf("SC_CLK_TCK"), self._own()) if found else None
+        return (self._clock(), busy / os.sysconf("SC_CLK_TCK"), self._own()) if rows else None
 
 
-def _busy(words: list[str]) -> int:
-    return sum(int(word) for index, word in enumerate(words[1 : 1 + COUNTED]) if index not in IDLE)
+def _busy(row: list[str]) -> int:
+    return sum(int(ticks) for index, ticks in enumerate(row[1 : 1 + COUNTED]) if index not in IDLE)

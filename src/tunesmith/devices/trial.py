@@ -1,6 +1,6 @@
-"""What `_choice` runs in a process of its own: `find API` and `trial API SELECTOR`; the last line is the answer, JSON.
+"""The commands that `choice.py` runs in a process of its own: `find API` and `trial API SELECTOR`.
 
-A driver that crashes or hangs takes only this process with it.
+The last line of output is the answer, in JSON. A driver that crashes or hangs ends only this process.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ WORK_GROUPS = 4
 
 
 def trial(api: Api, selector: str) -> str:
-    """Compile and run the API's small kernel; what went wrong, or nothing."""
+    """Compile and run the API's small kernel. Returns what went wrong, or nothing."""
     module = api.trial
-    target = next((one.target for one in api.find() if one.target and one.target.selector == selector), None)
+    targets = (found.target for found in api.find() if found.target)
+    target = next((target for target in targets if target.selector == selector), None)
     if module is None or target is None:
         return "was not possible: the device has gone"
     toolchain = TOOLCHAINS[module.language]

@@ -1,4 +1,4 @@
-"""Other tools' files, in and out."""
+"""Reading and writing files of other tools."""
 
 from .random.files import read_random
 from .random.reading import DoubtError, Reading

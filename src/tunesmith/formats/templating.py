@@ -1,4 +1,4 @@
-"""C++ headers are written by templates."""
+"""Jinja templates of C++ headers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tunesmith.records import comment
 
 
 def template(name: str) -> Template:
-    """Of `formats/templates`. Names that anybody may have given go through the filter `comment`."""
+    """A template of `formats/templates`. Names that users choose go through the filter `comment`."""
     return _environment().get_template(name)
 
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("tunesmith.formats", "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -24,5 +24,5 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # C++, not HTML
     )
-    made.filters["comment"] = comment
-    return made
+    environment.filters["comment"] = comment
+    return environment

@@ -1,7 +1,7 @@
 """A GEMM family for the fake device: Tensile's parameters, a deterministic time, and faults on request.
 
-For tests of everything that tunes. Its times have the shape of real ones: tiles that waste edges, waves that are not
-full, a best vector width that depends on the tile, so that tuning one parameter at a time can go wrong in earnest.
+It is for tests of everything that tunes. Its times behave like real ones: tiles waste edges, waves are not full, and
+the best vector width depends on the tile. So tuning one parameter at a time can go wrong, as on a real device.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ FAULTS = (
     "compiler segfault",
     "compiler hang",
 )
-"""What the device and the compiler can be told to do (`tunesmith.devices.fake`, `tunesmith.toolchains.fake`)."""
+"""Faults that a configuration can request of the device and the compiler (`tunesmith.devices.fake`,
+`tunesmith.toolchains.fake`)."""
 
 _SPACE = Space(
     (
@@ -95,8 +96,8 @@ class FakeGemm(Kernel):
         return _SPACE
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        # The fake device computes with any strides, so that an interleaved batch is nothing special.
-        yield from (refused for refused in wrong_type(problem_type) if refused.reason != "batch layout")
+        # The fake device computes with any strides, so it can run an interleaved batch.
+        yield from (rejection for rejection in wrong_type(problem_type) if rejection.reason != "batch layout")
         work_items = math.prod(config.integers("WorkGroup"))
         if work_items > target.max_work_group_size:
             yield Rejection("work-group size", f"{work_items} work-items, at most {target.max_work_group_size}")
@@ -138,7 +139,7 @@ class FakeGemm(Kernel):
         }
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float:
-        """The device's own model, in seconds: full waves of whole tiles, at an efficiency that the parameters share."""
+        """The device's own model, in seconds: full waves of whole tiles, at the efficiency of the parameters."""
         g = Gemm.of(problem)
         tile, split, depth = _tile(config), config.integer("GlobalSplitU"), _unroll(config)
         tiles = math.ceil(g.m / tile[0]) * math.ceil(g.n / tile[1]) * g.batch * split
@@ -155,12 +156,12 @@ def _tile(config: Configuration) -> tuple[int, int]:
 
 
 def _unroll(config: Configuration) -> int:
-    """LoopUnroll; 0, the default of the space that all families share, leaves it at 8."""
+    """LoopUnroll; 0, the default of the space that all families share, stands for 8."""
     return config.integer("LoopUnroll") or 8
 
 
 def _efficiency(config: Configuration) -> float:
-    """Between 0 and 1. Large thread tiles reuse more; the best vector width and unroll depend on them."""
+    """A factor between 0 and 1. Large thread tiles reuse more; the best vector width and unroll depend on them."""
     elements = math.prod(config.integers("ThreadTile"))
     best_width = 1 if elements < 16 else 2 if elements < 32 else 4
     best_unroll = 32 if elements < 16 else 16 if elements < 64 else 8
@@ -171,6 +172,6 @@ def _efficiency(config: Configuration) -> float:
 
 
 def _three_strides(operand: Operand) -> tuple[int, int, int]:
-    """Strides of rows, columns and batches; a problem without a batch has one matrix."""
+    """The strides of rows, columns and matrices of a batch; the last is 0 without a batch."""
     rows, columns, *batch = operand.strides
     return rows, columns, batch[0] if batch else 0

@@ -1,4 +1,4 @@
-"""Every kernel family by name, and which of them a configuration means."""
+"""Every kernel family by name, and the family that a configuration means."""
 
 from __future__ import annotations
 
@@ -36,47 +36,48 @@ KERNELS: Registry[Kernel] = Registry(
     },
     group="tunesmith.kernels",
 )
-"""The order counts: where a configuration leaves open which family is meant, the first that fits is taken."""
+"""The order matters: if several families fit a configuration, the first is taken."""
 
 HIDDEN = ("FakeGemm",)
-"""Not offered to people: for devices that a search does not show either."""
+"""Families that are not offered to users: they run on devices that a search for devices does not show either."""
 
 LANGUAGE, OPEN = "KernelLanguage", "any"
-"""What picks the language, and its default where nothing speaks for one: then the device decides, once it is known."""
+"""The parameter that picks the language, and its value that leaves the language to the device, once that is known."""
 
 ABSENT = "none"
-"""The default of a parameter that a family is named by: none of these families is meant."""
+"""The default of a `named_by` parameter: it names none of the families that have this parameter."""
 
 
 def families(operation: str, hidden: bool = True) -> list[Kernel]:
-    """The families that compute an operation, in the registry's order; those for people only without `hidden`."""
-    return [one for one in KERNELS.values() if one.operation == operation and (hidden or one.name not in HIDDEN)]
+    """An operation's families, in the registry's order; without `hidden`, only those that are offered to users."""
+    kernels = (kernel for kernel in KERNELS.values() if kernel.operation == operation)
+    return [kernel for kernel in kernels if hidden or kernel.name not in HIDDEN]
 
 
 def family_for(operation: str, config: Configuration) -> Kernel:
-    """The family that a configuration means: that of its `KernelLanguage`, whose form it does not contradict. Where the
-    configuration mentions what some families are named by, it is one of these; else it is none of them.
+    """The family that a configuration means: the first with its `KernelLanguage` whose form it does not contradict.
 
-    Raises LookupError when there is none, naming the forms that exist.
+    If the configuration sets a family's `named_by` parameter, only those families are considered; otherwise only
+    families without one. Raises LookupError, which names the forms that exist, if no family fits.
     """
     candidates = families(operation)
     named = [kernel for kernel in candidates if config.get(kernel.named_by, ABSENT) != ABSENT]
     for kernel in named or (kernel for kernel in candidates if not kernel.named_by):
-        chosen_by = {LANGUAGE: kernel.language, **kernel.form}
-        if all(config.get(name, value) == value for name, value in chosen_by.items()):
+        form = {LANGUAGE: kernel.language, **kernel.form}
+        if all(config.get(name, value) == value for name, value in form.items()):
             return kernel
-    asked = {name: config[name] for name in (LANGUAGE, *_form_names(candidates)) if name in config}
-    shown = families(operation, hidden=False)
-    known = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in shown)
-    raise LookupError(f"no {operation} kernel for {asked}; there are {known}")
+    requested = {name: config[name] for name in (LANGUAGE, *_form_names(candidates)) if name in config}
+    offered = families(operation, hidden=False)
+    forms = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in offered)
+    raise LookupError(f"no {operation} kernel for {requested}; there are {forms}")
 
 
 def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden: bool = False) -> Space:
     """Every parameter that a tuning file may name for this type: the union over the operation's families.
 
-    A parameter that several families have keeps the first one's default and meaning and lists the values of all; but
-    the language is OPEN where they are the same kernel in several. With `hidden`, the families that only tests use are
-    among them.
+    A parameter that several families have keeps the first family's default and meaning, and lists the values of all.
+    Exception: the language's default is OPEN if the families are the same kernel in several languages. With `hidden`,
+    the families that only tests use are included.
     """
     united: dict[str, Parameter] = {}
     spaces = [kernel.space(problem_type, target) for kernel in families(problem_type.operation, hidden)]
@@ -91,35 +92,37 @@ def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden
 
 
 def chosen(problem_type: ProblemType, values: Mapping[str, Sequence[Value]]) -> dict[str, frozenset[str]]:
-    """The families that combinations of these values mean, by name, each with the parameters that it has; what chooses
-    among families counts for all of them."""
+    """The families that combinations of these values mean: the parameters of each family by its name.
+
+    The parameters that pick a family count as parameters of every family.
+    """
     candidates = families(problem_type.operation)
     named_by = {kernel.named_by for kernel in candidates if kernel.named_by}
     listed: dict[str, Sequence[Value]] = {}
     for name in (LANGUAGE, *_form_names(candidates)):
         if name in named_by:
-            # Whether such a parameter is mentioned decides, whatever its value.
-            mentioned = {value != ABSENT: value for value in values.get(name, (ABSENT,))}
-            listed[name] = list(mentioned.values())
+            # Only whether such a parameter is set picks the family, so one value of each kind is enough.
+            value_by_set = {value != ABSENT: value for value in values.get(name, (ABSENT,))}
+            listed[name] = list(value_by_set.values())
         elif name in values:
             listed[name] = languages(problem_type) if name == LANGUAGE and OPEN in values[name] else values[name]
-    found: dict[str, frozenset[str]] = {}
+    parameters: dict[str, frozenset[str]] = {}
     for combination in product(*listed.values()):
         with suppress(LookupError):
             kernel = family_for(problem_type.operation, Configuration(zip(listed, combination, strict=True)))
-            own = (parameter.name for parameter in kernel.space(problem_type))
-            found[kernel.name] = frozenset((*own, LANGUAGE, *named_by))
-    return found
+            own_names = (parameter.name for parameter in kernel.space(problem_type))
+            parameters[kernel.name] = frozenset((*own_names, LANGUAGE, *named_by))
+    return parameters
 
 
 def languages(problem_type: ProblemType) -> tuple[str, ...]:
-    """The languages in which it can be computed, in the registry's order."""
+    """The languages in which the type can be computed, in the registry's order."""
     able = (kernel.language for kernel in families(problem_type.operation) if kernel.space(problem_type).parameters)
     return tuple(dict.fromkeys(able))
 
 
 def _alike(spaces: Iterable[Space]) -> bool:
-    """Whether all families, but for those that have nothing to offer for the type, have the same parameters."""
+    """Whether all families have the same parameters, not counting families without parameters for the type."""
     return len({frozenset(parameter.name for parameter in space) for space in spaces if space.parameters}) == 1
 
 

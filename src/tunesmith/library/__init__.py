@@ -1,4 +1,4 @@
-"""Run time: load a library logic, choose, launch; or multiply without one."""
+"""Run time: load a library logic, choose a solution, launch it; or multiply without a logic."""
 
 from ._device import DeviceAbsentError
 from ._untuned import matmul

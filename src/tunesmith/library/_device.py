@@ -1,4 +1,4 @@
-"""The device that a logic was made on, found again on this machine; and the device where no logic names one."""
+"""Finds the device that a logic was made on, or a device for calls without a logic."""
 
 from __future__ import annotations
 
@@ -19,46 +19,48 @@ Logics = Sequence[tuple[Path, Logic]]
 
 
 class DeviceAbsentError(UserError):
-    """No device that the logics were made on is here."""
+    """This machine has none of the devices that the logics were made on."""
 
 
-def no_two_alike(logics: Logics) -> None:
-    """Raises UserError, naming both files, when two would answer for one problem type on one device."""
-    seen: dict[tuple[str, str, str, ProblemType], Path] = {}
+def check_distinct(logics: Logics) -> None:
+    """Raises UserError, naming both files, if two logics are for the same problem type and device."""
+    files: dict[tuple[str, str, str, ProblemType], Path] = {}
     for file, logic in logics:
         origin, kind = logic.document.origin, logic.document.problem_type
-        first = seen.setdefault((origin.api, origin.device, origin.architecture, kind), file)
+        first = files.setdefault((origin.api, origin.device, origin.architecture, kind), file)
         if first is not file:
             raise UserError(str(file), f"has the same problem type and device as {first}", "load one of them")
 
 
-def open_for(logics: Logics, asked: Device | str | None) -> tuple[Device, Logics]:
-    """The device and the logics made on it: the one that was asked for, else the first of the logics' that is here.
+def open_for(logics: Logics, requested: Device | str | None) -> tuple[Device, Logics]:
+    """The device to use, and the logics to use on it.
 
-    Logics of other devices serve only where a device was asked for and none was made on it. Raises UserError, naming
-    the logics' devices and those that are here, when none of them is, and where the device that was asked for runs the
-    language of none (a DeviceAbsentError, as it is without a logic).
+    The device is the requested one, else the first of the logics' devices that this machine has. The logics are those
+    made on that device. If none was made on a requested device, all logics in a language that it runs are used.
+    Raises DeviceAbsentError if there is no logic, if this machine has none of the logics' devices (the error names both
+    sets), and if the requested device runs the language of none of the logics.
     """
     if not logics:
         raise _no_logic()
-    device = asked if isinstance(asked, Device) else open_device(asked or _first_here(logics))
-    every = [(file, logic) for file, logic in logics if _languages(logic) <= set(APIS[device.target.api].languages)]
-    if not every:
-        if device is not asked:
+    device = requested if isinstance(requested, Device) else open_device(requested or _first_present(logics))
+    languages = set(APIS[device.target.api].languages)
+    runnable = [(file, logic) for file, logic in logics if _languages(logic) <= languages]
+    if not runnable:
+        if device is not requested:
             device.close()
-        raise _speechless(logics, device.target)
-    own = [(file, logic) for file, logic in every if logic.document.origin.is_of(device.target)]
+        raise _no_common_language(logics, device.target)
+    own = [(file, logic) for file, logic in runnable if logic.document.origin.is_of(device.target)]
     for _, logic in own:
-        made, here = logic.document.origin.driver, device.target.driver
-        if made != here:
-            what = f"the logic was made with driver {made!r}, here is {here!r}; others may be faster now"
+        tuned_with, present = logic.document.origin.driver, device.target.driver
+        if tuned_with != present:
+            what = f"the logic was made with driver {tuned_with!r}, here is {present!r}; others may be faster now"
             warnings.warn(what, stacklevel=2)
-    return device, own or every
+    return device, own or runnable
 
 
 def open_gpu(logics: Logics, selector: str) -> tuple[Device, Logics, DeviceAbsentError | None]:
-    """The GPU that tensors lie on, with the logics made on it, or why there are none. The thread's current context
-    stays what it was."""
+    """The GPU that tensors lie on, with the logics made on it, or the error that says why there are none. The thread's
+    current context is left unchanged."""
     with context_kept():
         device = open_device(selector)
         origins = [logic.document.origin for _, logic in logics]
@@ -72,20 +74,20 @@ def open_gpu(logics: Logics, selector: str) -> tuple[Device, Logics, DeviceAbsen
     return device, (), DeviceAbsentError(str(logics[0][0]), what, remedy)
 
 
-def open_untuned(asked: Device | str | None) -> Device:
-    """The device for the host's memory where no logic was made on one that is here: the one that was asked for, else
-    that of the variable TUNESMITH_DEVICE, else the host's CPU through OpenCL, else the first that is usable. Raises
-    UserError where there is none."""
-    if isinstance(asked, Device):
-        return asked
-    wanted = asked or _host_target()
-    is_cuda = (wanted if isinstance(wanted, str) else wanted.selector).startswith("CUDA:")
+def open_untuned(requested: Device | str | None) -> Device:
+    """The device for arrays on the host if no logic was made on a device of this machine: the requested device, else
+    the device of the variable TUNESMITH_DEVICE, else the host's CPU through OpenCL, else the first usable device.
+    Raises UserError if there is no usable device."""
+    if isinstance(requested, Device):
+        return requested
+    device = requested or _host_target()
+    is_cuda = (device if isinstance(device, str) else device.selector).startswith("CUDA:")
     with context_kept() if is_cuda else nullcontext():
-        return open_device(wanted)
+        return open_device(device)
 
 
 def _host_target() -> Target:
-    # Asked in this process: trying devices out takes processes of their own, and a second.
+    # OpenCL is searched in this process: `choose` tries devices out in processes of their own, which takes a second.
     found = () if os.environ.get(SELECTOR_VARIABLE) else _found("OpenCL")
     cpus = (device.target for device in found if device.target and device.usable and device.target.kind == "CPU")
     return next(cpus, None) or choose()
@@ -96,7 +98,7 @@ def _no_logic() -> DeviceAbsentError:
 
 
 def absent(file: Path, logic: Logic, target: Target) -> DeviceAbsentError:
-    """For who asks for a logic that is not used on the device that the library works on."""
+    """The error for a request of a logic that is not used on the library's device."""
     origin = logic.document.origin
     what = f"was made on {origin.device} ({origin.api}); the library works on {target.name} ({target.selector})"
     return DeviceAbsentError(str(file), what, "tune on this device, or load that file alone with device=...")
@@ -106,26 +108,26 @@ def _languages(logic: Logic) -> set[str]:
     return {KERNELS[named.solution.kernel].language for named in logic.document.solutions}
 
 
-def _speechless(logics: Logics, target: Target) -> DeviceAbsentError:
-    written = " and ".join(sorted(set().union(*(_languages(logic) for _, logic in logics))))
-    runs = " and ".join(APIS[target.api].languages)
-    what = f"its kernels are in {written}, {target.name} ({target.selector}) runs only {runs}"
+def _no_common_language(logics: Logics, target: Target) -> DeviceAbsentError:
+    needed = " and ".join(sorted(set().union(*(_languages(logic) for _, logic in logics))))
+    offered = " and ".join(APIS[target.api].languages)
+    what = f"its kernels are in {needed}, {target.name} ({target.selector}) runs only {offered}"
     remedy = "tune on that device, or name one that runs them: load(..., device=...)"
     return DeviceAbsentError(str(logics[0][0]), what, remedy)
 
 
-def _first_here(logics: Logics) -> Target:
+def _first_present(logics: Logics) -> Target:
     origins = [logic.document.origin for _, logic in logics]
     found = {api: _found(api) for api in dict.fromkeys(origin.api for origin in origins)}
     for origin in origins:
-        for one in found[origin.api]:
-            if one.target and one.usable and origin.is_of(one.target):
-                return one.target
+        for device in found[origin.api]:
+            if device.target and device.usable and origin.is_of(device.target):
+                return device.target
     made_on = ", ".join(dict.fromkeys(f"{origin.device} ({origin.api})" for origin in origins))
-    every = [one for ones in found.values() for one in ones]
-    here = ", ".join(f"{one.name}: {one.problem}" if one.problem else one.name for one in every)
+    devices = [device for of_api in found.values() for device in of_api]
+    present = ", ".join(f"{device.name}: {device.problem}" if device.problem else device.name for device in devices)
     remedy = "tune on this machine, or name a device to use all the same: load(..., device=...)"
-    raise DeviceAbsentError(str(logics[0][0]), f"was made on {made_on}; here: {here or 'nothing'}", remedy)
+    raise DeviceAbsentError(str(logics[0][0]), f"was made on {made_on}; here: {present or 'nothing'}", remedy)
 
 
 def _found(api: str) -> tuple[Found, ...]:

@@ -1,4 +1,4 @@
-"""`tunesmith.matmul`: products before anything was tuned."""
+"""`tunesmith.matmul`: products without any tuning."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from .library import Library
 
 _WITHOUT_LOGIC = Library(())
-"""One for the process, which ends with it. It opens its device at the first call."""
+"""Shared by the whole process. It opens its device at the first call."""
 
 
 def matmul(a: Any, b: Any, out: Any = None, **more: Any) -> Any:
     """activation(alpha scale_a scale_b a b + bias) + beta c, without a logic: a policy chooses the kernels, unmeasured.
 
-    Arguments, result and errors are those of `Library.matmul`. Tensors on a GPU are multiplied there, arrays on the
-    host by the device of TUNESMITH_DEVICE, else by the host's CPU through OpenCL, else by the first usable device.
-    Which types have no logic is said once each.
+    Arguments, result and errors are those of `Library.matmul`. Tensors on a GPU are multiplied there. Arrays on the
+    host are multiplied by the device of TUNESMITH_DEVICE, else by the host's CPU through OpenCL, else by the first
+    usable device. A warning is issued once for each problem type without a logic.
     """
     return _WITHOUT_LOGIC.matmul(a, b, out, **more)

@@ -1,8 +1,8 @@
-"""Which solution for which size. `tunesmith.logic.build` makes a logic; a running program never needs it."""
+"""Which solution for which size. `tunesmith.logic.build` makes a logic; programs that only use one do not load it."""
 
 from .document import Document, Named, Origin, Regret, SizeRow
 from .files import logic_files, write_atomically
-from .read import place_in
+from .read import location_in
 from .select import Choice, Logic, Rule
 from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
 from .units import Unit
@@ -24,8 +24,8 @@ __all__ = [
     "Unit",
     "details_of",
     "dump",
+    "location_in",
     "logic_files",
-    "place_in",
     "read_csv",
     "sizes_of",
     "write_atomically",

@@ -1,4 +1,4 @@
-"""From tables of times to a library logic: who answers where, what answers elsewhere, and how good that is."""
+"""Makes a library logic from tables of times: each size's solution, the fallback, and how good the choices are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .select import Logic
 from .table import FinalTable, TableCell, rate
 
 DIGITS = 6
-"""Significant digits of what is written: far below any measurement's doubt."""
+"""Significant digits of the numbers in a logic: far finer than any measurement's uncertainty."""
 
 
 def build(
@@ -29,14 +29,13 @@ def build(
     general: Callable[[Solution], bool] = lambda solution: True,
     unfinished: str = "",
 ) -> Logic:
-    """Condense the tables of one problem type's size groups.
+    """The logic of one problem type, from the tables of its size groups.
 
-    Each size's solution is the winner that the table names (the protocol's, which knows ties), else the fastest.
-    With a `tolerance`, solutions are left out as long as every size keeps one within `1 + tolerance` of its best.
-    Solutions have the names that they have in the table of all.
-    `general` says of a solution that it is legal at every size, which the fallback should be. Sizes at which nothing
-    ran are left out. `unfinished` is the document's. Raises ValueError when nothing ran at all, or for tables of
-    several problem types.
+    Each size's solution is the winner that the table names (the protocol's winner, which knows ties), else the fastest.
+    With a `tolerance`, solutions are left out as long as every size keeps one within `1 + tolerance` of its best time.
+    Solutions keep the names that they have in the merged table. `general` tells whether a solution is legal at every
+    size, which the fallback should be. Sizes at which nothing ran are left out. `unfinished` is the document's. Raises
+    ValueError if nothing ran at all, or for tables of several problem types.
     """
     table = merge(tables)
     ran = [problem for problem in table.problems if any(table.time(problem, s) for s in table.solutions)]
@@ -46,22 +45,21 @@ def build(
     fallback = _fallback(table, ran, general)
     kept = [solution for solution in table.solutions if solution == fallback or solution in picks.values()]
     names = dict(zip(table.solutions, table.names, strict=True))
-    location = {solution: number for number, solution in enumerate(kept)}
-    # A logic knows sizes, not scalars: of problems that differ in alpha or beta alone, the first speaks.
-    spoken_for = set({(problem.sizes, problem.leading): problem for problem in reversed(picks)}.values())
-    rows = tuple(
-        _row(table, problem, work, picks[problem], location) for problem, work in table if problem in spoken_for
-    )
+    indices = {solution: number for number, solution in enumerate(kept)}
+    # A logic knows sizes, not scalars: among problems that differ only in alpha or beta, the first is used.
+    used = set({(problem.sizes, problem.leading): problem for problem in reversed(picks)}.values())
+    rows = tuple(_row(table, problem, work, picks[problem], indices) for problem, work in table if problem in used)
     solutions = tuple(Named(names[solution], solution) for solution in kept)
-    document = Document(origin, table.problem_type, solutions, rows, location[fallback], unfinished=unfinished)
+    document = Document(origin, table.problem_type, solutions, rows, indices[fallback], unfinished=unfinished)
     return Logic(replace(document, regret=leave_one_out(document, table)))
 
 
 def merge(tables: Sequence[FinalTable]) -> FinalTable:
-    """One table of all sizes and solutions, equal solutions as one.
+    """One table of all sizes and solutions. Equal solutions are one column.
 
-    Where two tables have a time for the same cell, the one with more samples stays, the first if they have as many:
-    keeping the faster would keep the luckier. A time stays before a reason. Raises ValueError for different types.
+    If several tables have a time for the same cell, the time with the most samples is kept, and the first of those with
+    as many: to keep the fastest would be to keep the luckiest. A time is kept rather than a reason. Raises ValueError
+    for tables of different types.
     """
     if len({table.problem_type for table in tables}) != 1:
         raise ValueError("only tables of one problem type can be merged")
@@ -82,7 +80,7 @@ def merge(tables: Sequence[FinalTable]) -> FinalTable:
 
 
 def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
-    """Regret at each size of a document, as if that size alone had not been measured; None for fewer than two sizes."""
+    """The regret at each size of a document, had only that size not been measured; None for fewer than two sizes."""
     if len(document.rows) < 2:
         return None
     problems = {(problem.sizes, problem.leading): problem for problem in table.problems}
@@ -91,9 +89,9 @@ def leave_one_out(document: Document, table: FinalTable) -> Regret | None:
     for index, row in enumerate(document.rows):
         problem = problems[row.sizes, row.leading]
         best = min(time.seconds for s in table.solutions if (time := table.time(problem, s)))
-        places = (*(chosen for chosen, _, _ in neighbours.of(row.sizes, without=index)), document.fallback)
-        asked = (table.time(problem, document.solutions[index].solution) for index in places)
-        chosen = next((time.seconds for time in asked if time), math.inf)
+        ranked = (*(solution for solution, _, _ in neighbours.of(row.sizes, without=index)), document.fallback)
+        times = (table.time(problem, document.solutions[solution].solution) for solution in ranked)
+        chosen = next((time.seconds for time in times if time), math.inf)
         sizes.append((row.where, _short(chosen / best)))
     worst_at, worst = max(sizes, key=lambda pair: pair[1])
     geomean = math.exp(math.fsum(math.log(regret) for _, regret in sizes) / len(sizes))
@@ -107,14 +105,15 @@ def _picks(table: FinalTable, ran: Sequence[Problem], tolerance: float) -> dict[
     picks = {problem: s if table.time(problem, s) else fastest[problem] for problem, s in picks.items()}
     if not tolerance:
         return picks
-    kept = cover(times, tolerance)
-    among = {p: table.solutions[kept[index]] for p, index in zip(ran, times[:, kept].argmin(axis=1), strict=True)}
-    stays = {table.solutions[index] for index in kept}
-    return {problem: pick if pick in stays else among[problem] for problem, pick in picks.items()}
+    columns = cover(times, tolerance)
+    kept = [table.solutions[column] for column in columns]
+    fastest_kept = {p: kept[index] for p, index in zip(ran, times[:, columns].argmin(axis=1), strict=True)}
+    return {problem: pick if pick in kept else fastest_kept[problem] for problem, pick in picks.items()}
 
 
 def _fallback(table: FinalTable, ran: Sequence[Problem], general: Callable[[Solution], bool]) -> Solution:
-    """Legal anywhere before not, ran at more sizes before fewer, then the best geometric mean of speed."""
+    """The solution for sizes where no other is legal: preferably legal everywhere, then run at the most sizes, then of
+    the best geometric mean of speed."""
     times = _seconds(table, ran)
     runs = np.isfinite(times)
     losses = np.where(runs, np.log(times / times.min(axis=1, keepdims=True)), 0.0).sum(axis=0)
@@ -127,23 +126,24 @@ def _fallback(table: FinalTable, ran: Sequence[Problem], general: Callable[[Solu
 
 
 def _seconds(table: FinalTable, problems: Sequence[Problem]) -> NDArray[np.float64]:
-    """Medians, a row a problem and a column a solution, infinite where nothing ran."""
+    """Median times, a row for each problem and a column for each solution; infinite where the solution did not run."""
     times = [[table.time(problem, solution) for solution in table.solutions] for problem in problems]
     return np.array([[time.seconds if time else math.inf for time in row] for row in times])
 
 
 def _row(
-    table: FinalTable, problem: Problem, work: float, solution: Solution, location: Mapping[Solution, int]
+    table: FinalTable, problem: Problem, work: float, solution: Solution, indices: Mapping[Solution, int]
 ) -> SizeRow:
     time = table.time(problem, solution)
     assert time is not None, "only what ran is picked"
     rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
-    times = {number: table.time(problem, other) for other, number in location.items() if other != solution}
+    times = {number: table.time(problem, other) for other, number in indices.items() if other != solution}
     others = tuple((number, _short(other.seconds)) for number, other in times.items() if other)
-    level = (location[tie] for tie in table.decided.get(problem, ()) if tie in location and table.time(problem, tie))
-    ties = tuple(sorted(number for number in level if number != location[solution]))
+    decided = table.decided.get(problem, ())
+    tied = (indices[other] for other in decided if other in indices and table.time(problem, other))
+    ties = tuple(sorted(number for number in tied if number != indices[solution]))
     speed = _short(rate(work, time) or 0.0)
-    return SizeRow(problem.sizes, problem.leading, location[solution], rounded, speed, others, ties)
+    return SizeRow(problem.sizes, problem.leading, indices[solution], rounded, speed, others, ties)
 
 
 def _weight(cell: TableCell) -> int:

@@ -1,4 +1,4 @@
-"""The fewest solutions that are good enough everywhere."""
+"""The smallest set of solutions that has a good enough one for every size."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 SECONDS = 20.0
-"""Limit for the exact solution; sets of a few hundred sizes and solutions take well under a second."""
+"""Time limit for the exact solution. A few hundred sizes and solutions take well under a second."""
 
 
 def cover(times: NDArray[np.float64], tolerance: float) -> list[int]:
-    """Columns such that each row has one within `1 + tolerance` of its fastest: as few as can be, then the fastest.
+    """A smallest set of columns that has, for each row, a time within `1 + tolerance` of the row's fastest.
 
-    `times` in seconds, a row a size and a column a solution, infinite where a solution does not run; every row has a
-    finite time. A set cover by integer programming. Among smallest sets, small mean losses win. Where the limit of
-    time runs out the winners of all rows are kept.
+    `times` are seconds, a row for each size and a column for each solution, infinite where a solution does not run.
+    Every row must have a finite time. The set cover is solved by integer programming; among the smallest sets, small
+    mean losses win. If the time limit runs out, the fastest columns of all rows are returned.
     """
     # Imported here since SciPy takes longer to load than a command that needs no cover takes to run.
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     losses = np.log(times / times.min(axis=1, keepdims=True))
-    enough = losses <= np.log1p(tolerance)
-    # Below 1 over the number of columns in sum, so that speed never buys an extra solution.
+    is_good_enough = losses <= np.log1p(tolerance)
+    # The terms for speed add up to less than 1, so that speed never buys an extra solution.
     mean = np.minimum(losses, 1.0).mean(axis=0)
     prices = 1.0 + 0.5 * mean / times.shape[1]
-    found = milp(
+    result = milp(
         prices,
-        constraints=LinearConstraint(enough.astype(float), lb=1.0),
+        constraints=LinearConstraint(is_good_enough.astype(float), lb=1.0),
         integrality=np.ones(times.shape[1]),
         bounds=Bounds(0, 1),
         options={"time_limit": SECONDS},
     )
-    chosen = found.x if found.x is not None else np.isin(np.arange(times.shape[1]), times.argmin(axis=1))
+    chosen = result.x if result.x is not None else np.isin(np.arange(times.shape[1]), times.argmin(axis=1))
     return [int(index) for index in np.flatnonzero(np.asarray(chosen) > 0.5)]

@@ -1,4 +1,4 @@
-"""What a library logic says, as records: the file's counterpart."""
+"""The contents of a library logic file as records."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from tunesmith.records import Estimate, ProblemType, Solution, Target
 from .units import Unit
 
 FORMAT = 3
-"""The number under `tunesmith-logic`, raised when an older tunesmith could not read the file. 2 had no ties."""
+"""The number under `tunesmith-logic`. It is raised when an older tunesmith could not read the file. Format 2 had no
+ties."""
 
 READABLE = (2, FORMAT)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where and how the times were taken; `date` is ISO 8601 text."""
+    """Where and how the times were measured; `date` is ISO 8601 text."""
 
     api: str
     device: str
@@ -34,7 +35,7 @@ class Origin:
         )
 
     def is_of(self, target: Target) -> bool:
-        """Whether the times were taken on this kind of device."""
+        """Whether the times were measured on this kind of device."""
         return target.is_called(self.api, self.device, self.architecture)
 
 
@@ -48,10 +49,11 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class SizeRow:
-    """A size that was measured: the place of its solution, the time, and
-    10^9 of the document's unit a second. `leading` as in Problem. `others` are
-    the places of the document's other solutions that ran there, with their seconds;
-    `ties` are those of them that could not be told from the chosen one."""
+    """A measured size: the index of its solution, the time, and the `rate`, in 10^9 of the document's unit per second.
+
+    `leading` is as in `Problem`. `others` has the indices of the document's other solutions that ran at this size, with
+    their seconds. `ties` are the indices of those that could not be told from the chosen solution.
+    """
 
     sizes: tuple[int, ...]
     leading: tuple[int, ...]
@@ -62,21 +64,21 @@ class SizeRow:
     ties: tuple[int, ...] = ()
 
     def seconds(self, solution: int) -> float:
-        """Of a solution that ran there."""
+        """The time of a solution that ran at this size, by its index."""
         return self.estimate.seconds if solution == self.solution else dict(self.others)[solution]
 
     @property
     def where(self) -> tuple[int, ...]:
-        """Sizes, then leading dimensions if they are not the natural ones, as in a tuning file's `Exact`."""
+        """The sizes, then the leading dimensions unless they are natural, as in a tuning file's `Exact`."""
         return (*self.sizes, *self.leading)
 
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Leave-one-out: for each measured size, the time of what would be chosen had that size not been measured, over
-    the best time known there (1 is perfect; infinite where nothing that would be chosen runs).
+    """Leave-one-out regret: for each measured size, the time of the solution that would be chosen had the size not been
+    measured, over the best time known at the size (1 is perfect; infinite if no solution that would be chosen runs).
 
-    `sizes` lists it by size, leading dimensions included where the row has them.
+    `sizes` has the regret of each size, with leading dimensions if the row has them.
     """
 
     geomean: float
@@ -94,8 +96,8 @@ class Regret:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole library logic for one problem type on one device. `fallback` is the place of a solution; `unfinished`
-    says what the run that wrote it had not decided yet."""
+    """A whole library logic for one problem type on one device. `fallback` is the index of a solution; `unfinished`
+    tells what the run that wrote the logic had not decided yet."""
 
     origin: Origin
     problem_type: ProblemType
@@ -107,5 +109,5 @@ class Document:
 
     @property
     def unit(self) -> Unit:
-        """What its rates count. Raises UserError where the type's operation is not installed."""
+        """The unit of the rows' rates. Raises UserError if the type's operation is not installed."""
         return Unit.of(self.problem_type)

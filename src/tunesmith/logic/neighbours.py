@@ -1,4 +1,4 @@
-"""What the measured sizes near another size say about every solution there."""
+"""Ranks a logic's solutions at a size that was not measured, by the measured sizes nearest to it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from .document import Document
 
 SPEAK = 4
-"""Nearest sizes that are asked. `benchmarks/held_out.py` fits it on the run over one list of GEMMs and scores it on
-that over another (`benchmarks/recorded/gemm_bf16_second/`)."""
+"""The number of nearest sizes that are used. `benchmarks/held_out.py` fits this number on the run over one list of
+GEMMs and scores it on the run over another list (`benchmarks/recorded/gemm_bf16_second/`)."""
 CLOSE = 0.1
-"""Added to every distance, so that a size that is very near does not drown all others."""
+"""Added to every distance, so that a very near size does not outweigh all others."""
 NOT_THERE = 1.0
-"""What counts as the logarithm of the loss where a solution does not run."""
+"""Counts as the logarithm of the loss at a size where a solution does not run."""
 ALIGNED = 3
-"""Doublings of a size's alignment that count: 8 elements of 16 bits are what a work-item loads at once."""
+"""The number of doublings of a size's alignment that count: a work-item loads 8 elements of 16 bits at once."""
 
 
 class Neighbours:
-    """Measured sizes as points, to find those near another size. Of the solutions, those that won at one of them speak,
-    and the fallback."""
+    """A document's measured sizes as points, to rank solutions at other sizes. Ranked are the solutions that won at a
+    measured size, and the fallback."""
 
     def __init__(self, document: Document) -> None:
         rows = document.rows
@@ -31,8 +31,8 @@ class Neighbours:
         self._rates = np.array([row.rate for row in rows])
         self._winners = np.array([row.solution for row in rows], dtype=int)
         self._fallback = document.fallback
-        known = {row.sizes: index for index, row in reversed(list(enumerate(rows)))}
-        self._size = np.array([known[row.sizes] for row in rows], dtype=int)
+        first_rows = {row.sizes: index for index, row in reversed(list(enumerate(rows)))}
+        self._size = np.array([first_rows[row.sizes] for row in rows], dtype=int)
         seconds = np.full((len(rows), len(document.solutions)), math.inf)
         for index, row in enumerate(rows):
             for solution, time in ((row.solution, row.estimate.seconds), *row.others):
@@ -42,24 +42,24 @@ class Neighbours:
         self._losses = np.where(self._ran, losses, NOT_THERE)
 
     def of(self, sizes: tuple[int, ...], without: int | None = None) -> Iterator[tuple[int, int, float]]:
-        """The place of each solution, with that of the nearest row it ran at and the distance; what should be fastest
-        first.
+        """The solutions by their indices, the one that should be fastest first; each with the index of the nearest row
+        at which it ran, and the distance of that row.
 
-        That is what lost least at the nearest sizes, in the geometric mean, a size counting by the inverse square of
-        its distance. Of equals the one comes first that won nearest, of equally near ones that with the higher rate.
-        `without` leaves one row out.
+        The first solution is the one with the smallest geometric mean of losses at the nearest sizes, where a size is
+        weighted by the inverse square of its distance. Among equal solutions, the one that won at the nearest size
+        comes first; among equally near ones, the one with the higher rate. `without` leaves out the row of that index.
         """
         order = np.arange(len(self._winners))
         order = order[order != without] if without is not None else order
         if not len(order):
             return
-        # Rounded, so that sizes equally far up and down are equally far.
+        # Rounded, so that sizes equally far above and below are at the same distance.
         distances = np.sqrt(((self._points - _point(sizes)) ** 2).sum(axis=1)).round(9)
         order = order[np.lexsort((-self._rates[order], distances[order]))]
         solutions = self._winners[order[_firsts(self._winners[order])]]
         if self._fallback not in solutions and self._ran[order, self._fallback].any():
             solutions = np.append(solutions, self._fallback)
-        # A size with several leading dimensions speaks once.
+        # A size with several leading dimensions counts once.
         near = order[_firsts(self._size[order])[:SPEAK]]
         lost = ((CLOSE + distances[near]) ** -2.0 @ self._losses[np.ix_(near, solutions)]).round(9)
         for solution in solutions[np.argsort(lost, kind="stable")]:
@@ -67,12 +67,12 @@ class Neighbours:
             yield int(solution), int(row), float(distances[row])
 
 
-def _firsts(found: NDArray[np.int_]) -> NDArray[np.intp]:
-    """Where each of what was found came first, in this order."""
-    return np.sort(np.unique(found, return_index=True)[1])
+def _firsts(values: NDArray[np.int_]) -> NDArray[np.intp]:
+    """The indices at which each distinct value occurs first, ascending."""
+    return np.sort(np.unique(values, return_index=True)[1])
 
 
 def _point(sizes: Sequence[int]) -> list[float]:
-    """Binary logarithms of the sizes, an empty extent counting as one, and of how far they are aligned."""
+    """The binary logarithms of the sizes (0 counts as 1), then those of their alignments."""
     extents = [max(size, 1) for size in sizes]
     return [math.log2(extent) for extent in (*extents, *(math.gcd(extent, 1 << ALIGNED) for extent in extents))]

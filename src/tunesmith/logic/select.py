@@ -1,4 +1,4 @@
-"""Which solution for which size: light enough for a program's start, apart from the analysis in `build`."""
+"""Chooses a solution for a size. Kept apart from `build`, so that a program that only chooses loads little."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .neighbours import Neighbours
 from .read import read
 
 MEMORY = 4096
-"""Sizes whose neighbours are remembered."""
+"""The most sizes whose ranking is cached."""
 
 
 class Rule(StrEnum):
-    """Which rule answered: the size itself was measured, sizes near it were, neither could be used, or nothing of the
-    type was measured and a policy chose."""
+    """The rule of a choice: the size was measured (exact), sizes near it were (nearest), neither could be used
+    (fallback), or nothing of the type was measured and a policy chose (heuristic)."""
 
     EXACT = "exact"
     NEAREST = "nearest"
@@ -31,13 +31,13 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A solution for a size, and why it.
+    """A solution for a size, and the rule that chose it.
 
-    `expected_seconds` is the measured median for an exact match. Elsewhere it is the solution's time at the nearest
-    size it ran at, `neighbour`, scaled by the product of the sizes, that is, by its GFLOP/s there wherever flops grow
-    as that product (a GEMM, any contraction), but no less than the shortest time measured anywhere, since a launch's
-    cost does not shrink with the problem. For the fallback and a heuristic it is not known. `distance` says how far
-    away the neighbour is: Euclidean, over the binary logarithms of the sizes and of their alignment.
+    `expected_seconds` is the measured median for an exact match. For a nearest match it is the solution's time at
+    `neighbour`, the nearest size at which it ran, scaled by the product of the sizes; if flops grow as that product (a
+    GEMM, any contraction), this assumes the neighbour's GFLOP/s. It is no less than the shortest time measured
+    anywhere, since a launch's cost does not shrink with the problem. For the fallback and a heuristic it is None.
+    `distance` is the neighbour's Euclidean distance in the binary logarithms of the sizes and of their alignment.
     """
 
     solution: Solution
@@ -49,40 +49,40 @@ class Choice:
 
 
 class Logic:
-    """Chooses among a document's solutions. Pure: what is legal at a size is for the caller to ask the kernel."""
+    """Chooses among a document's solutions. Pure: the caller asks the kernel which solutions are legal at a size."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self._neighbours = Neighbours(document)
         self._shortest = min((row.estimate.seconds for row in document.rows), default=0.0)
         self._exact = {(row.sizes, row.leading): self._measured(row) for row in document.rows}
-        self._others = lru_cache(MEMORY)(self._ranked)
+        self._ranking = lru_cache(MEMORY)(self._ranked)
 
     @staticmethod
     def load(path: Path | str) -> Logic:
-        """Read a library logic; UserError, with file and line, for a file that is none."""
+        """The logic in a file. Raises UserError, with file and line, for a file that is no library logic."""
         return Logic(read(Path(path)))
 
     def choose(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Choice:
         """The first of `candidates`."""
-        return self._exact.get((sizes, leading)) or self._others(sizes)[0]
+        return self._exact.get((sizes, leading)) or self._ranking(sizes)[0]
 
     def candidates(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Iterator[Choice]:
-        """Every solution once: the exact match, then by what the nearest sizes say, then the fallback.
+        """Every solution once: the exact match, then those ranked by the nearest sizes, then the fallback.
 
-        ValueError for a wrong number of sizes.
+        Raises ValueError for a wrong number of sizes.
         """
         exact = self._exact.get((sizes, leading))
         if exact:
             yield exact
-        yield from (c for c in self._others(sizes) if exact is None or c.solution is not exact.solution)
+        yield from (c for c in self._ranking(sizes) if exact is None or c.solution is not exact.solution)
 
     def _ranked(self, sizes: tuple[int, ...]) -> tuple[Choice, ...]:
-        """What neighbours and fallback say."""
+        """The choices by the nearest sizes, then the fallback. Raises ValueError for a wrong number of sizes."""
         document = self.document
         if len(sizes) != len(document.problem_type.indices):
-            wanted = ", ".join(document.problem_type.indices)
-            raise ValueError(f"{len(sizes)} sizes given, {document.problem_type.name} has {wanted}")
+            indices = ", ".join(document.problem_type.indices)
+            raise ValueError(f"{len(sizes)} sizes given, {document.problem_type.name} has {indices}")
         ranked: dict[int, Choice] = {}
         for index, near, distance in self._neighbours.of(sizes):
             named, row = document.solutions[index], document.rows[near]

@@ -1,4 +1,5 @@
-"""The table of a final: problems by solutions, each cell a time with its doubt or the reason why there is none."""
+"""The table of a final step: problems by solutions. Each cell is a time with its interval, or the reason why there is
+no time."""
 
 from __future__ import annotations
 
@@ -27,19 +28,19 @@ from .files import write_atomically
 from .units import Unit
 
 NOT_MEASURED = "not measured"
-"""The reason of a cell that nobody asked for."""
+"""The reason of a cell that was never requested."""
 
 DETAIL_COLUMNS = ("Solution", "Outcome", "Reason", "Detail", "Seconds", "Low", "High", "Samples")
 DECISION = "Decision"
-"""A column of the details: `winner`, or `tie` for what could not be told from it."""
+"""A column of the details: `winner`, or `tie` for a solution that could not be told from the winner."""
 WHAT_RAN = ("Kernel", "Configuration", "ProblemType", "Device")
-"""The last columns of the details, for programs: a family's name, then JSON objects. The configuration has every
-parameter; the device has what tells one kind from another, and its compute units."""
+"""The last columns of the details, for programs: the family's name, then JSON objects. The configuration has all
+parameters. The device has what identifies its kind, and its number of compute units."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """What happened when a solution met a problem: an estimate, or else an outcome with its reason."""
+    """The outcome of a solution on a problem: an estimate, or an outcome with its reason."""
 
     outcome: Outcome
     reason: str = ""
@@ -52,7 +53,7 @@ class TableCell:
 
     @property
     def time(self) -> Estimate | None:
-        """The estimate, where it is one that may win: of a run that went well, positive and finite."""
+        """The estimate if it may win: from a successful run, positive and finite. Else None."""
         usable = self.outcome is Outcome.OK and self.estimate is not None
         return self.estimate if usable and _positive(self.estimate.seconds) else None  # type: ignore[union-attr]
 
@@ -61,10 +62,10 @@ class TableCell:
 class FinalTable:
     """Problems (rows) by solutions (columns) of one problem type.
 
-    `work` gives each problem's, in the unit of its operation (GEMM: floating-point operations); a cell that is absent
-    was not measured. Two problems of a table differ in sizes or leading dimensions: the scalars are the same for all.
-    `decided` has each problem's winner, then what could not be told from it; a problem without is not decided.
-    `named` has the solutions' names where others than the table's own shall know them by the same.
+    `work` has each problem's work in the unit of its operation (GEMM: floating-point operations). An absent cell was
+    not measured. Two problems of a table differ in sizes or leading dimensions; the scalars are the same for all.
+    `decided` has each problem's winner, then the solutions that could not be told from it; an absent problem is not
+    decided. `named` has the solutions' names if they must be the same as in another table.
     """
 
     problem_type: ProblemType
@@ -94,12 +95,12 @@ class FinalTable:
 
 
 def write_csv(table: FinalTable, path: Path, target: Target | None = None) -> Path:
-    """Write GFLOP/s (10^9 of what the operation counts), a row a size and a column a solution, empty where nothing ran;
-    beside it `NAME.details.csv`.
+    """Write a table of GFLOP/s (10^9 of the operation's unit per second) and beside it `NAME.details.csv`. Returns the
+    path of the details.
 
-    Columns: the type's index names, leading dimensions if any row has its own, `TotalFlops` (or what is counted), then
-    the solutions' names. The details have a row a cell: outcome, reason, seconds with interval, number of samples, and
-    what ran, on `target`. Returns their path.
+    The table has a row for each size. Columns: the type's index names, leading dimensions if any row has its own,
+    `TotalFlops` (or the operation's unit), then the solutions' names; empty where a solution did not run. The details
+    have a row for each cell: outcome, reason, seconds with interval, number of samples, and what ran, on `target`.
     """
     sizes, unit, names = _size_columns(table), Unit.of(table.problem_type), table.names
     rows = (
@@ -114,12 +115,12 @@ def write_csv(table: FinalTable, path: Path, target: Target | None = None) -> Pa
 
 
 def details_of(path: Path) -> Path:
-    """Where `write_csv` puts the details of a table."""
+    """The path at which `write_csv` puts the details of a table."""
     return path.with_suffix(".details.csv")
 
 
 def sizes_of(problem: Problem) -> dict[str, int]:
-    """A problem's sizes by the names of their columns, as `Sheet.sizes` has them."""
+    """A problem's sizes and leading dimensions by column name, as in `Sheet.sizes`."""
     named = dict(zip(problem.type.indices, problem.sizes, strict=True))
     if not problem.leading:
         return named
@@ -129,10 +130,10 @@ def sizes_of(problem: Problem) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A CSV as `write_csv` writes it: 10^9 of its unit a second by row and solution name; what did not run is absent.
+    """A CSV as written by `write_csv`: rates, in 10^9 units per second, by row and solution name. A solution that did
+    not run is absent.
 
-    `sizes` has a mapping from column name to size for each row; a leading dimension is there only where the file has
-    one.
+    `sizes` has a mapping from column name to size for each row, with leading dimensions where the file has them.
     """
 
     sizes: tuple[Mapping[str, int], ...]
@@ -142,7 +143,7 @@ class Sheet:
     unit: Unit = Unit()
 
     def times(self) -> Iterator[tuple[int, str, float]]:
-        """Row, solution name and seconds of every rate. A row whose work is not positive and finite has no times."""
+        """The row, solution name and seconds of every rate. A row whose work is no positive finite number has none."""
         for (row, name), speed in self.rates.items():
             seconds = self.work[row] / (speed * 1e9)
             if _positive(seconds):
@@ -150,7 +151,7 @@ class Sheet:
 
 
 def read_csv(path: Path) -> Sheet:
-    """Read by column name. An empty cell, a NaN and a number that is no speed are all "did not run".
+    """Read a table that `write_csv` wrote. A cell that is empty, NaN or no positive number means "did not run".
 
     Raises UserError, with file and line, for anything that is not such a table.
     """
@@ -187,12 +188,12 @@ def read_csv(path: Path) -> Sheet:
 
 
 def rate(work: float, time: Estimate | None) -> float | None:
-    """10^9 of what is counted a second, at the median time."""
+    """The rate at the median time, in 10^9 units of work per second; None without a time."""
     return work / time.seconds * 1e-9 if time else None
 
 
 def unique(names: Sequence[str]) -> tuple[str, ...]:
-    """`names` with a number added to each that was there before."""
+    """`names` made unique: a name that occurred before gets a number."""
     taken: dict[str, None] = {}
     for name in names:
         number, candidate = 1, name
@@ -204,7 +205,7 @@ def unique(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _size_columns(table: FinalTable) -> tuple[str, ...]:
-    """The columns that say which problem a row is about."""
+    """The columns that identify a row's problem."""
     kind = table.problem_type
     padded = next((problem for problem in table.problems if problem.leading), None)
     leading = OPERATIONS[kind.operation].leading(kind, padded.sizes) if padded else ()
@@ -212,15 +213,16 @@ def _size_columns(table: FinalTable) -> tuple[str, ...]:
 
 
 def _sizes(problem: Problem, columns: Sequence[str]) -> list[int | None]:
-    known = (*problem.sizes, *problem.leading)
-    return [*known, *[None] * (len(columns) - len(known))]
+    sizes = (*problem.sizes, *problem.leading)
+    return [*sizes, *[None] * (len(columns) - len(sizes))]
 
 
 def _device(target: Target | None) -> str:
     if target is None:
         return ""
-    known = {name: getattr(target, name) for name in ("api", "name", "architecture", "driver", "compute_units")}
-    return json.dumps(known)
+    return json.dumps(
+        {name: getattr(target, name) for name in ("api", "name", "architecture", "driver", "compute_units")}
+    )
 
 
 def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str], device: str) -> Iterator[list[object]]:
@@ -228,13 +230,13 @@ def _details(table: FinalTable, sizes: Sequence[str], names: Sequence[str], devi
     for problem, work in table:
         for solution, name in zip(table.solutions, names, strict=True):
             cell = table.cell(problem, solution)
-            said = [name, cell.outcome.value, cell.reason, cell.detail]
+            outcome = [name, cell.outcome.value, cell.reason, cell.detail]
             time = cell.estimate
             numbers = [time.seconds, time.low, time.high, time.count] if time else [None] * 4
             winner, *ties = table.decided.get(problem) or (None,)
             decision = "winner" if solution == winner else "tie" if solution in ties else ""
             ran = [solution.kernel, solution.configuration.to_json(), kind, device]
-            yield [*_sizes(problem, sizes), *said, *numbers, rate(work, cell.time), decision, *ran]
+            yield [*_sizes(problem, sizes), *outcome, *numbers, rate(work, cell.time), decision, *ran]
 
 
 def _text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -1,4 +1,4 @@
-"""What an operation's work is counted in, as tables, files and documents name it."""
+"""The unit of an operation's work, and its names in tables, files and documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.records import ProblemType, UserError
 
 _WORDS = {"FLOP": "Flops", "B": "Bytes"}
-"""How names of columns spell a unit; another is spelled as it is, behind a space that no index has in its name."""
+"""The spelling of units in column names. Other units are spelled as they are, after a space, which no index has in its
+name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Unit:
 
     @staticmethod
     def of(kind: ProblemType) -> Unit:
-        """Raises UserError where the type's operation is not installed."""
+        """The unit of a problem type. Raises UserError if the type's operation is not installed."""
         if kind.operation not in OPERATIONS:
             what = f"there is no operation {kind.operation}; there are {', '.join(OPERATIONS)}"
             raise UserError(kind.name, what, "install the distribution that has it")
@@ -27,22 +28,22 @@ class Unit:
 
     @staticmethod
     def of_total(column: str) -> Unit | None:
-        """The unit whose total a column of a table has; None for any other column."""
-        known = {f"Total{word}": unit for unit, word in _WORDS.items()}
-        unit = known.get(column) or column.removeprefix("Total ")
+        """The unit of a table's column of totals; None for any other column."""
+        units = {f"Total{word}": unit for unit, word in _WORDS.items()}
+        unit = units.get(column) or column.removeprefix("Total ")
         return Unit(unit) if unit != column else None
 
     @property
     def total(self) -> str:
-        """The column of a problem's work: `TotalFlops`."""
+        """The name of the column of a problem's work: `TotalFlops`."""
         return f"Total{_WORDS.get(self.name, f' {self.name}')}"
 
     @property
     def rate(self) -> str:
-        """10^9 of it a second, as headings have it: `GFLOP/s`."""
+        """The unit of rates, 10^9 units per second, in headings: `GFLOP/s`."""
         return f"G{self.name}/s"
 
     @property
     def column(self) -> str:
-        """The same as a column's name, and in lower case as a key's: `GFlops`, `gflops`."""
+        """The unit of rates in names of columns, and in lower case in keys: `GFlops`, `gflops`."""
         return f"G{_WORDS.get(self.name, self.name)}"

@@ -1,4 +1,4 @@
-"""A library logic as text: one line a fact where it fits, so that a person can read and compare it."""
+"""Writes a library logic as text, with one fact per line where it fits, so that people can read and compare logics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMMENTS = {
 
 
 def write_logic(document: Document, path: Path) -> None:
-    """Write a library logic atomically; UserError when the place cannot be written."""
+    """Write a library logic atomically. Raises UserError if the file cannot be written."""
     write_atomically(path, dump(document))
 
 
@@ -87,14 +87,15 @@ def _section(name: str, value: object, comment: str | None) -> str:
 
 
 _NOT_IN_A_BLOCK = re.compile("[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-"""What YAML changes or refuses where nothing is escaped: control characters, and line breaks of other kinds."""
+"""Characters that YAML changes or refuses where nothing is escaped: control characters and unusual line breaks."""
 
 
 def _block(text: str) -> str:
-    """A text of several lines as it is, each line behind four spaces; in quotes where YAML cannot hold it so.
+    """A text of several lines as a YAML block, each line after four spaces; as a quoted string if a block cannot hold
+    the text.
 
-    After YAML 1.1, section 9.3: the digit says how far lines are indented where the first does not show it; `-` says
-    that the last line does not end, `+` that all the line breaks at the end belong to the text.
+    After YAML 1.1, section 9.3: the digit is the indentation, needed if the first line does not show it. `-` means that
+    the last line has no line break, `+` that all line breaks at the end belong to the text.
     """
     if _NOT_IN_A_BLOCK.search(text):
         return str(yaml.dump(text, Dumper=_Dumper, default_style='"', allow_unicode=True, width=10**6))

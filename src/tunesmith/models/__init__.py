@@ -1,1 +1,1 @@
-"""What if it was never measured? Models that answer for a launch before it happens."""
+"""Models that predict or decide what was never measured: stream-K launches, configurations by size, rooflines."""

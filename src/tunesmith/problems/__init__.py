@@ -1,4 +1,9 @@
-"""What is computed: operations, their problem types and sizes, and the numbers that they must give."""
+"""What is computed: operations, their problem types and sizes, and the reference that a result is checked against.
+
+The tolerance of a result's check is `Expected.bound` (`base.py`). Each operation derives it from the arithmetic in its
+own `reference.py`: `gemm/`, `convolution/` (a GEMM's bound), `random/` (one for each distribution) and `custom/` (the
+description's `Tolerance`).
+"""
 
 from tunesmith.records import Registry
 
@@ -21,7 +26,7 @@ OPERATIONS: Registry[Operation] = Registry(
 )
 
 DEFAULT_OPERATION = "GEMM"
-"""What a tuning file means that names none, as Tensile's do."""
+"""The operation of a tuning file that names none, as Tensile's files do."""
 
 __all__ = [
     "DEFAULT_OPERATION",

@@ -1,4 +1,4 @@
-"""Reading a file whose name a person gave: regular, bounded, and with an error that says what to do."""
+"""Reading a file whose name a person gave: only regular files, of bounded length; errors say what to do."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST_MADE_BYTES = 1 << 28
 
 
 def bytes_of(path: Path, kind: str, most: int = MOST_BYTES, remedy: str = "") -> bytes:
-    """A file's bytes; `kind` (YAML, JSON) is for the remedy, unless another is given.
+    """A file's bytes. `kind` (YAML, JSON) names the kind of file in the usual remedy; `remedy` replaces that remedy.
 
-    Raises UserError where the file cannot be read, is longer than `most` bytes or is no regular file: a pipe might keep
+    Raises UserError if the file cannot be read, is longer than `most` bytes or is no regular file: a pipe might keep
     its reader waiting for ever, and a device might never end.
     """
     raw = beginning_of(path, kind, most + 1, remedy)
@@ -27,7 +27,7 @@ def bytes_of(path: Path, kind: str, most: int = MOST_BYTES, remedy: str = "") ->
 
 
 def beginning_of(path: Path, kind: str, most: int, remedy: str = "") -> bytes:
-    """At most so many bytes from a file's beginning; otherwise as `bytes_of`."""
+    """At most `most` bytes from a file's beginning; otherwise as `bytes_of`."""
     try:
         return read_regular(path, most)
     except (OSError, ValueError) as error:
@@ -36,14 +36,14 @@ def beginning_of(path: Path, kind: str, most: int, remedy: str = "") -> bytes:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """At most so many bytes from a regular file's beginning, without waiting for whoever writes a pipe.
+    """At most `most` bytes from a regular file's beginning. It does not wait for the writer of a pipe.
 
-    Raises OSError where it cannot be read or is no regular file, and ValueError for what is no path.
+    Raises OSError if the file cannot be read or is no regular file, and ValueError if `path` is no path.
     """
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError("it is no regular file")
-        # None is what a file without data at hand gives, since nothing waits here.
+        # A non-blocking read gives None if no data is at hand.
         return file.read(most) or b""
 
 

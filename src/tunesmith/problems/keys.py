@@ -1,4 +1,4 @@
-"""A key of a file as data: its name, what it takes, its default and its meaning. Documentation is made from it."""
+"""The keys of a file as data: name, allowed values, default and meaning. The documentation is generated from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Key:
     """One key that a file may hold.
 
     `takes` is one of the names in `_TAKES` ("truth value", "word" ...) or "one of", which needs `choices`. A default
-    of None means that the key may be left out; what holds then is for its reader to say.
+    of None means that the key may be left out; the code that reads the key then decides.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Key:
     choices: tuple[Value, ...] = ()
 
     def check(self, value: Value, location: str) -> Value:
-        """`value`, when the key takes it; UserError at `location` otherwise."""
+        """`value`, with a truth value as a bool. Raises UserError at `location` if the key does not take the value."""
         fits = value in self.choices if self.choices else _TAKES[self.takes](value)
         if not fits:
             raise UserError(location, f"{self.name} cannot be {shown(value)}", f"give {self.remedy()}")
@@ -43,38 +43,41 @@ class Key:
 def checked(
     fields: Mapping[str, Value], keys: Iterable[Key], location: Callable[[str], str], where: str
 ) -> dict[str, Any]:
-    """The value of every key, its default where the fields have none. Raises UserError for all unknown keys of `where`,
-    and for all values that their keys do not take; `location(name)` is where a field stands."""
-    known, mistakes = {key.name: key for key in keys}, Mistakes()
-    values: dict[str, Any] = {name: key.default for name, key in known.items()}
+    """The value of every key, or its default if the fields have none.
+
+    `location(name)` is the `file:line` of a field. Raises UserError for all unknown keys of `where`, and for all values
+    that their keys do not take.
+    """
+    by_name, mistakes = {key.name: key for key in keys}, Mistakes()
+    values: dict[str, Any] = {name: key.default for name, key in by_name.items()}
     for name, value in fields.items():
         with mistakes.caught():
-            if name not in known:
-                raise unknown_key(location(name), name, known, where)
-            values[name] = known[name].check(value, location(name))
+            if name not in by_name:
+                raise unknown_key(location(name), name, by_name, where)
+            values[name] = by_name[name].check(value, location(name))
     mistakes.tell()
     return values
 
 
 def shown(value: object) -> str:
-    """A value as the file would have it, cut where it gets long."""
+    """A value as the file would write it, shortened to 60 characters."""
     text = "[" + ", ".join(map(shown, value[:9])) + "]" if isinstance(value, tuple) else str(value)
     return (text if len(text) <= 60 else text[:57] + "...") or "an empty word"
 
 
 def unknown_key(location: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """The error for a key that `where` does not know: it names the nearest that is known, or all of them."""
+    """The error for a key that `where` does not know. Its remedy names the most similar known key, or all of them."""
     names = list(known)
-    meant = nearest(name, names)
-    remedy = f"did you mean {meant}?" if meant else f"it has {', '.join(names)}"
+    similar = nearest(name, names)
+    remedy = f"did you mean {similar}?" if similar else f"it has {', '.join(names)}"
     return UserError(location, f"{where} has no {shown(name)}", remedy)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelled most like `name`; None where none is."""
+    """The known name whose spelling is most similar to `name`; None if none is similar."""
     names = list(known)
-    near = get_close_matches(name.lower(), [each.lower() for each in names], n=1, cutoff=0.6)
-    return next((each for each in names if near and each.lower() == near[0]), None)
+    matches = get_close_matches(name.lower(), [candidate.lower() for candidate in names], n=1, cutoff=0.6)
+    return next((candidate for candidate in names if matches and candidate.lower() == matches[0]), None)
 
 
 def is_integer(value: object) -> TypeGuard[int]:

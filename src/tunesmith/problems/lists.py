@@ -1,7 +1,7 @@
-"""Lists of problems as CSV: a header names the columns, each further line is a problem.
+"""Lists of problems as CSV: a header names the columns, and each further line is a problem.
 
-Every mistake is a UserError with file and line. `family` is a word to group rows by, `weight` how much a row counts
-beside the others; every list may have these two columns.
+Every list may have the columns `family`, a word to group rows by, and `weight`, how much a row counts beside the
+others. Every mistake is a UserError with file and line.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from .sizes import LARGEST
 
 @dataclass(frozen=True, slots=True)
 class ListedProblem:
-    """One row of a list, as a tuning file takes it. A row of another problem type has no sizes; `layout` says what it
-    is, in the words of its list."""
+    """One row of a list, as a tuning file uses it.
+
+    A row of another problem type has no sizes; `layout` describes that type in the words of the list.
+    """
 
     sizes: tuple[int, ...]
     family: str = ""
@@ -34,7 +36,7 @@ class ListedProblem:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column holds; `read` gives None for a cell that is no such thing."""
+    """What a column holds. `read` converts the text of a cell, and gives None for a text that does not fit."""
 
     read: Callable[[str], int | float | bool | str | None]
     takes: str
@@ -42,15 +44,18 @@ class Column:
 
 
 def read_list(path: Path, columns: Mapping[str, Column], needed: Collection[str], what: str) -> list[dict[str, Any]]:
-    """Every row in its order, the values by column; `columns` may be in any order, and only those `needed` must be
-    there. `what` is in the list, for messages. Raises UserError for whatever is wrong in the file."""
+    """Every row in the file's order, as values by column name.
+
+    The header may name `columns` in any order; only the `needed` columns must be present. `what` names the contents of
+    the list in messages. Raises UserError for whatever is wrong in the file.
+    """
     return [row for _, row in read_lines(path, columns, needed, what)]
 
 
 def read_lines(
     path: Path, columns: Mapping[str, Column], needed: Collection[str], what: str
 ) -> list[tuple[str, dict[str, Any]]]:
-    """As `read_list`, each row behind `file:line`."""
+    """As `read_list`, with the `file:line` of each row before it."""
     reader = csv.reader(io.StringIO(text_of(path, "CSV"), newline=""), strict=True)
     rows = []
     try:

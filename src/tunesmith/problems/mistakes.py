@@ -1,4 +1,4 @@
-"""All mistakes of a file at once: each is caught where it is found, and told when nothing more can be read."""
+"""All mistakes of a file at once: each is collected where it is found, and all are raised when reading has ended."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ ReadT = TypeVar("ReadT")
 
 
 class Mistakes:
-    """Collects mistakes, each once. A reader catches what is wrong with a part and goes on with the next one."""
+    """Collects mistakes, each once, so that a reader can go on with the next part of a file."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], UserError] = {}
+        self._collected: dict[tuple[str, str], UserError] = {}
 
     @property
     def count(self) -> int:
-        return len(self._found)
+        return len(self._collected)
 
     def add(self, error: UserError) -> None:
-        for one in error.errors:
-            self._found.setdefault((one.location, one.what), one)
+        for mistake in error.errors:
+            self._collected.setdefault((mistake.location, mistake.what), mistake)
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Within it, a UserError ends the block and is collected."""
+        """A context in which a UserError ends the block and is collected."""
         try:
             yield
         except UserError as error:
             self.add(error)
 
     def each(self, read: Callable[[ItemT], ReadT], items: Iterable[ItemT]) -> list[ReadT]:
-        """What `read` gives for the items that are right."""
-        made: list[ReadT] = []
+        """The results of `read` for the items that are right; the mistakes of the others are collected."""
+        results: list[ReadT] = []
         for item in items:
             with self.caught():
-                made.append(read(item))
-        return made
+                results.append(read(item))
+        return results
 
     def tell(self) -> None:
-        """Raise what was collected, in the order of its lines: UserError for one mistake, SeveralError for several."""
-        found = sorted(self._found.values(), key=_line)
-        if len(found) == 1:
-            raise found[0]
-        if found:
-            raise SeveralError(found)
+        """Raise what was collected, ordered by line: UserError for one mistake, SeveralError for several."""
+        mistakes = sorted(self._collected.values(), key=_line)
+        if len(mistakes) == 1:
+            raise mistakes[0]
+        if mistakes:
+            raise SeveralError(mistakes)
 
 
 def _line(error: UserError) -> tuple[str, int]:

@@ -1,7 +1,7 @@
 """Sizes as a tuning file writes them: `Range` with its five forms, `Exact`, and `--max-size`.
 
-The grammar is Tensile's, with what it let pass made an error. A value comes with its place (`file:line`), and every
-function here raises UserError at the place of the value that is wrong.
+The grammar is Tensile's, but mistakes that Tensile lets pass are errors. Each value comes with its location
+(`file:line`), and every function here raises UserError at the location of the value that is wrong.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ LARGEST = 2**31 - 1
 
 _FORMS = "[size], [first, last], [first, step, last] or [first, step, growth, last]"
 
-Placed = tuple[Value, str]
+LocatedValue = tuple[Value, str]
 Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The sizes of one index: from `first`, each `step` after the one before and the step growing by `growth`, while
-    they are at most `last`. `last` itself is a member only when it is hit exactly."""
+    """The sizes of one index: from `first` in steps of `step`, which grows by `growth` each time, up to `last`.
+
+    `last` itself is a member only if a step hits it exactly.
+    """
 
     first: int
     step: int
@@ -49,21 +51,21 @@ class Span:
             size, step = size + step, step + self.growth
 
     def count(self, limit: int) -> int:
-        """How many sizes, counted no further than `limit`."""
+        """The number of sizes, counted no further than `limit`."""
         return sum(1 for _ in islice(self, limit))
 
 
 @dataclass(frozen=True, slots=True)
 class SameAs:
-    """The size of an earlier index, by its position."""
+    """The size of an earlier index, which is named by its position."""
 
     index: int
 
 
-def range_sizes(entries: Sequence[Placed], problem_type: ProblemType, location: str) -> list[Sizes]:
+def range_sizes(entries: Sequence[LocatedValue], problem_type: ProblemType, location: str) -> list[Sizes]:
     """The sizes of one `Range`: the product of its spans, the first index varying fastest.
 
-    `entries` are the descriptors, one an index; `location` is where the Range stands.
+    `entries` are the descriptors, one for each index; `location` is that of the Range.
     """
     indices = problem_type.indices
     if len(entries) != len(indices):
@@ -74,14 +76,14 @@ def range_sizes(entries: Sequence[Placed], problem_type: ProblemType, location: 
     spans = [entry for entry in read if isinstance(entry, Span)]
     if math.prod(span.count(LIMIT + 1) for span in spans) > LIMIT:
         raise UserError(location, f"ProblemSizes.Range makes more than {LIMIT:,} sizes", "give larger steps")
-    # The product of the reversed spans, each result reversed, lets the first vary fastest.
+    # `product` varies its last factor fastest, so the spans go in reversed and each result is reversed back.
     return [_resolve(read, chosen[::-1]) for chosen in product(*(tuple(span) for span in reversed(spans)))]
 
 
 def exact_sizes(
-    entries: Sequence[Placed], problem_type: ProblemType, operation: Operation, location: str
+    entries: Sequence[LocatedValue], problem_type: ProblemType, operation: Operation, location: str
 ) -> tuple[Sizes, Sizes]:
-    """The sizes and leading dimensions of one `Exact`; the latter are () where they are the natural ones."""
+    """The sizes and leading dimensions of one `Exact`; the leading dimensions are () if they are the natural ones."""
     count = len(problem_type.indices)
     mistakes = Mistakes()
     read = mistakes.each(lambda entry: _extent(f"Exact[{entry[0]}]", *entry[1]), enumerate(entries[:count]))
@@ -92,18 +94,18 @@ def exact_sizes(
         raise _wrong_count(location, "Exact", len(entries), problem_type, tuple(name for name, _ in smallest))
     leading = []
     for (name, least), entry in zip(smallest, entries[count:], strict=False):
-        given = _extent(name, *entry)
-        if given < least:
-            raise UserError(entry[1], f"ProblemSizes.Exact: {name} {given} is too small", f"give at least {least}")
-        leading.append(given)
+        extent = _extent(name, *entry)
+        if extent < least:
+            raise UserError(entry[1], f"ProblemSizes.Exact: {name} {extent} is too small", f"give at least {least}")
+        leading.append(extent)
     natural = leading == [least for _, least in smallest]
     return sizes, () if natural else tuple(leading)
 
 
 def clamp(problems: Sequence[Problem], max_size: int) -> tuple[Problem, ...]:
-    """Every size cut to `max_size`, each problem once, order kept.
+    """The problems with every size cut to `max_size`, each problem once, in the same order.
 
-    Leading dimensions stay where no size was cut; else they become the natural ones.
+    A problem keeps its leading dimensions if none of its sizes was cut; otherwise they become the natural ones.
     """
     return tuple(dict.fromkeys(_cut(problem, max_size) for problem in problems))
 
@@ -119,13 +121,13 @@ def _entry(position: int, value: Value, location: str) -> Span | SameAs:
     if is_integer(value) and 0 <= value < position:
         return SameAs(value)
     # A size without its brackets is the likeliest mistake.
-    ways = [f"[{value}] for that size" if is_integer(value) and 1 <= value <= LARGEST else _FORMS]
+    remedies = [f"[{value}] for that size" if is_integer(value) and 1 <= value <= LARGEST else _FORMS]
     if position:
-        ways.append("0 for the size of index 0" if position == 1 else f"an earlier index, 0 to {position - 1}")
+        remedies.append("0 for the size of index 0" if position == 1 else f"an earlier index, 0 to {position - 1}")
     reason = "refers to no earlier index" if is_integer(value) else "is neither a list nor an earlier index"
     first = "" if position else " (it is the first)"
     what = f"ProblemSizes.Range[{position}]: {shown(value)} {reason}{first}"
-    raise UserError(location, what, f"give {', or '.join(ways)}")
+    raise UserError(location, what, f"give {', or '.join(remedies)}")
 
 
 def _span(where: str, value: tuple[Value, ...], location: str) -> Span:
@@ -135,7 +137,7 @@ def _span(where: str, value: tuple[Value, ...], location: str) -> Span:
     if len(numbers) < len(value):
         raise UserError(location, f"{where}: {shown(value)} is not made of whole numbers", "give whole numbers")
     first, last = _extent(where, value[0], location), _extent(where, value[-1], location)
-    # With two numbers the step is the first size, as Tensile has it: [16, 64] is 16, 32, 48, 64.
+    # With two numbers the step is the first size, as in Tensile: [16, 64] is 16, 32, 48, 64.
     step = numbers[1] if len(numbers) > 2 else first
     growth = numbers[2] if len(numbers) > 3 else 0
     if first > last:

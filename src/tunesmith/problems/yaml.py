@@ -1,6 +1,7 @@
-"""A YAML file as a tree whose nodes know their place, read safely: no objects, no bombs, no key twice.
+"""A YAML file as a tree whose nodes know their location (`file:line`).
 
-Tuning files and the descriptions of the user's own kernels are read with it.
+Reading is safe: no Python objects, no file that expands without end, no key twice. Tuning files and the descriptions of
+the user's own kernels are read with it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from .mistakes import Mistakes
 Scalar = None | bool | int | float | str
 
 MOST_NODES = 1_000_000
-"""Nodes with every alias written out: what a file of nested aliases would expand to."""
+"""The most nodes of a file, counted with every alias expanded."""
 DEEPEST = 40
 _MOST_BITS = 1024
-"""Of a whole number: as many as a float's exponent can stand for. Python refuses to print much longer ones."""
+"""The longest whole number, in bits: as long as a float's exponent allows. Python refuses to print much longer ones."""
 
-# The C parser is ten times faster; PyYAML has it wherever it came as a wheel.
+# The C parser is ten times faster; every PyYAML that was installed from a wheel has it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _CONSTRUCT = SafeConstructor()
@@ -40,15 +41,15 @@ _SCALARS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
     f"{_TAG}str": lambda node: node.value,
     f"{_TAG}timestamp": lambda node: node.value,
 }
-# YAML 1.1, which PyYAML follows, takes 1e-3 for a word: a number there must have a dot.
+# YAML 1.1, which PyYAML follows, reads 1e-3 as a word: its numbers with an exponent must have a dot.
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
-# It takes 010 for octal and 1:30 for minutes with seconds.
+# YAML 1.1 reads 010 as octal and 1:30 as minutes and seconds.
 _OTHER_BASE = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A value of the file: a scalar, a list of nodes, or a mapping, whose keys stand at `places`."""
+    """A value of the file: a scalar, a list of nodes, or a mapping. `places` are the locations of a mapping's keys."""
 
     location: str
     content: Scalar | tuple[Node, ...] | dict[str, Node]
@@ -59,7 +60,7 @@ class Node:
         return self.content is None
 
     def at(self, key: str) -> str:
-        """The place of a key of this mapping; for one that is absent, the mapping's own."""
+        """The location of a key of this mapping; if the key is absent, the location of the mapping."""
         return self.places.get(key, self.location)
 
     def wrong(self, what: str, remedy: str) -> UserError:
@@ -71,7 +72,7 @@ class Node:
         raise self.wrong(f"{what} is {self._kind()}, expected keys with values", "write lines of `key: value`")
 
     def fields(self, what: str, needed: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Node]:
-        """A mapping that has all `needed` keys and none beside them but `optional` ones."""
+        """The content as a mapping, which must have all `needed` keys and may have only `optional` ones beside them."""
         fields, known, mistakes = self.mapping(what), (*needed, *optional), Mistakes()
         for name in fields:
             if name not in known:
@@ -93,7 +94,7 @@ class Node:
         raise self.wrong(f"{what} is {self._kind()}, expected a word", f"give {what} a name")
 
     def plain(self, what: str) -> Value:
-        """The value without places: scalars and lists of them."""
+        """The value without locations: scalars and tuples of them."""
         match self.content:
             case tuple() as items:
                 return tuple(item.plain(what) for item in items)
@@ -115,12 +116,12 @@ class Node:
 
 
 def read_yaml(path: Path) -> Node:
-    """The file's one document. Raises UserError for a file that cannot be read and for what is not such YAML."""
+    """The file's only document. Raises UserError for a file that cannot be read or is not valid YAML of this kind."""
     return parse_yaml(text_of(path, "YAML"), str(path))
 
 
 def parse_yaml(text: str, name: str) -> Node:
-    """`read_yaml` for a text; `name` is what places begin with."""
+    """`read_yaml` for a text; locations begin with `name`."""
     try:
         refuse_depth(text, name)
         root = yaml.compose(text, Loader=_LOADER)
@@ -137,8 +138,10 @@ def parse_yaml(text: str, name: str) -> Node:
 
 
 def refuse_depth(text: str | bytes, name: str) -> None:
-    """Refuse what is nested too deeply from the parser's events, before anything recurses into it: PyYAML's C code
-    would end the process. Raises UserError and yaml.YAMLError."""
+    """Refuse a text that is nested too deeply. Raises UserError and yaml.YAMLError.
+
+    Only the parser's events are read, so nothing recurses: a recursion in PyYAML's C code would end the process.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -149,29 +152,29 @@ def refuse_depth(text: str | bytes, name: str) -> None:
 
 
 class _Tree:
-    """PyYAML's nodes to ours. An alias gives the same node again, and its size counts again."""
+    """Converts PyYAML's nodes to ours. An alias gives the same node again, and its size counts again."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._made: dict[yaml.Node, tuple[Node, int]] = {}
+        self._converted: dict[yaml.Node, tuple[Node, int]] = {}
         self._open: set[yaml.Node] = set()
 
     def node(self, raw: yaml.Node) -> Node:
         return self._sized(raw)[0]
 
     def _sized(self, raw: yaml.Node) -> tuple[Node, int]:
-        location = self._place(raw)
+        location = self._location(raw)
         if raw in self._open:
             raise UserError(location, "an alias stands inside of what it names", "write the value out")
-        if raw not in self._made:
+        if raw not in self._converted:
             self._open.add(raw)
-            self._made[raw] = made = self._make(raw, location)
+            self._converted[raw] = _, size = self._convert(raw, location)
             self._open.discard(raw)
-            if made[1] > MOST_NODES:
+            if size > MOST_NODES:
                 raise UserError(location, f"aliases expand to more than {MOST_NODES:,} values", "use fewer aliases")
-        return self._made[raw]
+        return self._converted[raw]
 
-    def _make(self, raw: yaml.Node, location: str) -> tuple[Node, int]:
+    def _convert(self, raw: yaml.Node, location: str) -> tuple[Node, int]:
         match raw:
             case yaml.MappingNode(tag=tag) if tag == f"{_TAG}map":
                 return self._mapping(raw, location)
@@ -186,17 +189,17 @@ class _Tree:
         if not raw.style and _EXPONENT.fullmatch(raw.value):
             return float(raw.value)
         try:
-            made: Scalar = _SCALARS[raw.tag](raw)
+            value: Scalar = _SCALARS[raw.tag](raw)
         except (ValueError, KeyError, IndexError, OverflowError) as error:
             raise UserError(
                 location, f"{shown(raw.value)} is no value", "write a number, a word or a truth value"
             ) from error
-        if isinstance(made, int) and made.bit_length() > _MOST_BITS:
-            raise UserError(location, f"a number of {made.bit_length()} bits", f"write one of at most {_MOST_BITS}")
-        if isinstance(made, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
-            what = f"{shown(raw.value)} is the number {made} in YAML 1.1"
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            raise UserError(location, f"a number of {value.bit_length()} bits", f"write one of at most {_MOST_BITS}")
+        if isinstance(value, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
+            what = f"{shown(raw.value)} is the number {value} in YAML 1.1"
             raise UserError(location, what, "write a number without leading zeros and colons; quote it if it is a word")
-        return made
+        return value
 
     def _mapping(self, raw: yaml.MappingNode, location: str) -> tuple[Node, int]:
         own: dict[str, Node] = {}
@@ -212,8 +215,8 @@ class _Tree:
             key = self._key(raw_key)
             if key in own:
                 what = f"{shown(key)} is given twice (first at {places[key]})"
-                raise UserError(self._place(raw_key), what, "keep one of the two")
-            own[key], places[key] = value, self._place(raw_key)
+                raise UserError(self._location(raw_key), what, "keep one of the two")
+            own[key], places[key] = value, self._location(raw_key)
         for node in merged:
             for key, value in node.mapping("what << merges").items():
                 own.setdefault(key, value)
@@ -223,7 +226,7 @@ class _Tree:
     def _key(self, raw: yaml.Node) -> str:
         if isinstance(raw, yaml.ScalarNode) and raw.tag == f"{_TAG}str":
             return str(raw.value)
-        raise UserError(self._place(raw), f"{shown(raw.value)} is no key", "give the name of a key")
+        raise UserError(self._location(raw), f"{shown(raw.value)} is no key", "give the name of a key")
 
-    def _place(self, raw: yaml.Node) -> str:
+    def _location(self, raw: yaml.Node) -> str:
         return f"{self._name}:{raw.start_mark.line + 1}"

@@ -1,7 +1,7 @@
-"""In what order? Phases, steps, lineages, winners: pure, it is handed whoever measures and whoever judges."""
+"""In what order? Phases, steps, lineages, winners. Pure: the caller passes a `Measure`, which measures configurations,
+and an `Oracle`, which answers questions about them."""
 
-from ._forecast import StepForecast, StepsForecast, forecast
-from ._run import run
+from .benchmark_protocol import run
 from .drive import Searched, carry_out
 from .intervals import DRIFT
 from .lineage import Lineage
@@ -9,6 +9,7 @@ from .measure import Cell, Measure, TimeTable
 from .results import NOTHING_RAN, Dropped, ProtocolResult, StepResult, StepTrial, step_names
 from .schema import TuningFile, read_tuning_file
 from .settings import GlobalParameters, LibraryLogic
+from .step_forecast import StepForecast, StepsForecast, forecast
 from .steps import Benchmark, Final, Fork, Join, Objective, Phase, Phases, SearchPlan, Step
 from .winners import Contest, ContestDecision, choose
 

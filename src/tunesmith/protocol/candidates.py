@@ -1,4 +1,4 @@
-"""Which configurations a lineage may try in a step, and what to do when there is none."""
+"""The configurations that a lineage may try in a step, with substitutes for other parameters if none is legal."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from tunesmith.records import Configuration, Problem, Rejection, Value
 from tunesmith.search import MOST_WHOLE, Candidates, sample
 from tunesmith.spaces import Combinations
 
-from .judge import Judge, first_rejection
 from .lineage import Lineage
+from .oracle import Oracle, first_rejection
 from .steps import Join, Phases
 
 Values = tuple[str, tuple[Value, ...]]
 """A parameter's name with its values, in the order of the tuning file."""
 
 PATIENCE = 20_000
-"""Legality questions asked for one lineage before the search for a substitute gives up: about a second. Of choices that
-are too many to be looked at, a tenth of it is spent on each substitute."""
+"""The number of legality questions for one lineage after which the search for a substitute gives up: about a second. If
+there are too many choices to check, a tenth of this number is spent on each substitute."""
 
 
 @dataclass(frozen=True)
 class Proposal:
     """What a lineage tries in a step.
 
-    `candidates` are legal, distinct by identity, in the file's order (where a search takes some of them, in its own),
-    each with the choice that makes it. `substituted` are the provisional values that this step had to bring in, and
-    `lineage` has them. `duplicates` pairs each choice that was left out with the candidate that stands for it. Without
-    candidates, `refusal` says why. Of more choices than `MOST_WHOLE`, `rejected` has those before a legal one.
+    `candidates` are legal configurations, distinct by identity, each with the choice that makes it. They are in the
+    file's order, or in a search's order if a search takes only some. `substituted` are the provisional values that this
+    step needed; `lineage` includes them. `duplicates` pairs each left-out configuration with the candidate that is the
+    same solution. Without candidates, `refusal` says why. With more choices than `MOST_WHOLE`, `rejected` has only the
+    choices that were tried before a legal one.
     """
 
     lineage: Lineage
@@ -49,53 +50,53 @@ class Proposal:
 
     @property
     def incumbent(self) -> Configuration | None:
-        """The candidate that is what the lineage held before the step, if there is one."""
-        held = self.lineage.configuration
-        return held if held in self.configurations else dict(self.duplicates).get(held)
+        """The candidate that is the lineage's configuration before the step; None if that is no candidate."""
+        incumbent = self.lineage.configuration
+        return incumbent if incumbent in self.configurations else dict(self.duplicates).get(incumbent)
 
-    def only(self, asked: Collection[Configuration], judge: Judge) -> Proposal:
-        """What is left of it where a search asked for no more than these, in their order."""
+    def only(self, requested: Collection[Configuration], oracle: Oracle) -> Proposal:
+        """The proposal with only the configurations that a search requested, in their order."""
         if self.refusal:
             return self
         names = tuple(self.candidates[0][1])
         distinct: dict[str, Configuration] = {}
-        for config in asked:
-            distinct.setdefault(judge.identity(config), config)
+        for config in requested:
+            distinct.setdefault(oracle.identity(config), config)
         candidates = {config: config.only(names) for config in distinct.values()}
-        duplicates = tuple((config, stands) for config, stands in self.duplicates if stands in candidates)
+        duplicates = tuple((config, original) for config, original in self.duplicates if original in candidates)
         return replace(self, candidates=tuple(candidates.items()), duplicates=duplicates)
 
 
 def propose(
-    lineage: Lineage, later: Sequence[Values], choices: Combinations, problems: Sequence[Problem], judge: Judge
+    lineage: Lineage, later: Sequence[Values], choices: Combinations, problems: Sequence[Problem], oracle: Oracle
 ) -> Proposal:
-    """The legal ones of a lineage's choices; where there is none, with parameters of `later` steps replaced.
+    """The legal ones among a lineage's choices. If none is legal, parameters of `later` steps are substituted.
 
-    Substitutes are tried in the order of `substitutions`, and the first with which any choice is legal is taken. Of
-    more choices than `MOST_WHOLE` no more than a legal one is looked for, at random.
+    Substitutes are tried in the order of `substitutions`, until a choice is legal. With more choices than `MOST_WHOLE`,
+    choices are tried at random, and only until one is legal.
     """
-    asked, first = 0, None
+    tries, first = 0, None
     for substituted in substitutions(lineage, later):
-        proposal = _legal(lineage.substitute(substituted), choices, problems, judge)
+        proposal = _legal(lineage.substitute(substituted), choices, problems, oracle)
         if proposal.candidates:
             return replace(proposal, substituted=substituted)
         first = first or proposal
-        asked += len(proposal.rejected)
-        if asked >= PATIENCE:
+        tries += len(proposal.rejected)
+        if tries >= PATIENCE:
             break
     assert first is not None, "the empty substitution always comes first"
-    return Proposal(lineage, rejected=first.rejected, refusal=_refusal(first, asked))
+    return Proposal(lineage, rejected=first.rejected, refusal=_refusal(first, tries))
 
 
-def candidates_of(proposal: Proposal, choices: Combinations, problems: Sequence[Problem], judge: Judge) -> Candidates:
-    """What a search chooses from in a lineage's step, beginning with what the lineage holds."""
+def candidates_of(proposal: Proposal, choices: Combinations, problems: Sequence[Problem], oracle: Oracle) -> Candidates:
+    """The candidates for a search in a lineage's step, beginning with the incumbent."""
 
     def legal(config: Configuration) -> bool:
-        return first_rejection(judge, config, problems) is None
+        return first_rejection(oracle, config, problems) is None
 
     def describe(config: Configuration) -> Mapping[str, Value]:
-        guess = math.fsum(judge.guess(config, p) for p in problems if not judge.rejections_for(config, p))
-        return {**judge.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
+        guess = math.fsum(oracle.guess(config, p) for p in problems if not oracle.rejections_for(config, p))
+        return {**oracle.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
 
     first = () if proposal.incumbent is None else (proposal.incumbent,)
     if choices.count <= MOST_WHOLE or proposal.refusal:
@@ -104,20 +105,20 @@ def candidates_of(proposal: Proposal, choices: Combinations, problems: Sequence[
 
 
 def substitutions(lineage: Lineage, later: Sequence[Values]) -> Iterator[Configuration]:
-    """None, then every other value of one later parameter, then of two, and so on.
+    """The empty substitution, then every other value of one later parameter, then of two parameters, and so on.
 
-    Parameters in the order of `later`; within a combination the first parameter's value changes fastest.
+    Parameters come in the order of `later`. Within a combination the first parameter's value changes fastest.
     """
-    held = lineage.configuration
+    incumbent = lineage.configuration
     others = [
         Combinations.of_list(
-            Configuration({name: value}) for value in values if Configuration({name: value}) != held.only([name])
+            Configuration({name: value}) for value in values if Configuration({name: value}) != incumbent.only([name])
         )
         for name, values in later
     ]
     for count in range(len(others) + 1):
         for chosen in combinations(others, count):
-            yield from Combinations(tuple(axis for listed in chosen for axis in listed.axes))
+            yield from Combinations(tuple(axis for values in chosen for axis in values.axes))
 
 
 def proposals(
@@ -126,43 +127,46 @@ def proposals(
     lineages: Sequence[Lineage],
     choices: Combinations,
     problems: Sequence[Problem],
-    judge: Judge,
+    oracle: Oracle,
 ) -> list[Proposal]:
-    """What each lineage may try in the step of that index; substitutes are of parameters that steps after it still vary
-    and that the lineage has not settled."""
+    """Each lineage's proposal for the step of that index. Substitutes are for parameters that later steps vary and that
+    the lineage has not settled."""
     after = (step for step in phases.steps[index + 1 :] if not isinstance(step, Join))
     varied = {name for step in after for name in step.choices.names}
     tuned = [(name, values) for name, values in phases.tuned if name in varied]
-    later = ([each for each in tuned if each[0] not in lineage.fixed] for lineage in lineages)
-    return [propose(*each, choices, problems, judge) for each in zip(lineages, later, strict=True)]
+    later = ([(name, values) for name, values in tuned if name not in lineage.fixed] for lineage in lineages)
+    return [
+        propose(lineage, unsettled, choices, problems, oracle)
+        for lineage, unsettled in zip(lineages, later, strict=True)
+    ]
 
 
-def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem], judge: Judge) -> Proposal:
+def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem], oracle: Oracle) -> Proposal:
     candidates: list[tuple[Configuration, Configuration]] = []
     rejected: list[tuple[Configuration, Rejection]] = []
     duplicates: list[tuple[Configuration, Configuration]] = []
-    standing: dict[str, Configuration] = {}
-    held, names = lineage.configuration, choices.names
-    looked: Iterable[Configuration] = Candidates(choices, held)
+    originals: dict[str, Configuration] = {}
+    incumbent, names = lineage.configuration, choices.names
+    tried: Iterable[Configuration] = Candidates(choices, incumbent)
     if is_large := choices.count > MOST_WHOLE:
-        first = (held,) if held.only(names) in choices else ()
-        looked = islice(sample(Candidates(choices, held, first=first), np.random.default_rng(0)), PATIENCE // 10)
-    for config in looked:
-        if rejection := first_rejection(judge, config, problems):
+        first = (incumbent,) if incumbent.only(names) in choices else ()
+        tried = islice(sample(Candidates(choices, incumbent, first=first), np.random.default_rng(0)), PATIENCE // 10)
+    for config in tried:
+        if rejection := first_rejection(oracle, config, problems):
             rejected.append((config, rejection))
-        elif (stands := standing.setdefault(judge.identity(config), config)) is config:
+        elif (original := originals.setdefault(oracle.identity(config), config)) is config:
             candidates.append((config, config.only(names)))
             if is_large:
                 break
         else:
-            duplicates.append((config, stands))
+            duplicates.append((config, original))
     return Proposal(lineage, tuple(candidates), rejected=tuple(rejected), duplicates=tuple(duplicates))
 
 
-def _refusal(proposal: Proposal, asked: int) -> Rejection:
-    """The reason most candidates share, in the words of the first that has it."""
+def _refusal(proposal: Proposal, tries: int) -> Rejection:
+    """The most frequent reason, with the detail of the first candidate rejected for it."""
     counts = Counter(rejection.reason for _, rejection in proposal.rejected)
-    reason = max(counts, key=lambda known: counts[known])
+    reason = max(counts, key=lambda counted: counts[counted])
     first = next(rejection for _, rejection in proposal.rejected if rejection.reason == reason)
-    gave_up = f" (no substitute found in {asked} tries)" if asked >= PATIENCE else ""
+    gave_up = f" (no substitute found in {tries} tries)" if tries >= PATIENCE else ""
     return replace(first, detail=first.detail + gave_up)

@@ -1,4 +1,4 @@
-"""One phase of a tuning file as entries: a dict each, with the sizes that it sets and the parameters that it varies."""
+"""Reads one phase of a tuning file as entries: one for each dict, with its sizes and its parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .notes import Notes
 from .tensile import FOREIGN_PARAMETERS, RENAMED_PARAMETERS
 
 SIZES, GROUPS = "ProblemSizes", "Groups"
-"""Keys of a phase that are no parameters."""
+"""The keys of a phase that are not parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Settings of which one is taken: of one parameter, or of several that a group sets together."""
+    """Alternative settings of one parameter, or of several parameters that a group sets together."""
 
     names: tuple[str, ...]
     settings: tuple[Configuration, ...]
@@ -32,7 +32,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEntry:
-    """One dict of a phase. `sizes` is the value of its ProblemSizes; they hold for its own step already."""
+    """One dict of a phase. `sizes` is the value of its ProblemSizes, which hold from the dict's own step on."""
 
     location: str
     factors: tuple[Factor, ...] = ()
@@ -45,14 +45,14 @@ class PhaseEntry:
 
 @dataclass(frozen=True)
 class EntryReader:
-    """Reads phases against one space of parameters; what is wrong goes to `mistakes` and is left out."""
+    """Reads phases with one space of parameters. Mistakes are added to `mistakes`, and wrong parts are left out."""
 
     space: Space
     notes: Notes
     mistakes: Mistakes
 
     def entries(self, phase: str, node: Node | None) -> tuple[PhaseEntry, ...]:
-        """The dicts of a phase; a single dict counts as a list of it, and nothing as an empty list."""
+        """The dicts of a phase. A single dict counts as a list of one dict, a missing phase as an empty list."""
         with self.mistakes.caught():
             return tuple(self.mistakes.each(lambda item: self._entry(phase, item), items(phase, node)))
         return ()
@@ -71,7 +71,7 @@ class EntryReader:
         return PhaseEntry(item.location, tuple(factors), sizes)
 
     def _factor(self, name: str, node: Node, location: str, phase: str) -> Factor:
-        """One parameter with its values, each once. A value that is no list counts as a list of it."""
+        """One parameter with its distinct values. A value that is no list counts as a list of one value."""
         parameter = self.space[self.known(name, location, phase)]
         listed = node.content if isinstance(node.content, tuple) else (node,)
         if not listed:
@@ -83,11 +83,11 @@ class EntryReader:
         mistakes.tell()
         settings = tuple(dict.fromkeys(Configuration({name: value}) for value in values))
         if len(settings) < len(values):
-            self.notes.say(location, f"{name} lists a value more than once; it is measured once")
+            self.notes.add(location, f"{name} lists a value more than once; it is measured once")
         return Factor((name,), settings, location)
 
     def _group(self, node: Node) -> Factor:
-        """A list of dicts, each of which sets the same parameters to one value."""
+        """The alternatives of a group: a list of dicts, each of which sets the same parameters."""
         members = node.sequence("an item of Groups")
         if not members:
             raise UserError(node.location, "an item of Groups is empty", "list at least one dict, or remove it")
@@ -111,7 +111,8 @@ class EntryReader:
         return Configuration(values)
 
     def known(self, name: str, location: str, phase: str = "") -> str:
-        """`name`, when it is a parameter; else the UserError that helps most, of all keys that the phase may have."""
+        """`name` if it is a parameter. Raises the most helpful UserError otherwise, from all keys that the phase may
+        have."""
         if name in self.space:
             return name
         if name in RENAMED_PARAMETERS:
@@ -125,14 +126,14 @@ class EntryReader:
         )
 
     def _instead(self, name: str) -> str:
-        """What to use instead, where this space has it."""
-        said = RENAMED_PARAMETERS[name]
-        named = [word for word in re.findall(r"\w+", said) if word in self.space]
-        return f"use {said}" if named else "remove it"
+        """The remedy for a renamed parameter: the replacement if this space has it, else to remove the parameter."""
+        replacement = RENAMED_PARAMETERS[name]
+        is_available = any(word in self.space for word in re.findall(r"\w+", replacement))
+        return f"use {replacement}" if is_available else "remove it"
 
 
 def items(phase: str, node: Node | None) -> Sequence[Node]:
-    """The items of a phase's list; a phase that is absent or empty has none."""
+    """The items of a phase's list; empty for a missing or empty phase."""
     if node is None or node.is_null:
         return ()
     return (node,) if isinstance(node.content, dict) else node.sequence(phase)

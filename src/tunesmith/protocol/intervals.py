@@ -1,4 +1,4 @@
-"""The doubt in a comparison of two candidates that were measured side by side."""
+"""Confidence intervals for the comparison of two candidates that were measured side by side."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 RESOLUTION = 1e-9
-"""Log ratios below this are rounding, not time: no clock resolves one part in a thousand million."""
+"""Smaller log ratios are rounding errors: no clock resolves one part in a thousand million."""
 
 DRIFT = 0.1
-"""How far two times of one candidate may lie apart because the machine's speed changed between them, relative to the
-shorter: twice what raises the anchor's alarm, which is given for each of the two."""
+"""How far two times of one candidate may lie apart since the machine's speed changed between them, relative to the
+shorter time. It is twice the drift that raises the anchor's alarm, once for each of the two times."""
 
 
 def paired_interval(differences: Sequence[float], confidence: float) -> tuple[float, float]:
-    """Interval of the mean of paired differences: mean -+ t s / sqrt(n) with n - 1 degrees of freedom.
+    """The interval of the mean of paired differences: mean -+ t s / sqrt(n) with n - 1 degrees of freedom.
 
-    One pair says nothing about its own doubt, so its interval is everything.
+    A single pair has no scatter to estimate the interval from, so its interval is infinite.
     """
     # Imported here since SciPy takes longer to load than a command that needs no interval takes to run.
     from scipy.special import stdtrit

@@ -1,7 +1,7 @@
-"""How several sizes become one number: the cost of a candidate, as a logarithm, lower being better.
+"""Objectives: the cost of a candidate over several sizes as one number, a logarithm. Lower is better.
 
-With t(p) the candidate's time on problem p, b(p) the best time on p of all that compete and v(p) the weight of p, which
-is 1 where nothing else was said:
+With t(p) the candidate's time on problem p, b(p) the best time of all competitors on p, and v(p) the weight of p, which
+is 1 by default:
 
 | objective  | log cost                          | what decides                                      |
 |------------|-----------------------------------|---------------------------------------------------|
@@ -10,9 +10,9 @@ is 1 where nothing else was said:
 | total_time | ln(sum over p of v t)             | long sizes decide                                 |
 | worst      | max over p of ln(t/b)             | the size with the largest regret decides          |
 
-The objectives of a single cell, max and worst, ask no weight.
+The objectives max and worst depend on a single cell, so they use no weights.
 
-`exp(-cost)` is the score that people see: a relative speed, FLOP/s, 1/seconds, a relative speed.
+`exp(-cost)` is the score that people see: in the table's order a relative speed, FLOP/s, 1/seconds, a relative speed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Times = Mapping[Problem, float]
 
 
 @dataclass(frozen=True)
-class Yardstick:
-    """An objective with what it measures against: the best time of each problem, its work, and its weight."""
+class CostFunction:
+    """An objective with the best time, the work and the weight of each problem."""
 
     objective: Objective
     best: Times
@@ -38,7 +38,7 @@ class Yardstick:
     weights: Weights
 
     def cost(self, times: Times) -> float:
-        """Log cost of a candidate with these times; infinite for one that ran nowhere."""
+        """The log cost of a candidate with these times; infinite for a candidate that ran nowhere."""
         if not times:
             return math.inf
         if self.objective is Objective.MAX:
@@ -52,12 +52,13 @@ class Yardstick:
         return math.fsum(weights[problem] * regret for problem, regret in regrets.items()) / math.fsum(weights.values())
 
 
-def yardstick(
+def cost_function_for(
     objective: Objective, competitors: Sequence[Times], work: Callable[[Problem], float], weights: Weights
-) -> Yardstick:
+) -> CostFunction:
+    """The cost function that compares these competitors, given by their times."""
     best: dict[Problem, float] = {}
     for times in competitors:
         for problem, seconds in times.items():
             best[problem] = min(seconds, best.get(problem, math.inf))
     flops = {problem: work(problem) for problem in best} if objective is Objective.MAX else {}
-    return Yardstick(objective, best, flops, weights)
+    return CostFunction(objective, best, flops, weights)

@@ -1,4 +1,4 @@
-"""A size group of a tuning file, its phases turned into steps."""
+"""Reads a size group of a tuning file: turns its phases into steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunesmith.spaces import Combinations, Space
 from .entries import GROUPS, SIZES, EntryReader, Factor, PhaseEntry
 from .notes import Notes
 from .settings import GlobalParameters
-from .sizes import COMMON_DEFAULT, FINAL_DEFAULT, Sized, SizeReader
+from .sizes import COMMON_DEFAULT, FINAL_DEFAULT, SizeReader, WeightedProblems
 from .steps import Benchmark, Final, Fork, Join, Phase, Phases, Step
 
 INITIAL = "InitialSolutionParameters"
@@ -21,15 +21,15 @@ VARYING = (Phase.COMMON, Phase.FORK, Phase.BENCHMARK_FORK, Phase.BENCHMARK_JOIN,
 PHASE_KEYS = (INITIAL, *(phase.value for phase in Phase))
 
 Families = Callable[[ProblemType, Mapping[str, Sequence[Value]]], Mapping[str, Collection[str]]]
-"""Of a problem type, and of the values that each parameter may have: the kernel families that these values choose, and
-the parameters that each family has."""
+"""A function of a problem type and the values that each parameter may have. It gives the kernel families that these
+values choose, with the parameters of each family."""
 
 
 @dataclass(frozen=True)
 class GroupReader:
-    """Reads the size groups of one problem type. `derived` are the names that a join may use beside parameters.
+    """Reads the size groups of one problem type. `derived` are the names that a join may use besides parameters.
 
-    What is wrong goes to `mistakes`, and the rest is read as if it were not there.
+    Mistakes are added to `mistakes`. The rest is read as if the wrong parts were missing.
     """
 
     sizes: SizeReader
@@ -41,7 +41,7 @@ class GroupReader:
     mistakes: Mistakes
 
     def read(self, node: Node, group: int) -> Phases:
-        """What is right of the group; raises UserError where it is no mapping."""
+        """The group without its wrong parts. Raises UserError if the node is no mapping."""
         keys = node.mapping("a size group")
         for name in keys:
             if name not in PHASE_KEYS:
@@ -52,8 +52,8 @@ class GroupReader:
         self._refuse_repeated(factors)
         single = {name: value for factor in factors if not factor.varies for name, value in factor.settings[0].items()}
         initial = self._initial(reader, keys.get(INITIAL))
-        self._say_ignored(initial, single, factors, entries)
-        made = Phases(
+        self._note_ignored(initial, single, factors, entries)
+        phases = Phases(
             problem_type=self.sizes.problem_type,
             group=group,
             start=self.space.defaults | {name: value for name, (value, _) in initial.items()} | single,
@@ -62,12 +62,12 @@ class GroupReader:
             objective=self.settings.objective,
             search=self.settings.search,
         )
-        places = {name: factor.location for factor in factors for name in factor.names}
-        self._say_without_effect(made, {**{name: location for name, (_, location) in initial.items()}, **places})
-        return made
+        locations = {name: factor.location for factor in factors for name in factor.names}
+        self._note_without_effect(phases, {**{name: location for name, (_, location) in initial.items()}, **locations})
+        return phases
 
     def _misplaced(self, node: Node, name: str) -> UserError:
-        """The mistake in a key of a group that is no phase."""
+        """The mistake for a key of a group that is no phase."""
         if nearest(name, (*PHASE_KEYS, SIZES)) == SIZES:
             what = f"{name} stands outside of the phases"
             return UserError(
@@ -79,16 +79,16 @@ class GroupReader:
         return unknown_key(node.at(name), name, PHASE_KEYS, "a size group")
 
     def _refuse_repeated(self, factors: Sequence[Factor]) -> None:
-        places: dict[str, str] = {}
+        locations: dict[str, str] = {}
         for factor in factors:
             for name in factor.names:
-                if name in places:
-                    self.mistakes.add(_twice(name, factor.location, places[name]))
-                places.setdefault(name, factor.location)
+                if name in locations:
+                    self.mistakes.add(_twice(name, factor.location, locations[name]))
+                locations.setdefault(name, factor.location)
 
     def _initial(self, reader: EntryReader, node: Node | None) -> dict[str, tuple[Value, str]]:
-        """Value and place of each initial parameter."""
-        found: dict[str, tuple[Value, str]] = {}
+        """The value and the location of each initial parameter."""
+        values: dict[str, tuple[Value, str]] = {}
         for entry in reader.entries(INITIAL, node):
             if entry.sizes:
                 what = f"{INITIAL} has no sizes"
@@ -99,67 +99,68 @@ class GroupReader:
                     what = f"{name} starts with {len(factor.settings)} values"
                     remedy = f"give one here, and the others to {Phase.COMMON} or a later phase"
                     self.mistakes.add(UserError(factor.location, what, remedy))
-                if name in found:
-                    self.mistakes.add(_twice(name, factor.location, found[name][1]))
-                found.setdefault(name, (factor.settings[0][name], factor.location))
-        return found
+                if name in values:
+                    self.mistakes.add(_twice(name, factor.location, values[name][1]))
+                values.setdefault(name, (factor.settings[0][name], factor.location))
+        return values
 
-    def _say_ignored(
+    def _note_ignored(
         self,
         initial: Mapping[str, tuple[Value, str]],
         single: Mapping[str, Value],
         factors: Sequence[Factor],
         entries: Mapping[Phase, Sequence[PhaseEntry]],
     ) -> None:
-        """An initial value that no solution will ever have."""
-        places = {name: factor.location for factor in factors for name in factor.names}
+        """Add a note for each initial value that no solution will have."""
+        locations = {name: factor.location for factor in factors for name in factor.names}
         forked = {name for entry in entries[Phase.FORK] for factor in entry.varied for name in factor.names}
         measured_before_the_fork = any(entry.varied for entry in entries[Phase.COMMON])
         for name, (value, location) in initial.items():
             ignored = f"{INITIAL}: {name} {shown(value)} is ignored"
             if name in single and single[name] != value:
-                self.notes.say(location, f"{ignored}: it is {shown(single[name])} throughout ({places[name]})")
+                self.notes.add(location, f"{ignored}: it is {shown(single[name])} throughout ({locations[name]})")
             elif name in forked and not measured_before_the_fork:
-                self.notes.say(location, f"{ignored}: {name} is forked before anything is measured ({places[name]})")
+                self.notes.add(location, f"{ignored}: {name} is forked before anything is measured ({locations[name]})")
 
-    def _say_without_effect(self, phases: Phases, places: Mapping[str, str]) -> None:
-        """Each parameter of the file that no family has which its values may choose."""
+    def _note_without_effect(self, phases: Phases, locations: Mapping[str, str]) -> None:
+        """Add a note for each parameter that none of the families has which the file's values may choose."""
         families = self.families(phases.problem_type, _values_in_use(phases))
         if not families:
             return
         listed = ", ".join(families)
         verb = "has" if len(families) == 1 else "have"
-        for name, location in places.items():
+        for name, location in locations.items():
             if not any(name in parameters for parameters in families.values()):
                 what = f"{name} is ignored: {listed} {verb} no such parameter, so its values make no difference"
-                self.notes.say_once(location, what)
+                self.notes.add_once(location, what)
 
     def _steps(
         self, node: Node, keys: Mapping[str, Node], entries: Mapping[Phase, Sequence[PhaseEntry]]
     ) -> Iterator[Step]:
-        current = _SizesInForce(self.sizes, self.notes, self.mistakes, node.location)
-        yield from self._benchmarks(Phase.COMMON, entries, current)
+        current_sizes = _CurrentSizes(self.sizes, self.notes, self.mistakes, node.location)
+        yield from self._benchmarks(Phase.COMMON, entries, current_sizes)
         forks = entries[Phase.FORK]
         for entry in forks:
-            current.change(entry.sizes)
+            current_sizes.change(entry.sizes)
         if forked := [factor for entry in forks for factor in entry.varied]:
             yield Fork(self._all_of(forked, node.at(Phase.FORK), "forked"))
-        yield from self._benchmarks(Phase.BENCHMARK_FORK, entries, current)
+        yield from self._benchmarks(Phase.BENCHMARK_FORK, entries, current_sizes)
         names = None
         with self.mistakes.caught():
             names = self._join_names(keys.get(Phase.JOIN), keys.get(Phase.FORK))
         if names is not None and forked:
-            yield Join(names, *current.use())
+            yield Join(names, *current_sizes.use())
         elif names is not None:
-            self.notes.say_once(node.at(Phase.JOIN), f"{Phase.JOIN} has nothing to join: no parameter is forked")
-        yield from self._benchmarks(Phase.BENCHMARK_JOIN, entries, current)
-        current.leave()
+            self.notes.add_once(node.at(Phase.JOIN), f"{Phase.JOIN} has nothing to join: no parameter is forked")
+        yield from self._benchmarks(Phase.BENCHMARK_JOIN, entries, current_sizes)
+        current_sizes.leave()
         varied = [factor for entry in entries[Phase.FINAL] for factor in entry.varied]
         choices = self._all_of(varied, node.at(Phase.FINAL), "measured on every size")
         yield Final(self._final_problems(node, entries[Phase.FINAL]), choices)
 
     def _all_of(self, factors: Sequence[Factor], location: str, what: str) -> Combinations:
-        """All combinations of what is kept apart or measured whole, so there may not be too many."""
+        """All combinations of the factors, which are all forked or all measured. Adds a mistake if there are too
+        many."""
         choices = _combinations(factors)
         if choices.count > MOST_WHOLE:
             what = f"{choices.count:,} combinations are {what}, of {', '.join(choices.names)}"
@@ -168,28 +169,28 @@ class GroupReader:
         return choices
 
     def _benchmarks(
-        self, phase: Phase, entries: Mapping[Phase, Sequence[PhaseEntry]], current: _SizesInForce
+        self, phase: Phase, entries: Mapping[Phase, Sequence[PhaseEntry]], current_sizes: _CurrentSizes
     ) -> Iterator[Step]:
-        """One step for each dict that varies something, in every pass; a later pass keeps each step's sizes."""
+        """One step for each dict that varies something, in every pass. A later pass keeps each step's sizes."""
         steps = []
         for entry in entries[phase]:
-            current.change(entry.sizes)
+            current_sizes.change(entry.sizes)
             if entry.varied:
                 choices = _combinations(entry.varied)
-                self._say_long(choices, entry.location)
-                steps.append(Benchmark(phase, choices, *current.use()))
+                self._note_long(choices, entry.location)
+                steps.append(Benchmark(phase, choices, *current_sizes.use()))
         for _ in range(self.settings.passes):
             yield from steps
 
-    def _say_long(self, choices: Combinations, location: str) -> None:
+    def _note_long(self, choices: Combinations, location: str) -> None:
         search = self.settings.search
         most = STRATEGIES[search.strategy].count(choices.count, search.trials)
         if most > MOST_WHOLE:
             what = f"{choices.count:,} combinations in one step, of which the search measures up to {most:,}"
-            self.notes.say(location, f"{what}; SearchStrategy and SearchTrials make it fewer")
+            self.notes.add(location, f"{what}; SearchStrategy and SearchTrials make it fewer")
 
     def _join_names(self, node: Node | None, fork: Node | None) -> tuple[str, ...] | None:
-        """Each name once, () for an empty list, None where all lineages are kept."""
+        """The distinct names that a join uses; () for an empty list, None if all lineages are kept."""
         if node is None or node.is_null:
             return None
         forked = [name for name in _names_in(fork) if name in self.space]
@@ -206,27 +207,28 @@ class GroupReader:
         return tuple(dict.fromkeys(names))
 
     def _final_problems(self, node: Node, entries: Sequence[PhaseEntry]) -> tuple[Problem, ...]:
-        given = [entry.sizes for entry in entries if entry.sizes]
-        for sizes in given[1:]:
-            self.mistakes.add(_twice(SIZES, sizes.location, given[0].location))
-        if given:
+        listed_sizes = [entry.sizes for entry in entries if entry.sizes]
+        for sizes in listed_sizes[1:]:
+            self.mistakes.add(_twice(SIZES, sizes.location, listed_sizes[0].location))
+        if listed_sizes:
             with self.mistakes.caught():
-                return self.sizes.read(given[0])[0]  # each size has a winner of its own, whatever it weighs
+                return self.sizes.read(listed_sizes[0])[0]  # each size has a winner of its own, whatever it weighs
             return ()
         problems, text = self.sizes.default(FINAL_DEFAULT)
-        self.notes.say_once(node.at(Phase.FINAL), f"the final step has no ProblemSizes: {text} is measured")
+        self.notes.add_once(node.at(Phase.FINAL), f"the final step has no ProblemSizes: {text} is measured")
         return problems
 
 
-class _SizesInForce:
-    """The problems that hold at a place of the file, while its phases are gone through in order.
+class _CurrentSizes:
+    """The problems that hold at the current position, while the phases of a file are read in order.
 
-    Reads what it is given at once, so that a mistake is found, and says when nothing was measured on it.
+    ProblemSizes are read as soon as they are given, so that mistakes are found. A note tells of ProblemSizes on which
+    nothing is measured.
     """
 
     def __init__(self, reader: SizeReader, notes: Notes, mistakes: Mistakes, group: str) -> None:
         self._reader, self._notes, self._mistakes, self._group = reader, notes, mistakes, group
-        self._sizes: Sized | None = None
+        self._sizes: WeightedProblems | None = None
         self._unused = ""
 
     def change(self, sizes: Node | None) -> None:
@@ -237,19 +239,19 @@ class _SizesInForce:
         with self._mistakes.caught():
             self._sizes = self._reader.read(sizes)
 
-    def use(self) -> Sized:
+    def use(self) -> WeightedProblems:
         self._unused = ""
         if self._sizes is None:
             problems, text = self._reader.default(COMMON_DEFAULT)
             self._sizes = problems, {}
-            self._notes.say_once(
+            self._notes.add_once(
                 self._group, f"the steps before the final one have no ProblemSizes: {text} is measured"
             )
         return self._sizes
 
     def leave(self) -> None:
         if self._unused:
-            self._notes.say(self._unused, "nothing is measured on these ProblemSizes")
+            self._notes.add(self._unused, "nothing is measured on these ProblemSizes")
 
 
 def _combinations(factors: Iterable[Factor]) -> Combinations:
@@ -257,15 +259,15 @@ def _combinations(factors: Iterable[Factor]) -> Combinations:
 
 
 def _varied_values(factors: Sequence[Factor]) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """Each parameter that some step varies, with its values in the order of the file."""
+    """Each parameter that some step varies, with its values in the file's order."""
     for factor in factors:
         for name in factor.names if factor.varies else ():
             chosen = dict.fromkeys(Configuration({name: setting[name]}) for setting in factor.settings)
-            yield name, tuple(one[name] for one in chosen)
+            yield name, tuple(setting[name] for setting in chosen)
 
 
 def _names_in(fork: Node | None) -> Iterator[str]:
-    """What a fork names, whether its values are right or not."""
+    """The parameters that a fork names, whether their values are right or not."""
     listed = fork.content if fork is not None and isinstance(fork.content, tuple) else (fork,)
     for item in listed:
         for name, value in item.content.items() if item is not None and isinstance(item.content, dict) else ():
@@ -277,20 +279,20 @@ def _names_in(fork: Node | None) -> Iterator[str]:
 
 
 def _values_in_use(phases: Phases) -> dict[str, list[Value]]:
-    """The values that each parameter has wherever something is measured."""
-    found: dict[str, list[Value]] = {name: [value] for name, value in phases.start.items()}
+    """The values that each parameter has in any measurement."""
+    values: dict[str, list[Value]] = {name: [value] for name, value in phases.start.items()}
     settled: set[str] = set()
     is_measured = False
     for step in phases.steps:
         if isinstance(step, Join):
             continue
         for name in step.choices.names:
-            # What holds before the first measurement of all is never measured.
-            held = found[name] if is_measured or name in settled else []
-            found[name] = [*held, *step.choices.values(name)]
+            # The values before the first measurement of the group are never measured.
+            earlier = values[name] if is_measured or name in settled else []
+            values[name] = [*earlier, *step.choices.values(name)]
         settled.update(step.choices.names)
         is_measured |= isinstance(step, Benchmark)
-    return found
+    return values
 
 
 def _twice(name: str, location: str, first: str) -> UserError:

@@ -1,4 +1,4 @@
-"""What the protocol tells: one record a step as it ends, and one for the whole run."""
+"""The protocol's results: a record for each step, and one for the whole run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NOTHING_RAN = "nothing ran"
 
 @dataclass(frozen=True)
 class StepTrial:
-    """One lineage in one step: what it tried, who won, and the lineage after it.
+    """One lineage in one step: its proposal, the decision, and the lineage after the step.
 
-    `refusal` says why a lineage ends here. In the final step a lineage that is the same solution as an earlier one
-    ends without a refusal: the earlier one stands for it (`proposal.duplicates`).
+    `refusal` says why a lineage ends in this step. In the final step a lineage that is the same solution as an earlier
+    lineage ends without a refusal; the earlier lineage stands for both (`proposal.duplicates`).
     """
 
     proposal: Proposal
@@ -33,7 +33,7 @@ class StepTrial:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A lineage that ended in the step named, and why."""
+    """A lineage that ended, the step in which it ended, and the reason."""
 
     step: str
     lineage: Lineage
@@ -42,11 +42,11 @@ class Dropped:
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step, the lineages before and after it, and what was measured in between.
+    """A step, the lineages before and after it, and the measurements in between.
 
-    `trials` has one entry for each lineage that the step measured, in the order of `before`; it is empty for a fork and
-    for a join of measured lineages. `cells` counts what `measure.screen` was asked for: distinct solutions times
-    problems. `decisions` holds the winner of each problem, in the final step only.
+    `trials` has an entry for each lineage that the step measured, in the order of `before`; it is empty for a fork and
+    for a join of measured lineages. `cells` is the number of screened cells: distinct solutions times problems.
+    `decisions` has the decision of each problem, in the final step only.
     """
 
     name: str
@@ -64,7 +64,7 @@ class StepResult:
 
     @property
     def candidates(self) -> int:
-        """Legal candidates over all lineages, each lineage's counted by themselves."""
+        """The number of legal candidates, summed over lineages."""
         return sum(len(trial.proposal.candidates) for trial in self.trials)
 
     @property
@@ -75,25 +75,25 @@ class StepResult:
 
     @property
     def rejected(self) -> Counter[str]:
-        """Illegal candidates by reason, over all lineages."""
+        """The number of illegal candidates by reason, summed over lineages."""
         return Counter(rejection.reason for trial in self.trials for _, rejection in trial.proposal.rejected)
 
     @property
     def dropped_by_reason(self) -> tuple[tuple[Dropped, int], ...]:
-        """The first lineage that was dropped for each reason, and how many were."""
-        counts = Counter(each.rejection.reason for each in self.dropped)
-        first = {each.rejection.reason: each for each in reversed(self.dropped)}
+        """The first lineage that was dropped for each reason, and the number of lineages dropped for it."""
+        counts = Counter(dropped.rejection.reason for dropped in self.dropped)
+        first = {dropped.rejection.reason: dropped for dropped in reversed(self.dropped)}
         return tuple((first[reason], count) for reason, count in counts.items())
 
     @property
     def asked_for(self) -> Counter[str]:
-        """Of `rejected`, what the user's own constraints rule out."""
+        """The part of `rejected` that the user's own constraints rule out."""
         rejections = (rejection for trial in self.trials for _, rejection in trial.proposal.rejected)
         return Counter(rejection.reason for rejection in rejections if rejection.is_asked_for)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know about the step, a sentence each."""
+        """Sentences about the step for the user."""
         return tuple(
             f"{_values(trial.proposal.lineage.fixed) or 'the only lineage'}: nothing is legal with the initial values, "
             f"so {_values(trial.proposal.substituted)} until its own step"
@@ -104,19 +104,19 @@ class StepResult:
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """All steps, and what is left: `survivors` are full configurations, in the order of their lineages."""
+    """All steps, and the `survivors` of the last: full configurations in the order of their lineages."""
 
     steps: tuple[StepResult, ...]
     survivors: tuple[Configuration, ...]
 
     @property
     def table(self) -> TimeTable:
-        """Survivors by problems, with the paired samples of the finalists; empty without a final step."""
+        """The times of survivors by problem, with the finalists' paired samples; empty without a final step."""
         return self.steps[-1].table if self.steps else TimeTable()
 
     @property
     def decisions(self) -> Mapping[Problem, ContestDecision]:
-        """The winner of each problem, with its ties; a problem that nothing ran on is absent."""
+        """The decision of each problem. A problem on which nothing ran is absent."""
         return self.steps[-1].decisions if self.steps else {}
 
     @property
@@ -125,7 +125,7 @@ class ProtocolResult:
 
 
 MOST_NAMED = 4
-"""Parameters in a step's name."""
+"""The most parameters in a step's name."""
 
 _SHORT = {
     Phase.COMMON: "CM",
@@ -138,7 +138,7 @@ _SHORT = {
 
 
 def step_names(phases: Phases) -> tuple[str, ...]:
-    """A name for each step, after Tensile's: number, phase, parameters (`03_BF_NumLoadsCoalescedA`)."""
+    """A name for each step, as in Tensile: number, phase, parameters (`03_BF_NumLoadsCoalescedA`)."""
     return tuple(
         "_".join([f"{number:02}", _SHORT[step.phase], *_shortened(_names(step))])
         for number, step in enumerate(phases.steps, start=1)
@@ -146,14 +146,14 @@ def step_names(phases: Phases) -> tuple[str, ...]:
 
 
 def _names(step: Step) -> tuple[str, ...]:
-    """The parameters that a step varies, or joins over; the final has one name, whatever it varies."""
+    """The parameters that a step varies or joins over; none for the final step, whose name does not depend on them."""
     if isinstance(step, Final):
         return ()
     return step.names if isinstance(step, Join) else step.choices.names
 
 
 def _shortened(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Not all of many: a step's name is that of a file, and stands in tables."""
+    """The names; of many, the first and the number of the others: a step's name is used in tables and file names."""
     if len(names) <= MOST_NAMED:
         return names
     return *names[: MOST_NAMED - 1], f"and_{len(names) - MOST_NAMED + 1}_more"

@@ -1,6 +1,6 @@
-"""The tuning file: Tensile's YAML dialect in its list form, read into phases that are ready to run.
+"""Reads a tuning file, Tensile's YAML dialect in its list form, into phases that are ready to run.
 
-Every mistake is a UserError with file, line and remedy; everything assumed or ignored is a note.
+Every mistake is a UserError with file, line and remedy. Everything assumed or ignored is a note.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ IGNORED_TOP_KEYS = ("LibraryClient", "TestParameters")
 
 @dataclass(frozen=True)
 class TuningFile:
-    """What a tuning file says: one `Phases` for each size group, in its order, and notes for the person."""
+    """The contents of a tuning file: the `Phases` of each size group in the file's order, settings, and notes for the
+    user."""
 
     path: Path
     globals: GlobalParameters
@@ -48,9 +49,9 @@ def read_tuning_file(
     """Read and check a tuning file.
 
     `spaces` gives the parameters that may be tuned for a problem type, and raises LookupError for an operation that
-    cannot be tuned; `derived` gives the names of derived values that a join may use; by `families`, parameters that no
-    chosen family has are told in a note. With `max_size`, larger sizes are cut to it and then made unique. Raises
-    UserError for everything that is wrong with the file, all of it at once, and nothing else.
+    cannot be tuned. `derived` gives the names of derived values that a join may use. `families` is used for notes about
+    parameters that no chosen family has. With `max_size`, larger sizes are cut to it and then made unique. Raises a
+    single UserError with all mistakes in the file, and nothing else.
     """
     if max_size is not None and max_size < 1:
         raise UserError("--max-size", f"{max_size} is no size", "give a whole number from 1")
@@ -58,7 +59,7 @@ def read_tuning_file(
     top = root.mapping("a tuning file")
     for name in top:
         if name in IGNORED_TOP_KEYS:
-            notes.say(root.at(name), f"{name} is ignored")
+            notes.add(root.at(name), f"{name} is ignored")
         elif name not in TOP_KEYS:
             mistakes.add(_misplaced(root, name))
     settings, logic, groups = GlobalParameters(), LibraryLogic(), tuple[Phases, ...]()
@@ -74,7 +75,7 @@ def read_tuning_file(
         groups = tuple(reader.groups(top["BenchmarkProblems"]))
     mistakes.tell()
     if max_size is not None:
-        notes.say(str(path), f"sizes above {max_size} are measured as {max_size}, with natural leading dimensions")
+        notes.add(str(path), f"sizes above {max_size} are measured as {max_size}, with natural leading dimensions")
     return TuningFile(path, settings, groups, logic, tuple(notes))
 
 
@@ -94,12 +95,12 @@ class _ProblemReader:
         entries = node.sequence("BenchmarkProblems")
         if not entries:
             raise UserError(node.location, "BenchmarkProblems is empty", "list [problem type, size group ...] there")
-        seen: Counter[ProblemType] = Counter()
+        groups_read: Counter[ProblemType] = Counter()
         for entry in entries:
             with self.mistakes.caught():
-                yield from self._groups(entry, seen)
+                yield from self._groups(entry, groups_read)
 
-    def _groups(self, entry: Node, seen: Counter[ProblemType]) -> Iterator[Phases]:
+    def _groups(self, entry: Node, groups_read: Counter[ProblemType]) -> Iterator[Phases]:
         parts = _parts(entry)
         node, fields = parts[0], dict[str, Value]()
         for name, value in node.mapping("the problem type").items():
@@ -113,26 +114,26 @@ class _ProblemReader:
             scalars = operation.scalars_of(fields, node.at)
         is_right = self.mistakes.count == before
         for sentence in operation.assumed(fields) if is_right else ():
-            self.notes.say_once(node.location, sentence)
+            self.notes.add_once(node.location, sentence)
         sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size, is_right)
         try:
             space, derived = self.spaces(problem_type), self.derived(problem_type)
         except LookupError as error:
             raise UserError(node.at("OperationType"), str(error), "take an operation that has kernels") from None
         reader = GroupReader(sizes, space, derived, self.families, self.settings, self.notes, self.mistakes)
-        # A problem type alone has one size group, in which everything is as by default; so it is in Tensile.
+        # A problem type without size groups has one group with all defaults, as in Tensile.
         for group in parts[1:] or (Node(entry.location, {}),):
             with self.mistakes.caught():
-                yield reader.read(group, seen[problem_type])
-                seen[problem_type] += 1
+                yield reader.read(group, groups_read[problem_type])
+                groups_read[problem_type] += 1
 
     def _type(self, operation: Operation, fields: dict[str, Value], node: Node) -> ProblemType:
-        """The type; where something is wrong with it, what the other fields make, so that its groups can be read."""
+        """The problem type. If some fields are wrong, the type of the other fields, so that its groups can be read."""
         try:
             return operation.type_of(fields, node.at, self.folder)
         except UserError as error:
             self.mistakes.add(error)
-            wrong = {one.location for one in error.errors}
+            wrong = {mistake.location for mistake in error.errors}
         right = {name: value for name, value in fields.items() if node.at(name) not in wrong}
         return operation.type_of(right, node.at, self.folder)
 
@@ -146,7 +147,7 @@ def _operation(fields: dict[str, Value], node: Node) -> Operation:
 
 
 def _parts(entry: Node) -> tuple[Node, ...]:
-    """[problem type, size group ...]"""
+    """The parts of an entry: the problem type, then the size groups."""
     if isinstance(entry.content, dict):
         what = "this problem is a dict, as in version 2 of Tensile's format"
         raise UserError(

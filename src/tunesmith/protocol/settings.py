@@ -1,4 +1,4 @@
-"""What holds for a whole tuning file: `GlobalParameters` and `LibraryLogic`."""
+"""The settings of a whole tuning file: `GlobalParameters` and `LibraryLogic`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _APART = ("objective", "passes", "strategy", "trials", "budget_minutes")
 
 
 def _key(name: str, takes: str, doc: str, default: Value | None = None, choices: tuple[Value, ...] = ()) -> Any:
-    """A field that a key of the file sets."""
+    """A dataclass field that a key of the file sets."""
     return field(default=default, metadata={"key": Key(name, takes, doc, default, choices)})
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalParameters:
-    """How the whole file is measured; None where the file says nothing and the bench's default holds.
+    """How the whole file is measured. None stands for a missing key, so that the bench's default holds.
 
-    Fields but those in `_APART` are named as those of the bench's policy.
+    All fields except those in `_APART` have the names of the bench policy's fields.
     """
 
     objective: Objective = _key(
@@ -97,24 +97,24 @@ class GlobalParameters:
         return SearchPlan(self.strategy, self.trials, self.seed or 0)
 
     def policy(self) -> dict[str, object]:
-        """What the file says about measuring, by the name of the policy's field."""
+        """The file's settings for the bench's policy, by the policy's field names."""
         return {name: value for name, value in asdict(self).items() if name not in _APART and value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryLogic:
-    """What the files with the library logic are called; empty where the tuning file says nothing."""
+    """The parts of the names of library logic files; "" for a missing key."""
 
     schedule_name: str = ""
     architecture_name: str = ""
 
     def file_name(self, type_name: str) -> str:
-        """`SCHEDULE_ARCHITECTURE_TYPE.yaml`, without what is empty."""
+        """`SCHEDULE_ARCHITECTURE_TYPE.yaml`, without empty parts."""
         parts = (self.schedule_name, self.architecture_name, type_name)
         return "_".join(part for part in parts if part) + ".yaml"
 
 
-GLOBAL_KEYS: dict[str, Key] = {each.name: each.metadata["key"] for each in fields(GlobalParameters)}
+GLOBAL_KEYS: dict[str, Key] = {field.name: field.metadata["key"] for field in fields(GlobalParameters)}
 
 LOGIC_KEYS: dict[str, Key] = {
     "schedule_name": Key("ScheduleName", "word", "Begins the name of the logic's files, as in Tensile."),
@@ -125,27 +125,30 @@ _IN_FILE_NAMES = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)
 
 
 def read_globals(node: Node | None, notes: Notes, mistakes: Mistakes) -> GlobalParameters:
-    """What is right of them. Tensile's parameters that mean something else or nothing here are said to be ignored."""
+    """The correct settings of the node. Adds notes for Tensile's parameters that mean something else or nothing
+    here."""
     if node is None or node.is_null:
         return GlobalParameters()
     values = _read(GLOBAL_KEYS, node, "GlobalParameters", ANSWERED_GLOBALS, IGNORED_GLOBALS, notes, mistakes)
     if "objective" in values:
         values["objective"] = Objective(values["objective"])
-    made = GlobalParameters(**values)
-    fewest, most = made.minimum_samples, made.maximum_samples
+    settings = GlobalParameters(**values)
+    fewest, most = settings.minimum_samples, settings.maximum_samples
     if fewest is not None and most is not None and fewest > most:
         location = node.at("MaximumSamples")
         what = f"MaximumSamples {most} is below MinimumSamples {fewest}"
         mistakes.add(UserError(location, what, "give a larger maximum"))
-    is_exhaustive = made.strategy == EXHAUSTIVE and ("strategy" in values or "SearchStrategy" not in node.places)
-    if made.trials is not None and is_exhaustive:
-        what = f"SearchTrials {made.trials} has no effect: SearchStrategy {made.strategy} measures all combinations"
-        mistakes.add(UserError(node.at("SearchTrials"), what, "give SearchStrategy: random or surrogate"))
-    return made
+    is_exhaustive = settings.strategy == EXHAUSTIVE and ("strategy" in values or "SearchStrategy" not in node.places)
+    if settings.trials is not None and is_exhaustive:
+        what = f"SearchTrials {settings.trials} has no effect"
+        reason = f"SearchStrategy {settings.strategy} measures all combinations"
+        remedy = "give SearchStrategy: random or surrogate"
+        mistakes.add(UserError(node.at("SearchTrials"), f"{what}: {reason}", remedy))
+    return settings
 
 
 def read_logic(node: Node | None, notes: Notes, mistakes: Mistakes) -> LibraryLogic:
-    """What is right of it. The names must be fit to stand in the name of a file."""
+    """The correct settings of the node. Names must be fit for the name of a file."""
     if node is None or node.is_null:
         return LibraryLogic()
     values = _read(LOGIC_KEYS, node, "LibraryLogic", ANSWERED_LOGIC, IGNORED_LOGIC, notes, mistakes)
@@ -167,21 +170,21 @@ def _read(
     notes: Notes,
     mistakes: Mistakes,
 ) -> dict[str, Any]:
-    """The right values of the keys that mean something here, by attribute; what becomes of Tensile's others is said."""
-    given = node.mapping(where)
+    """The correct values by attribute. Adds notes for keys of Tensile that mean something else or nothing here."""
+    present = node.mapping(where)
     for name, instead in answered.items():
-        if name in given:
-            notes.say(node.at(name), f"{name} is ignored: {instead}")
-    if foreign := [name for name in given if name in ignored]:
-        notes.say(node.at(foreign[0]), f"keys of {where} that mean nothing here: {', '.join(foreign)}")
+        if name in present:
+            notes.add(node.at(name), f"{name} is ignored: {instead}")
+    if foreign := [name for name in present if name in ignored]:
+        notes.add(node.at(foreign[0]), f"keys of {where} that mean nothing here: {', '.join(foreign)}")
     attributes = {key.name: attribute for attribute, key in keys.items()}
     values: dict[str, Any] = {}
-    for name in given:
+    for name in present:
         if name in answered or name in ignored:
             continue
         with mistakes.caught():
             if name not in attributes:
                 raise unknown_key(node.at(name), shown(name), attributes, where)
             attribute = attributes[name]
-            values[attribute] = keys[attribute].check(given[name].plain(name), node.at(name))
+            values[attribute] = keys[attribute].check(present[name].plain(name), node.at(name))
     return values

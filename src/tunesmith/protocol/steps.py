@@ -1,4 +1,4 @@
-"""A tuning file's phases as a list of steps: what the schema makes and the protocol carries out."""
+"""A tuning file's phases as a list of steps, which the schema makes and the protocol carries out."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tunesmith.records import Configuration, Problem, ProblemType, Value
 from tunesmith.spaces import Combinations
 
 Weights = Mapping[Problem, float]
-"""How much each problem counts beside the others of a step; 1 for one that is not there."""
+"""The weight of each problem of a step; 1 for an absent problem."""
 
 EXHAUSTIVE = "exhaustive"
-"""The search strategy where nobody names another."""
+"""The default search strategy."""
 
 
 class Objective(StrEnum):
-    """How a step's winner is chosen over several sizes; `docs/tuning-file.md` gives the formulas."""
+    """How a step's winner is chosen over several sizes; `docs/tuning-file.md` has the formulas."""
 
     GEOMEAN = "geomean"
     MAX = "max"
@@ -27,7 +27,7 @@ class Objective(StrEnum):
 
 
 class Phase(StrEnum):
-    """The phases in which something is measured, by the name of their key in a tuning file."""
+    """The phases, by their keys in a tuning file."""
 
     COMMON = "BenchmarkCommonParameters"
     FORK = "ForkParameters"
@@ -39,7 +39,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Every lineage becomes one for each choice."""
+    """Every lineage becomes several lineages, one for each choice."""
 
     choices: Combinations
     phase: ClassVar = Phase.FORK
@@ -47,7 +47,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Every lineage takes the best of `choices` for itself, measured on `problems`. One dict of the tuning file."""
+    """Every lineage takes the best of `choices` for it, measured on `problems`. One dict of the tuning file."""
 
     phase: Phase
     choices: Combinations
@@ -57,9 +57,10 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Keep the best lineage for each combination of values of `names` (parameters or derived); () keeps one.
+    """Keep the best lineage for each combination of values of `names` (parameters or derived values); () keeps a single
+    lineage.
 
-    `problems` are measured on only when the lineages have not been measured since they were forked.
+    `problems` are measured only if the lineages have not been measured since they were forked.
     """
 
     names: tuple[str, ...]
@@ -82,8 +83,8 @@ Step = Fork | Benchmark | Join | Final
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """The strategy, by its name in the registry, that chooses what a lineage tries in a step; the most candidates that
-    it may (None leaves it to the strategy); and the seed of what it draws."""
+    """The strategy, by its name in the registry, that chooses a lineage's candidates in a step; the largest number of
+    candidates (None: the strategy decides); and the seed of the strategy's random numbers."""
 
     strategy: str = EXHAUSTIVE
     trials: int | None = None
@@ -94,9 +95,9 @@ class SearchPlan:
 class Phases:
     """One size group, ready to run.
 
-    `start` gives every parameter its value before the first step (explicit single value > InitialSolutionParameters >
-    default). `tuned` lists, for each parameter that a later step varies, its values in the file's order, for lineages
-    that are illegal until then.
+    `start` has the value of every parameter before the first step (explicit single value > InitialSolutionParameters >
+    default). `tuned` has each parameter that a step varies, with its values in the file's order. They are substitutes
+    for lineages that are illegal before that step.
     """
 
     problem_type: ProblemType

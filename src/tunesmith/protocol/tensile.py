@@ -1,4 +1,4 @@
-"""Names of Tensile's (ROCm/Tensile, v2.0 to 4.44) that a tuning file may bring along, and what becomes of them here."""
+"""Names of Tensile (ROCm/Tensile, v2.0 to 4.44) that a tuning file may contain, and how they are treated here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWERED_GLOBALS = {
     "FlushCount": "ColdCache says whether the cache is emptied",
     "FlushMemorySize": "ColdCache says whether the cache is emptied",
 }
-"""Global parameters with another answer here, and which."""
+"""Global parameters that are replaced by something else here, and by what."""
 
 IGNORED_GLOBALS = _names(
     """
@@ -39,10 +39,10 @@ IGNORED_GLOBALS = _names(
     SortProblems SupportedISA ValidationMaxToPrint ValidationPrintValids WavefrontWidth WorkingPath
     """
 )
-"""Global parameters that mean nothing here."""
+"""Global parameters without a meaning here."""
 
 ANSWERED_LOGIC = {"DeviceNames": "the logic holds for the device that it was measured on"}
-"""Keys of LibraryLogic with another answer here, and which."""
+"""Keys of LibraryLogic that are replaced by something else here, and by what."""
 
 IGNORED_LOGIC = _names(
     """
@@ -50,7 +50,7 @@ IGNORED_LOGIC = _names(
     SolutionImportanceMin Threshold
     """
 )
-"""Keys of LibraryLogic that steer an analysis which is another one here."""
+"""Keys of LibraryLogic for an analysis that differs here."""
 
 RENAMED_PARAMETERS = {
     "SplitU": "the third number of WorkGroup (LocalSplitU, in a work-group) or GlobalSplitU (over work-groups)",
@@ -67,8 +67,8 @@ RENAMED_PARAMETERS = {
     "LdsPadA": "LdsPad",
     "LdsPadB": "LdsPad",
 }
-"""Parameters that Tensile itself renamed or replaced, and those that have another name here: what to say instead. A
-remedy names parameters that some kernel here has."""
+"""Parameters that Tensile itself renamed or replaced, and parameters with another name here, each with the replacement.
+A replacement names parameters that some kernel here has."""
 
 FOREIGN_PARAMETERS = _names(
     """
@@ -92,4 +92,4 @@ FOREIGN_PARAMETERS = _names(
     WavefrontSize WorkGroupMappingType WorkGroupSchedule
     """
 )
-"""Parameters of Tensile's kernels. Asked after the space, in which those stand that a kernel here has too."""
+"""Parameters of Tensile's kernels. Look a name up in the space first, which has those that a kernel here has, too."""

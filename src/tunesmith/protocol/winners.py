@@ -1,4 +1,5 @@
-"""Who wins a step: the first times, then the finalists side by side, and in doubt the incumbent stays."""
+"""Decides who wins a step: by the first times if they are clear, else by measuring finalists side by side. In doubt the
+incumbent stays."""
 
 from __future__ import annotations
 
@@ -12,25 +13,24 @@ from tunesmith.search import Told
 
 from .intervals import DRIFT, RESOLUTION, faster
 from .measure import Cell, TimeTable
-from .objectives import Times, Yardstick, yardstick
+from .objectives import CostFunction, Times, cost_function_for
 from .steps import Objective, Weights
 
 Confirm = Callable[[Sequence[Configuration], Sequence[Problem]], TimeTable]
 Row = Mapping[Problem, Estimate]
 
 MAX_FINALISTS = 4
-"""Measured again at most, the incumbent not counted."""
+"""The most candidates that are measured again, besides the incumbent."""
 CONFIDENCE = 0.95
 
 HOPELESS = 3.0
-"""An incumbent that took this many times the best's time has lost by its first time."""
+"""An incumbent with a cost of this many times the best cost has lost by its first times."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Candidates in the file's order with their first times; `incumbent` is the one that was held before, if any.
-
-    `weights` say how much a problem counts, where it is not as much as any other.
+    """Candidates in the file's order with their first times (`told`). `incumbent` is the configuration before the step,
+    if it is a candidate. `weights` has the weights of problems; the weight of an absent problem is 1.
     """
 
     candidates: Sequence[Configuration]
@@ -43,19 +43,20 @@ class Contest:
 
     def rows(self) -> dict[Configuration, Row]:
         """Estimates by problem, for each candidate that ran anywhere."""
-        told = {config: self.told.get(config, {}) for config in self.candidates}
-        rows = {config: {p: row[p] for p in self.problems if p in row} for config, row in told.items()}
+        times = {config: self.told.get(config, {}) for config in self.candidates}
+        rows = {config: {p: row[p] for p in self.problems if p in row} for config, row in times.items()}
         return {config: row for config, row in rows.items() if row}
 
 
 @dataclass(frozen=True)
 class ContestDecision:
-    """How a contest ended.
+    """The result of a contest.
 
-    `times` are the winner's seconds on each problem that it ran. `ties` are those that could not be told from the
-    winner. `overlapping` counts the candidates whose first intervals reached the best's; the `finalists` among them
-    were measured again, side by side, with `paired` samples; there are none where the first times were clear.
-    `scores` (higher is better, `objectives` gives the unit) are 0 for a candidate that misses a size of a rival's.
+    `times` are the winner's seconds on each problem that it ran. `ties` are the candidates that could not be told from
+    the winner. `overlapping` is the number of candidates whose first intervals reached the best candidate's interval.
+    The `finalists` among them were measured again side by side, with `paired` samples; there are no finalists if the
+    first times were clear. `scores` (higher is better, `objectives` has the unit) are 0 for a candidate that did not
+    run at every size at which a rival ran.
     """
 
     winner: Configuration
@@ -73,20 +74,22 @@ class ContestDecision:
 
 
 def choose(contest: Contest, confirm: Confirm) -> ContestDecision | None:
-    """The winner of a contest; None where no candidate ran.
+    """The winner of a contest; None if no candidate ran.
 
-    Only candidates that cover what the best-covered one covers can win. First times were taken at different moments,
-    so that each is in doubt by `DRIFT` beside its interval; one that is clear of all others' wins at once. Otherwise
-    the best few and the incumbent are measured again, interleaved, and `settle` decides. Nothing replaces an incumbent
-    that was not beside it, unless the incumbent is `HOPELESS`.
+    Only candidates that ran on the same problems as the best-covered candidate can win. First times were measured at
+    different moments, so each is uncertain by `DRIFT` beside its interval. A candidate whose cost is clear of all
+    others wins at once. Otherwise the best few and the incumbent are measured again, interleaved, and `settle` decides.
+    A candidate replaces the incumbent only if both were measured side by side, or if the incumbent is `HOPELESS`.
     """
     rows = contest.rows()
     if not rows:
         return None
-    against = yardstick(contest.objective, [_seconds(row) for row in rows.values()], contest.work, contest.weights)
-    costs = {config: against.cost(_seconds(row)) for config, row in rows.items()}
+    cost_function = cost_function_for(
+        contest.objective, [_seconds(row) for row in rows.values()], contest.work, contest.weights
+    )
+    costs = {config: cost_function.cost(_seconds(row)) for config, row in rows.items()}
     rivals = _best_covered(rows, costs)
-    close = _overlapping(rivals, rows, costs, against)
+    close = _overlapping(rivals, rows, costs, cost_function)
     incumbent = contest.incumbent if contest.incumbent in rivals else None
     winner, table = close[0], TimeTable()
     finalists: tuple[Configuration, ...] = ()
@@ -98,7 +101,7 @@ def choose(contest: Contest, confirm: Confirm) -> ContestDecision | None:
         finalists = tuple(config for config in contest.candidates if config in chosen)
         covered = tuple(rows[winner])
         table = confirm(finalists, covered)
-        paired = _block_costs(finalists, covered, table, against)
+        paired = _block_costs(finalists, covered, table, cost_function)
         if paired:
             winner, ties = settle(paired, incumbent)
         else:
@@ -107,7 +110,7 @@ def choose(contest: Contest, confirm: Confirm) -> ContestDecision | None:
     return ContestDecision(
         winner,
         _seconds(rows[winner]),
-        {config: math.exp(-costs[config]) if len(rows[config]) == len(against.best) else 0.0 for config in rows},
+        {config: math.exp(-costs[config]) if len(rows[config]) == len(cost_function.best) else 0.0 for config in rows},
         incumbent,
         len(close),
         finalists,
@@ -117,7 +120,8 @@ def choose(contest: Contest, confirm: Confirm) -> ContestDecision | None:
 
 
 def relative_costs(contest: Contest) -> dict[Configuration, float]:
-    """For a search to learn from: each candidate's time beside the best times, of those that can win."""
+    """Each candidate's cost relative to the best times, for a search to learn from. Candidates that cannot win have
+    none."""
     decision = choose(contest, lambda configs, problems: TimeTable())
     return {config: 1 / score for config, score in decision.scores.items() if score} if decision else {}
 
@@ -125,16 +129,16 @@ def relative_costs(contest: Contest) -> dict[Configuration, float]:
 def settle(
     costs: Mapping[Configuration, Sequence[float]], incumbent: Configuration | None
 ) -> tuple[Configuration, tuple[Configuration, ...]]:
-    """Winner and ties from log costs by block, paired across the finalists that have them.
+    """The winner and the ties, from the finalists' log costs by block, which are paired across finalists.
 
-    The incumbent yields only to challengers that are faster beyond doubt. Of those that may win, the least mean wins;
-    the ties are those that cannot be told from it. Intervals hold together for all comparisons with one finalist
-    (Bonferroni), since the best of several equals would else look better than it is.
+    The incumbent is replaced only by challengers that are faster beyond doubt. Among the candidates that may win, the
+    smallest mean wins. The ties are the candidates that cannot be told from the winner. Intervals hold together for all
+    comparisons with one finalist (Bonferroni); otherwise the best of several equals would look better than it is.
     """
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(costs) - 1)
 
-    def beats(one: Configuration, other: Configuration) -> bool:
-        return faster(costs[one], costs[other], confidence)
+    def beats(config: Configuration, other: Configuration) -> bool:
+        return faster(costs[config], costs[other], confidence)
 
     may_win = list(costs)
     if incumbent is not None and incumbent in costs:
@@ -148,7 +152,8 @@ def _seconds(row: Row) -> dict[Problem, float]:
 
 
 def _best_covered(rows: Mapping[Configuration, Row], costs: Mapping[Configuration, float]) -> list[Configuration]:
-    """Those that ran on exactly the problems of the one that ran on most, the cheapest of these."""
+    """The candidates that ran on exactly the same problems as the leader. The leader is the candidate that ran on the
+    most problems, and among several of those the one with the lowest cost."""
     leader = min(rows, key=lambda config: (-len(rows[config]), costs[config]))
     return [config for config in rows if rows[config].keys() == rows[leader].keys()]
 
@@ -157,30 +162,33 @@ def _overlapping(
     rivals: Sequence[Configuration],
     rows: Mapping[Configuration, Row],
     costs: Mapping[Configuration, float],
-    against: Yardstick,
+    cost_function: CostFunction,
 ) -> list[Configuration]:
-    """Those whose interval, or one that is `DRIFT` lower, reaches the best's, best first; exact ties in the order of
-    the file.
+    """The candidates whose interval, lowered by `DRIFT`, reaches the interval of the best, best first. Exact ties are
+    in the file's order.
 
-    A cost rises with every time in it, so the ends of the cells' intervals bound it.
+    A cost increases with every time in it, so the ends of the cells' intervals give the ends of the cost's interval.
     """
     best = min(costs[config] for config in rivals)
     order = sorted(rivals, key=lambda config: max(costs[config] - best, RESOLUTION))
-    reach = against.cost({problem: estimate.high for problem, estimate in rows[order[0]].items()}) + math.log1p(DRIFT)
+    reach = cost_function.cost({problem: estimate.high for problem, estimate in rows[order[0]].items()}) + math.log1p(
+        DRIFT
+    )
     return [
         config
         for config in order
-        if against.cost({problem: estimate.low for problem, estimate in rows[config].items()}) <= reach + RESOLUTION
+        if cost_function.cost({problem: estimate.low for problem, estimate in rows[config].items()})
+        <= reach + RESOLUTION
     ]
 
 
 def _block_costs(
-    finalists: Sequence[Configuration], problems: Sequence[Problem], table: TimeTable, against: Yardstick
+    finalists: Sequence[Configuration], problems: Sequence[Problem], table: TimeTable, cost_function: CostFunction
 ) -> dict[Configuration, list[float]]:
-    """Each finalist's log cost in each block; one that failed this time on any problem is left out."""
-    whole = [config for config in finalists if all(table.paired.get((config, p)) for p in problems)]
-    blocks = min((len(table.paired[config, p]) for config in whole for p in problems), default=0)
+    """Each finalist's log cost in each block, without finalists that failed on any problem this time."""
+    complete = [config for config in finalists if all(table.paired.get((config, p)) for p in problems)]
+    blocks = min((len(table.paired[config, p]) for config in complete for p in problems), default=0)
     return {
-        config: [against.cost({p: table.paired[config, p][block] for p in problems}) for block in range(blocks)]
-        for config in whole
+        config: [cost_function.cost({p: table.paired[config, p][block] for p in problems}) for block in range(blocks)]
+        for config in complete
     }

@@ -1,4 +1,4 @@
-"""What the rooms say to each other: frozen records, without behaviour that needs a device, a clock or a file."""
+"""The frozen records that the rooms exchange. Their behaviour needs no device, no clock and no file."""
 
 from ._configuration import Configuration, Value, freeze, thaw
 from ._errors import Rejection, SeveralError, UserError, fresh

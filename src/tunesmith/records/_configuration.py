@@ -1,4 +1,4 @@
-"""One value for each parameter: the point of a space that a kernel is built and launched from."""
+"""A configuration: one value for each parameter of a kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ Value = bool | int | float | str | tuple["Value", ...]
 
 
 def freeze(value: object) -> Value:
-    """Turn what a file holds (scalars, lists of scalars) into a hashable value; TypeError for anything else."""
+    """A value from a file (a scalar, or a list of such values) as a hashable value. Raises TypeError for anything
+    else."""
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item) for item in value)
     if isinstance(value, (bool, int, float, str)):
@@ -18,15 +19,15 @@ def freeze(value: object) -> Value:
 
 
 def thaw(value: Value) -> object:
-    """The inverse of `freeze`, for files: tuples become lists."""
+    """The inverse of `freeze`: tuples become lists, for a file."""
     return [thaw(item) for item in value] if isinstance(value, tuple) else value
 
 
 class Configuration(Mapping[str, Value]):
     """A frozen, hashable mapping from parameter names to values.
 
-    Equality ignores the order of names; iteration keeps it, so that tables show parameters as the space lists them.
-    True and 1 are different values here, unlike in a plain dict, because a file means different things by them.
+    Equality ignores the order of names. Iteration keeps the order, so that tables show parameters as the space lists
+    them. True and 1 are different values here, unlike in a plain dict, because they differ in a file.
     """
 
     __slots__ = ("_hash", "_key", "_values")
@@ -52,7 +53,7 @@ class Configuration(Mapping[str, Value]):
         return isinstance(other, Configuration) and self._key == other._key
 
     def __or__(self, other: Mapping[str, Value]) -> Configuration:
-        """A new configuration in which `other`'s values replace ours."""
+        """A new configuration in which the values of `other` replace ours."""
         return Configuration({**self._values, **other})
 
     def __repr__(self) -> str:
@@ -62,7 +63,7 @@ class Configuration(Mapping[str, Value]):
         return Configuration, (self._values,)
 
     def only(self, names: Iterable[str]) -> Configuration:
-        """Restricted to those of `names` that are present, in the order of `names`."""
+        """The part with these names, as far as they are present, in the order of `names`."""
         return Configuration({name: self._values[name] for name in names if name in self._values})
 
     def without(self, names: Iterable[str]) -> Configuration:
@@ -94,7 +95,7 @@ class Configuration(Mapping[str, Value]):
         return value
 
     def to_json(self) -> str:
-        """Canonical text: names sorted, so that equal configurations give equal text."""
+        """Canonical text: names are sorted, so that equal configurations give equal text."""
         return self._key
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The one exception for what the user can put right, and the record for what cannot run."""
+"""The exception for mistakes of the user, and the record for configurations that cannot run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ ErrorT = TypeVar("ErrorT", bound="UserError")
 
 
 class UserError(Exception):
-    """A mistake of the user's: where it is, what is wrong, and what would be right.
+    """A mistake of the user: where it is, what is wrong, and how to correct it.
 
-    `location` is `file:line`, an option (`--size`) or an argument; printed as `location: what; remedy`, exit code 2.
+    `location` is `file:line`, an option (`--size`) or an argument. The error is printed as `location: what; remedy`;
+    the exit code is 2.
     """
 
     def __init__(self, location: str, what: str, remedy: str) -> None:
@@ -23,7 +24,7 @@ class UserError(Exception):
 
     @property
     def errors(self) -> tuple[UserError, ...]:
-        """The mistakes that it tells: itself."""
+        """All mistakes of this error; here only itself."""
         return (self,)
 
     def __str__(self) -> str:
@@ -31,14 +32,14 @@ class UserError(Exception):
 
 
 def fresh(error: ErrorT) -> ErrorT:
-    """The same mistake as an error of its own. One that was raised holds the frames it went through, and their locals;
-    so what is kept, and raised again, is made anew."""
+    """A copy of the error that was never raised. A raised error holds the frames that it passed through, with their
+    local variables; so an error that is kept and raised again must be copied first."""
     return type(error)(error.location, error.what, error.remedy)
 
 
 class SeveralError(UserError):
-    """Several mistakes of the user's that were found together; as text, a line each. `location`, `what` and `remedy`
-    are those of the first."""
+    """Several mistakes of the user that were found together. Its text has a line for each. `location`, `what` and
+    `remedy` are those of the first mistake."""
 
     def __init__(self, errors: Sequence[UserError]) -> None:
         super().__init__(errors[0].location, errors[0].what, errors[0].remedy)
@@ -57,9 +58,9 @@ class SeveralError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a configuration cannot be used: `reason` is a constant that reports count by, `detail` is for the person.
+    """Why a configuration cannot be used. `reason` is a constant by which reports count; `detail` is for the person.
 
-    `is_asked_for` where the user's own constraint says so: then it is what the user wants, and nothing to look at.
+    `is_asked_for` if the user's own constraint rejects the configuration; then the rejection needs no attention.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""What happened when a solution met a problem."""
+"""A measurement: the outcome, times and cost of running a solution on a problem."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._program import CompiledFacts
 
 
 class Outcome(StrEnum):
-    """How a measurement ended; only OK has times that may win."""
+    """How a measurement ended. Only a solution with OK can win."""
 
     OK = "ok"
     REJECTED = "rejected"
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A time with its doubt, in seconds: median of `count` samples and the ends of its 95 % interval."""
+    """A time with its uncertainty, in seconds: the median of `count` samples, and the ends of its 95 % interval."""
 
     seconds: float
     low: float
@@ -32,7 +32,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Wall time that a measurement took, by what it was spent on, in seconds."""
+    """The wall time that a measurement took, by activity, in seconds."""
 
     compile: float = 0.0
     verify: float = 0.0
@@ -43,10 +43,10 @@ class Cost:
 class Measurement:
     """One solution on one problem in one round.
 
-    `samples` are seconds for one execution of the whole plan, in the order taken (for an interleaved round, sample i
-    of every finalist comes from the same block). `raced` says that sampling stopped early because the solution was
-    provably slower than the best of its step. `reason` is a constant that reports count by; `detail` is for people. Of
-    a run that went well, `detail` says how far the result was from the reference, where that was looked at this time.
+    `samples` are seconds for one execution of the whole plan, in the order taken. In an interleaved round, sample i of
+    every finalist comes from the same block. `raced` says that sampling stopped early because the solution was provably
+    slower than the best of its step. `reason` is a constant by which reports count; `detail` is for people. If the
+    outcome is OK and this measurement compared the result with the reference, `detail` states the error.
     """
 
     outcome: Outcome
@@ -65,10 +65,11 @@ class Measurement:
 
     @property
     def error(self) -> float | None:
-        """Euclidean norm of the error over that of the reference, as `detail` says it; None where it does not."""
-        said = self.detail.removeprefix(_ERROR)
+        """The Euclidean norm of the error divided by that of the reference, from `detail`; None if `detail` has
+        none."""
+        number = self.detail.removeprefix(_ERROR)
         try:
-            return float(said) if self.ok and said != self.detail else None
+            return float(number) if self.ok and number != self.detail else None
         except ValueError:
             return None
 
@@ -77,5 +78,5 @@ _ERROR = "relative error "
 
 
 def error_detail(error: float | None) -> str:
-    """The `detail` of a run that went well."""
+    """The `detail` of a measurement with outcome OK; empty if the error is unknown."""
     return "" if error is None else f"{_ERROR}{error:.3g}"

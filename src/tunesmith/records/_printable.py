@@ -1,28 +1,30 @@
-"""Other people's text where it is shown: what a terminal, XML or C++ would obey is written as an escape."""
+"""Makes foreign text safe to show: characters that a terminal, XML or C++ would interpret are written as escapes."""
 
 from __future__ import annotations
 
 import unicodedata
 
 LINES = "\n\t"
-"""What a text of several lines keeps."""
+"""The characters to keep in a text of several lines."""
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with every character that is not seen as `\\x1b`, `\\n`, `\\u202e`, but for those in `keep`.
+    """The text with every invisible character as an escape such as `\\x1b`, `\\n`, `\\u202e`, except those in `keep`.
 
-    Such are control characters, line separators, marks that turn the direction of writing, lone surrogates (bytes of a
-    file's name that are no UTF-8), and what XML 1.0 has no place for (section 2.2). Files of data (JSON, YAML, CSV, the
-    store) quote names instead, and keep them as they are.
+    Invisible are control characters, line separators, marks that change the direction of writing, lone surrogates
+    (bytes of a file's name that are not UTF-8), and the characters that XML 1.0 forbids (section 2.2). Data files
+    (JSON, YAML, CSV, the store) quote names instead, and keep them unchanged.
     """
     if text.isprintable():
         return text
-    return "".join(one if one in keep or _is_seen(one) else _escaped(one) for one in text)
+    return "".join(
+        character if character in keep or _is_visible(character) else _escaped(character) for character in text
+    )
 
 
 def comment(text: str) -> str:
-    """The text as the end of a C++ comment's line: a backslash there, or a trigraph for one, would swallow the next
-    line."""
+    """The text as the end of a C++ comment's line. A backslash at the end, or its trigraph, would make the next line
+    part of the comment; then ` (end)` is added."""
     shown = printable(text)
     for end in ("\\", "??/"):
         if shown.rstrip().endswith(end):
@@ -30,7 +32,7 @@ def comment(text: str) -> str:
     return shown
 
 
-def _is_seen(character: str) -> bool:
+def _is_visible(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 

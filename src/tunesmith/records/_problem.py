@@ -1,4 +1,4 @@
-"""What is computed: a problem type, a problem of it with sizes, and the arrays it reads and writes."""
+"""Problem types, problems (a type with sizes), and the arrays that a problem reads and writes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ._configuration import Configuration, thaw
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """An operation with everything but its sizes: data types, transposes, batch, epilogue.
+    """An operation with everything but the sizes: data types, transposes, batch, epilogue.
 
-    `name` is the field's name for it (`Cijk_Ailk_Bljk_SB`), `indices` the names of the sizes in the order in which a
-    tuning file lists them (for a batched GEMM: M, N, Batch, K). `fields` holds all that defines the type.
+    `name` is the established name of the type (`Cijk_Ailk_Bljk_SB`). `indices` are the names of the sizes, in the order
+    of a tuning file (for a batched GEMM: M, N, Batch, K). `fields` holds everything that defines the type.
     """
 
     operation: str
@@ -38,8 +38,8 @@ class ProblemType:
 class Problem:
     """A problem type with one size for each of its indices.
 
-    `leading` holds leading dimensions in elements where they are not the natural ones (GEMM: D, C, A, B as in
-    Tensile's `Exact`), else it is empty. `scalars` are the values passed by value (alpha, beta).
+    `leading` holds the leading dimensions in elements if they are not the natural ones (GEMM: D, C, A, B as in
+    Tensile's `Exact`); otherwise it is empty. `scalars` are the arguments that are passed by value (alpha, beta).
     """
 
     type: ProblemType
@@ -55,7 +55,7 @@ class Problem:
         return self.sizes[self.type.indices.index(index)]
 
     def to_json(self) -> str:
-        """Canonical text that holds everything that could change a measurement."""
+        """Canonical text with everything that could change a measurement."""
         return json.dumps(
             {
                 "type": self.type.to_json(),
@@ -79,10 +79,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An array of a problem: logical shape, strides in elements, and what a kernel does with it.
+    """An array of a problem: logical shape, strides in elements, and whether a kernel reads or writes it.
 
-    The storage runs from element 0 to the last addressed element; elements between rows belong to nobody and must
-    not be written.
+    The storage extends from element 0 to the last addressed element. Elements between rows are padding and must not be
+    written.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Operand:
 
     @property
     def storage_elements(self) -> int:
-        """Elements from the first to the last addressed, 0 for an empty array."""
+        """The number of elements from the first to the last addressed one; 0 for an empty array."""
         if 0 in self.shape:
             return 0
         return 1 + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))

@@ -1,4 +1,4 @@
-"""From source to launch: modules, compiled binaries, and launch plans as data."""
+"""Modules (source text), compiled binaries, and launch plans, all as data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ._configuration import Configuration
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """What a toolchain compiles: a text with its options.
+    """The input of a toolchain: a source text with its options.
 
-    `language` picks the toolchain ("OpenCL", "CUDA", "Triton"), `entries` are the kernels in it. For a language whose
-    source is a Python function, `python` is `file.py:name` (or `package.module:name`), `text` its source (for the
-    identity), and `constants` its compile-time arguments and options.
+    `language` selects the toolchain ("OpenCL", "CUDA", "Triton"); `entries` are the kernels in the text. If the source
+    is a Python function, `python` is `file.py:name` (or `package.module:name`), `text` its source (for the identity),
+    and `constants` its compile-time arguments and options.
     """
 
     language: str
@@ -33,7 +33,8 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class CompiledFacts:
-    """What the compiler tells about one entry; None where it does not tell. Bytes are per work-item or work-group."""
+    """What the compiler reports about one entry; None for what it does not report. Spilled bytes are per work-item,
+    local bytes per work-group."""
 
     entry: str
     registers: int | None = None
@@ -44,7 +45,7 @@ class CompiledFacts:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A compiled module: what a device loads. `metadata` is what the launch needs beyond the payload."""
+    """A compiled module, which a device loads. `metadata` is what a launch needs besides the payload."""
 
     module: str
     language: str
@@ -69,7 +70,7 @@ class WorkspaceArgument:
 
 @dataclass(frozen=True, slots=True)
 class ScalarArgument:
-    """A value passed by value; `dtype` is NumPy's name for its type ("int32", "float32", "uint64")."""
+    """A number that is passed by value. `dtype` is NumPy's name for its type ("int32", "float32", "uint64")."""
 
     value: int | float
     dtype: str
@@ -79,9 +80,9 @@ class ScalarArgument:
 class TensorMapArgument:
     """A TMA descriptor made on the host: a 1- to 5-dimensional view of an operand, innermost dimension last.
 
-    `shape`, `strides` (innermost must be 1) and `block` are in elements. After CUDA's `cuTensorMapEncodeTiled`, whose
-    number `swizzle` is too; a binary's metadata may say otherwise. With an empty name it is a view of the workspace,
-    `offset` bytes from its start.
+    `shape`, `strides` (the innermost must be 1) and `block` are in elements, as in CUDA's `cuTensorMapEncodeTiled`.
+    `swizzle` is that function's number; a binary's metadata may override it. With an empty name, the view is of the
+    workspace, `offset` bytes from its start.
     """
 
     name: str
@@ -105,7 +106,7 @@ Argument = OperandArgument | WorkspaceArgument | ScalarArgument | TensorMapArgum
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Fill part of an operand (`operand` names it) or of the workspace (`operand` is empty) with zero bytes."""
+    """Fills part of an operand (`operand` is its name) or of the workspace (`operand` is empty) with zero bytes."""
 
     operand: str
     offset: int
@@ -114,7 +115,7 @@ class Zero:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Put constant bytes into the workspace at `offset`: tables that a kernel reads."""
+    """Writes constant bytes, such as tables that a kernel reads, into the workspace at `offset`."""
 
     offset: int
     data: bytes = field(repr=False)
@@ -138,8 +139,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """One call of a `function` of the vendor's library that module number `module` stands for. `parameters` is all that
-    the function needs but for the operands' addresses; the family writes them, and the device's library reads them."""
+    """A call of a `function` of the vendor's library, which module number `module` stands for. `parameters` is all that
+    the function needs except the operands' addresses. The kernel family writes the parameters, and the device's library
+    reads them."""
 
     module: int
     function: str
@@ -150,17 +152,17 @@ Step = Zero | Write | Launch | LibraryCall
 
 
 ZEROED_HEAD = 1 << 14
-"""Bytes at the beginning of a workspace: plans whose `zeroed` is no more, and who use nothing else of these, may take
-turns in it."""
+"""Bytes at the beginning of a workspace. Plans whose `zeroed` is at most this number, and that use none of these bytes
+otherwise, may take turns in one workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps that solve one problem, in order, as data: picklable, no handle in it.
+    """The steps that solve one problem, in order, as data: picklable, without a handle.
 
-    `setup` is carried out once, before the first of any number of executions of `steps` in the same workspace: it makes
-    what they find there and may change (the states of random engines). It is not part of the time. Nor is that the
-    first `zeroed` bytes of the workspace have to be 0 before `steps`, which leave them so (flags, lowered again).
+    `setup` is executed once, before any number of executions of `steps` in the same workspace. It initialises data that
+    `steps` read and may change (the states of random engines). The first `zeroed` bytes of the workspace must be 0
+    before `steps`, which leave them 0 (flags that are reset). Neither `setup` nor zeroing is part of the measured time.
     """
 
     steps: tuple[Step, ...]
@@ -170,13 +172,13 @@ class Plan:
 
     @property
     def preparation(self) -> Plan:
-        """What has to be done before the first execution, as a plan by itself; maybe nothing."""
+        """A plan for what must be done before the first execution; possibly without a step."""
         zeros = (Zero("", 0, self.zeroed),) if self.zeroed else ()
         return Plan((*zeros, *self.setup), self.workspace_bytes)
 
     @property
     def from_scratch(self) -> Plan:
-        """A first execution, with what has to be done before it."""
+        """A plan for a first execution, including its preparation."""
         return Plan((*self.preparation.steps, *self.steps), self.workspace_bytes)
 
     def digest(self) -> str:
@@ -184,7 +186,7 @@ class Plan:
         return hashlib.sha256(self.text().encode()).hexdigest()
 
     def text(self) -> str:
-        """All that the plan says, as `_WRITTEN` names it: keys of stores that exist are made from it."""
+        """The whole plan as text, with the names in `_WRITTEN`. Keys of existing stores are made from this text."""
         return _text(self) + (f" zeroed {self.zeroed}" if self.zeroed else "")
 
 
@@ -199,15 +201,15 @@ _WRITTEN: dict[type, str] = {
     Launch: "Launch module entry grid work_group arguments shared_bytes",
     Plan: "Plan steps workspace_bytes setup",
 }
-"""What `Plan.text` calls each record, and which fields it gives, in this order. These words are part of keys: a class
-or a field that is renamed keeps its old name here, and a new field must be written only where it is not at its default,
-as `zeroed` is."""
+"""The name of each record in `Plan.text`, and its fields in order. These words are part of keys. So a class or a field
+that is renamed keeps its old name here, and a new field is written only if it is not at its default, as for
+`zeroed`."""
 
 
 def _text(value: object) -> str:
     """A record as `Name(field=text, ...)`, a tuple as Python writes it, a number or a word by its `repr`.
 
-    Raises TypeError for anything else: its text could change although nobody meant to change a key.
+    Raises TypeError for anything else, because its text could change and so change a key unintentionally.
     """
     if type(value) is tuple:
         return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"

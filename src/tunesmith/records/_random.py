@@ -1,4 +1,4 @@
-"""A generator's launch shape, and a row of a benchmark that says how fast a buffer was filled with it."""
+"""The launch shape of a random generator, and a benchmark's row with the speed of filling a buffer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNKNOWN_ARCHITECTURE = "unknown"
 
 @dataclass(frozen=True, slots=True, order=True)
 class LaunchShape:
-    """Threads of a block, and blocks of the grid."""
+    """The threads of a block, and the blocks of the grid."""
 
     block: int
     grid: int
@@ -27,13 +27,13 @@ class LaunchShape:
 
 @dataclass(frozen=True, slots=True)
 class RandomRow:
-    """One row of a benchmark of generators, from whatever file.
+    """One row of a benchmark of generators, from a file of any format.
 
-    Speed is in 10^9 bytes a second (NaN where the row has none), `interval` the ends of its 95 % interval where known,
-    `bytes` what one call writes (0 where not said). `aside` says why the row is no measurement (an aggregate of others,
-    a failure); such a row counts only where the original's arithmetic is repeated. `by_primbench` tells which original:
-    rocRAND's script of 2026 reads primbench's files, the one before google-benchmark's. `file` and `name` find the row
-    again. `cautions` are sentences on how it was measured that make it less to be trusted (a busy host, a drift).
+    `gigabytes_per_second` is NaN if the row has no speed; `interval` is its 95 % interval, if known. `bytes` is what
+    one call writes (0 if unknown). `aside` says why the row is not a measurement (an aggregate of others, a failure);
+    such a row counts only when the arithmetic of rocRAND's script is repeated. `by_primbench` tells which script: that
+    of 2026 reads primbench's files, the one before it google-benchmark's. `file` and `name` identify the row.
+    `cautions` are sentences about the measurement that make the row less trustworthy (a busy host, a drift).
     """
 
     generator: str
@@ -60,9 +60,9 @@ class RandomRow:
 
 
 def architecture_name(text: str) -> str:
-    """An architecture as headers and tables spell it, empty for an empty text: a C identifier without features.
+    """An architecture as headers and tables spell it: a C identifier without feature suffixes; empty for an empty text.
 
-    `gfx90a:sramecc+:xnack-` is gfx90a, `sm_90` stays, `x86-64` becomes x86_64.
+    `gfx90a:sramecc+:xnack-` becomes gfx90a, `sm_90` stays, `x86-64` becomes x86_64.
     """
     if gfx := re.search(r"gfx[0-9a-f]+", text):
         return gfx.group()

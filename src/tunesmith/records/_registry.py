@@ -1,4 +1,4 @@
-"""The one way in which siblings (kernels, operations, toolchains, devices, strategies) are found by name."""
+"""The registry by which siblings (kernels, operations, toolchains, devices, strategies) are found by name."""
 
 from __future__ import annotations
 
@@ -17,70 +17,70 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Names to objects of one kind, made on first use.
+    """Maps names to objects of one kind, which are made on first use.
 
-    Each entry is `name -> "package.module:attribute"`, so that listing what exists imports nothing heavy and a new
-    sibling is one file and one line. What an installed distribution registers by an entry point of `group` is found
-    behind our own siblings, in every process that has the distribution on its path; a name of ours stays ours.
-    Installed distributions are searched when a name is unknown or all names are asked for, not before.
+    Each entry of `own` is `name -> "package.module:attribute"`. Thus listing the names imports nothing heavy, and a new
+    sibling is one file and one line. Installed distributions can add siblings by entry points of `group`. These follow
+    our own siblings, in every process that has the distribution on its path, and cannot replace a name of ours.
+    Installed distributions are searched only when a name is unknown or when all names are listed.
     """
 
-    def __init__(self, kind: str, places: Mapping[str, str], group: str = "") -> None:
-        self._kind, self._places, self._group = kind, places, group
-        self._made: dict[str, T] = {}
+    def __init__(self, kind: str, own: Mapping[str, str], group: str = "") -> None:
+        self._kind, self._own, self._group = kind, own, group
+        self._loaded: dict[str, T] = {}
         self._broken: dict[str, UserError] = {}
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._places
-        yield from (name for name in installed(self._group) if name not in self._places)
+        yield from self._own
+        yield from (name for name in installed(self._group) if name not in self._own)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places or name in installed(self._group)
+        return name in self._own or name in installed(self._group)
 
     def __getitem__(self, name: str) -> T:
-        """Raises KeyError, with the names that exist, for an unknown name; UserError, with the distribution and the
-        entry point, for an installed sibling that cannot be loaded."""
-        if name not in self._made:
-            self._made[name] = self._own(name) if name in self._places else self._installed(name)
-        return self._made[name]
+        """The object with this name. Raises KeyError, with the names that exist, for an unknown name; UserError, with
+        the distribution and the entry point, for an installed sibling that cannot be loaded."""
+        if name not in self._loaded:
+            self._loaded[name] = self._load_own(name) if name in self._own else self._load_installed(name)
+        return self._loaded[name]
 
     def values(self) -> Iterator[T]:
-        """Every sibling; a warning tells of an installed one that cannot be loaded, and the others still come."""
+        """Every object. An installed sibling that cannot be loaded is left out, with a warning."""
         for name in self:
             try:
                 yield self[name]
             except UserError as error:
                 warnings.warn(str(error), stacklevel=2)
 
-    def _own(self, name: str) -> T:
-        module, attribute = self._places[name].split(":")
+    def _load_own(self, name: str) -> T:
+        module, attribute = self._own[name].split(":")
         make: Callable[[], T] = getattr(importlib.import_module(module), attribute)
         return make()
 
-    def _installed(self, name: str) -> T:
+    def _load_installed(self, name: str) -> T:
         if name in self._broken:
             raise self._broken[name]
         entry = installed(self._group).get(name)
         if entry is None:
             raise KeyError(f"no {self._kind} named {name!r}; there are {', '.join(self)}")
         try:
-            made: T = entry.load()()
-        except Exception as error:  # whatever a stranger's module raises
+            loaded: T = entry.load()()
+        except Exception as error:  # a foreign module may raise anything
             what = f"entry point {name} = {entry.value} cannot be loaded ({type(error).__name__}: {error})"
             location = f"{distribution(entry)}, [{self._group}]"
             self._broken[name] = UserError(location, what, "mend that distribution, or uninstall it")
             raise self._broken[name] from error
-        return made
+        return loaded
 
 
 @cache
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """The entry points of a group by name; of two distributions that use one name, the first on the path counts."""
-    from importlib.metadata import entry_points  # here, since it takes longer to import than tunesmith does
+    """The entry points of a group by name. If two distributions use the same name, the first on the path counts."""
+    from importlib.metadata import entry_points  # imported here because it takes longer to import than tunesmith
 
     return {entry.name: entry for entry in reversed(entry_points(group=group))} if group else {}
 
 
 def distribution(entry: EntryPoint) -> str:
-    """`name version` of the distribution that an entry point belongs to."""
+    """`name version` of the distribution to which an entry point belongs."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown distribution"

@@ -1,4 +1,4 @@
-"""A kernel family with a full configuration, for a problem type."""
+"""A solution: a kernel family with a full configuration, for a problem type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ._program import Module
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What can be launched: `kernel` names the family in the registry, `configuration` gives every parameter."""
+    """What can be launched. `kernel` names the family in the registry; `configuration` has a value for every
+    parameter."""
 
     type: ProblemType
     kernel: str
@@ -26,10 +27,10 @@ class Solution:
 
 
 def identity(modules: Sequence[Module], launch_time: Configuration) -> str:
-    """Hash of what makes a solution different from another: its programs and its launch-time parameters.
+    """A hash of what distinguishes solutions: their programs and their launch-time parameters.
 
-    Two configurations with the same identity are one solution; two that differ only in a launch-time parameter share
-    their programs and are two.
+    Two configurations with the same identity are one solution. Two configurations that differ only in a launch-time
+    parameter share their programs, but are two solutions.
     """
     text = json.dumps([[module.digest() for module in modules], launch_time.to_json()])
     return hashlib.sha256(text.encode()).hexdigest()
@@ -51,16 +52,17 @@ def value_text(value: Value) -> str:
 
 
 def solution_names(solutions: Sequence[Solution], always: Sequence[str] = ()) -> list[str]:
-    """A short name for each: type, then the parameters in `always` and those that differ between the solutions.
+    """A short name for each solution: its type, then the parameters in `always` and those that differ between
+    solutions.
 
-    Unique for unequal solutions. Parameters are in alphabetical order of their names, as in Tensile's kernel names.
+    Unequal solutions get different names. Parameters are in alphabetical order, as in Tensile's kernel names.
     """
 
     def varies(name: str) -> bool:
         return len({value_text(s.configuration[name]) if name in s.configuration else None for s in solutions}) > 1
 
-    everywhere = sorted({name for solution in solutions for name in solution.configuration})
-    shown = [name for name in everywhere if name in always or varies(name)]
+    parameters = sorted({name for solution in solutions for name in solution.configuration})
+    shown = [name for name in parameters if name in always or varies(name)]
     kernels_differ = len({solution.kernel for solution in solutions}) > 1
     names = []
     for solution in solutions:

@@ -1,4 +1,4 @@
-"""What code is generated for: a device's limits as data, so that kernels never see a live device."""
+"""The target of code generation: a device's identity and limits as data, so that kernels never see a live device."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A device's identity and limits. Bytes, elements and counts; no handle, so it can be pickled and stored.
+    """A device's identity and limits. There is no handle in it, so it can be pickled and stored.
 
-    `api` names the way to the device ("OpenCL", "CUDA", "fake"), `kind` is "CPU" or "GPU", `architecture` is what a
-    compiler is told ("sm_90", "gfx90a", "x86-64"). `selector` finds the device again (`devices.open_device`).
+    `api` is the device's API ("OpenCL", "CUDA", "fake"), `kind` is "CPU" or "GPU", `architecture` is the compiler's
+    name for it ("sm_90", "gfx90a", "x86-64"). `selector` finds the device again (`devices.open_device`).
     """
 
     api: str
@@ -30,14 +30,14 @@ class Target:
 
     @property
     def shares_the_host(self) -> bool:
-        """The device is the host's own CPU: nothing may compile while something is timed on it."""
+        """Whether the device is the host's own CPU. Then nothing may be compiled while something is timed on it."""
         return self.kind == "CPU"
 
     def same_device(self, other: Target) -> bool:
-        """Whether both are one kind of device, reached in one way; its limits depend on the driver and do not count."""
+        """Whether both are the same kind of device with the same API. Limits depend on the driver and are ignored."""
         return self.is_called(other.api, other.name, other.architecture)
 
     def is_called(self, api: str, name: str, architecture: str) -> bool:
-        """Whether it is the device with this identity: what is measured on one kind of device holds for all of it. All
-        that compares devices (the store, library logic, the library) asks here."""
+        """Whether the target has this identity. Measurements hold for all devices of one kind, so this is how the
+        store, library logic and the library compare devices."""
         return (self.api, self.name, self.architecture) == (api, name, architecture)

@@ -1,4 +1,4 @@
-"""What a person sees: tables and JSON documents of what is known, and progress while it is being found out."""
+"""What a person sees: tables, JSON documents and drawings of results, and the progress of a run."""
 
 from . import documents, tables
 from .progress import CompilingReport, ProgressReport

@@ -1,8 +1,8 @@
-"""A diverging scale for ratios, orange below one and blue above, that colour-blind eyes tell apart.
+"""A diverging colour scale for ratios, orange below 1 and blue above, that colour-blind people can read.
 
 Stops are mixed in OKLab, where equal steps look equal (Björn Ottosson, "A perceptual color space for image
-processing", 2020). Lightness falls to both sides alike, and the sides differ along yellow and blue, which the common
-deficiencies (red and green) keep.
+processing", 2020). Lightness falls equally to both sides. The sides differ along yellow and blue, which people with
+the common (red-green) deficiencies see.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Vector = tuple[float, float, float]
 
 SLOWER = ("#f6f6f4", "#f3b56b", "#a8480a")
 FASTER = ("#f6f6f4", "#7fb4dd", "#14508f")
-"""From a ratio of one outwards."""
+"""Colours from a ratio of 1 outwards."""
 
 DARK, LIGHT = "#1b1b1b", "#ffffff"
-"""Inks."""
+"""Colours of text on a cell."""
 
 LIMITS = (1.1, 1.25, 1.5, 2.0)
-"""Ratios at which a scale may end; what lies beyond has the last colour."""
+"""Ratios at which a scale may end; a ratio beyond the end gets the last colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class ColourScale:
 
     @staticmethod
     def over(ratios: Collection[float]) -> ColourScale:
-        """The narrowest scale that holds 19 of 20 of what is faster and half of what is slower, or the widest there is.
+        """The narrowest scale that holds 19 of 20 faster ratios and half of the slower ones, or else the widest scale.
 
-        Differences among fast shapes matter; how slow a slow one is does not.
+        Differences among fast shapes matter; how slow a slow shape is does not.
         """
         faster = sorted(math.log(ratio) for ratio in ratios if ratio >= 1)
         slower = sorted(-math.log(ratio) for ratio in ratios if ratio < 1)
@@ -58,12 +58,12 @@ def ink(colour: str) -> str:
 
 
 def lightness(colour: str) -> float:
-    """OKLab's, from 0 to 1."""
+    """The colour's lightness in OKLab, from 0 to 1."""
     return _lab(colour)[0]
 
 
-def _mixed(one: str, other: str, part: float) -> str:
-    a, b = _lab(one), _lab(other)
+def _mixed(near: str, far: str, part: float) -> str:
+    a, b = _lab(near), _lab(far)
     lightness, green_red, blue_yellow = (x + (y - x) * part for x, y in zip(a, b, strict=True))
     return _hex((lightness, green_red, blue_yellow))
 

@@ -1,4 +1,7 @@
-"""The same facts as JSON objects: a function a command. `docs/json.md` explains every key, and a test holds it to."""
+"""What the core commands print as JSON objects: a function for each command.
+
+`docs/json.md` explains every key; a test compares it with these documents.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,20 @@ def devices(found: Sequence[Found]) -> Document:
     return {
         "devices": [
             {
-                **fields(one, "name", "usable", "problem", "remedy"),
-                "properties": asdict(one.target) if one.target else None,
+                **fields(device, "name", "usable", "problem", "remedy"),
+                "properties": asdict(device.target) if device.target else None,
             }
-            for one in found
+            for device in found
         ]
     }
 
 
-def plan(made: Forecast) -> Document:
+def plan(forecast: Forecast) -> Document:
     return {
-        "device": made.target.name,
-        "notes": list(made.notes),
-        "minutes": made.seconds / 60 if made.seconds is not None else None,
-        "groups": [_group(group) for group in made.groups],
+        "device": forecast.target.name,
+        "notes": list(forecast.notes),
+        "minutes": forecast.seconds / 60 if forecast.seconds is not None else None,
+        "groups": [_group(group) for group in forecast.groups],
     }
 
 
@@ -53,13 +56,13 @@ def summary(found: Summary) -> Document:
         "device": found.run.start.device,
         "state": found.run.state.value,
         "runs": found.runs,
-        "steps": [{**asdict(step), "winners": [_winner(one) for one in step.winners]} for step in found.steps],
+        "steps": [{**asdict(step), "winners": [_winner(winner) for winner in step.winners]} for step in found.steps],
         "finals": [{"csv": str(path), **_final(sheet)} for path, sheet in found.finals],
         "logic": [
             {"path": str(path), "unfinished": logic.document.unfinished, "winners": _winners(logic)}
             for path, logic in found.logic
         ],
-        "failures": [fields(one, "outcome", "reason", "count", "example") for one in found.failures],
+        "failures": [fields(failure, "outcome", "reason", "count", "example") for failure in found.failures],
         "cost_seconds": asdict(found.cost),
     }
 
@@ -85,36 +88,36 @@ def comparison(compared: Compared) -> Document:
         "look_at": list(compared.look_at),
         "rows": [
             {
-                "problem_type": one.problem.type.name,
-                "sizes": list(one.problem.sizes),
-                "solution": one.solution,
-                "rule": one.rule,
-                "flops": one.flops,
-                **asdict(one.ratio),
+                "problem_type": row.problem.type.name,
+                "sizes": list(row.problem.sizes),
+                "solution": row.solution,
+                "rule": row.rule,
+                "flops": row.flops,
+                **asdict(row.ratio),
             }
-            for one in compared.rows
+            for row in compared.rows
         ],
     }
 
 
 def _group(group: GroupForecast) -> Document:
-    forecast = group.forecast
+    counts = group.forecast
     return {
         "name": group.name,
-        "exhaustive": forecast.exhaustive,
-        "enqueues_before_rejections": forecast.enqueues_before,
-        "enqueues": forecast.enqueues_after,
+        "exhaustive": counts.exhaustive,
+        "enqueues_before_rejections": counts.enqueues_before,
+        "enqueues": counts.enqueues_after,
         "order": group.order,
         "steps": [
             _forecast_step(before, after, seconds)
-            for before, after, seconds in zip(forecast.before, forecast.after, group.seconds, strict=True)
+            for before, after, seconds in zip(counts.before, counts.after, group.seconds, strict=True)
         ],
     }
 
 
 def _forecast_step(before: StepForecast, after: StepForecast, seconds: float | None) -> Document:
     legal: Document = {"candidates": after.candidates, "enqueues": after.enqueues, "survivors": after.survivors}
-    # Only where it holds: what other plans are written like stays as it was.
+    # Only where it is true, so that the documents of all other plans keep their form.
     legal |= {"is_estimated": True} if after.is_estimated else {}
     legal |= {"rejected": dict(after.rejected)} if after.rejected else {}
     counts = fields(before, "name", "phase", "lineages", "choices", "candidates", "sizes", "enqueues", "survivors")
@@ -122,7 +125,7 @@ def _forecast_step(before: StepForecast, after: StepForecast, seconds: float | N
 
 
 def _winners(logic: Logic) -> list[Document]:
-    """One object a size of a logic: what was chosen, how fast, how sure."""
+    """An object for each size of a logic: the chosen solution, its speed, and the speed's interval."""
     document = logic.document
     return [
         {
@@ -139,8 +142,8 @@ def _winners(logic: Logic) -> list[Document]:
     ]
 
 
-def _winner(one: Winner) -> Document:
-    return {"lineage": _plain(one.lineage), "chosen": _plain(one.chosen), "tie": one.tie}
+def _winner(winner: Winner) -> Document:
+    return {"lineage": _plain(winner.lineage), "chosen": _plain(winner.chosen), "tie": winner.tie}
 
 
 def _final(sheet: Sheet) -> Document:

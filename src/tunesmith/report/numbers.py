@@ -6,14 +6,14 @@ from tunesmith.records import Configuration, Cost, Estimate, value_text
 
 
 def duration(seconds: float) -> str:
-    """`0:07`, `12:30`, `1:02:03`: hours only where there are any."""
+    """`0:07`, `12:30`, `1:02:03`: hours are shown from one hour on."""
     whole = round(max(0.0, seconds))
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def time(seconds: float) -> str:
-    """Three digits with the unit that fits: `1.23 ms`."""
+    """Three digits and a unit from ns to s: `1.23 ms`."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -21,7 +21,7 @@ def time(seconds: float) -> str:
 
 
 def rate(units_per_second: float, unit: str = "FLOP") -> str:
-    """Three digits in GFLOP/s (or whatever is counted), or TFLOP/s from a thousand on."""
+    """Three digits in GFLOP/s (or giga of another unit a second); from 1000 on in TFLOP/s."""
     giga = units_per_second / 1e9
     return f"{giga / 1e3:.3g} T{unit}/s" if giga >= 1000 else f"{giga:.3g} G{unit}/s"
 
@@ -44,6 +44,6 @@ def configuration(config: Configuration) -> str:
 
 
 def cost(spent: Cost) -> str:
-    """Wall time by what it was spent on."""
+    """The wall time of compiling, verifying and timing."""
     parts = (("compiling", spent.compile), ("verifying", spent.verify), ("timing", spent.timing))
     return ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts)

@@ -1,4 +1,4 @@
-"""What a person sees while waiting: a live display on a terminal, a line now and then elsewhere."""
+"""Progress of a run: a live display on a terminal, and a line every 20 seconds or so elsewhere."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tunesmith.session.frame import events
 from . import numbers
 
 QUIET_SECONDS = 20.0
-"""Between two lines where there is no terminal to redraw."""
+"""Time between two lines if the output is not a terminal."""
 
 PATIENCE = 2.0
-"""Seconds that nothing is shown for while nothing but compiling goes on."""
+"""Seconds of compiling before the display of a compilation appears."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _State:
 
 
 class _Display:
-    """What both displays have: a bar for a terminal, and the time since the last line elsewhere. A context manager."""
+    """Base of the two displays, a context manager: a bar for a terminal, and the time of the last line elsewhere."""
 
     def __init__(self, console: Console, quiet: bool, clock: Callable[[], float], *more: ProgressColumn) -> None:
         self._console, self._quiet, self._clock = console, quiet, clock
@@ -73,18 +73,18 @@ class _Display:
             self._bar.stop()
 
     def _line_is_due(self) -> bool:
-        """Whether it is time for a line, where there is no terminal."""
+        """Whether the output is not a terminal and the last line is old enough for another one."""
         return not self._console.is_terminal and self._clock() - self._last_line > QUIET_SECONDS
 
 
 class ProgressReport(_Display):
-    """Observes a session and shows it; a context manager. Sentences that must be read stay above the display."""
+    """Observes a run and shows its progress; a context manager. Messages stay above the live display."""
 
     def __init__(self, console: Console, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, quiet, clock)
         self._state = _State()
         self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=4, transient=True)
-        self._said: set[str] = set()
+        self._sentences_said: set[str] = set()
 
     def __enter__(self) -> Self:
         if self._shows_live:
@@ -100,7 +100,7 @@ class ProgressReport(_Display):
         return self._console.is_terminal and not self._quiet
 
     def __call__(self, event: events.Event) -> None:
-        """Take one event of the session."""
+        """Take one event of the run."""
         state = self._state
         match event:
             case events.RunBegan(target=target, steps=steps):
@@ -144,11 +144,11 @@ class ProgressReport(_Display):
             self._console.print(printable(text, LINES), highlight=False)
             self._last_line = self._clock()
 
-    def _say_once(self, what: str, example: str = "") -> None:
-        """What may happen a thousand times is said the first time; from then on it is in the counts."""
-        if what not in self._said:
-            self._said.add(what)
-            self._say(what + example)
+    def _say_once(self, sentence: str, example: str = "") -> None:
+        """Print a sentence the first time only. Such events may come a thousand times; the counts show the others."""
+        if sentence not in self._sentences_said:
+            self._sentences_said.add(sentence)
+            self._say(sentence + example)
 
     def _line_now_and_then(self) -> None:
         if self._line_is_due():
@@ -171,7 +171,7 @@ class ProgressReport(_Display):
 
 
 class CompilingReport(_Display):
-    """Observes a compilation: after a while a bar on a terminal, elsewhere a line now and then. A context manager."""
+    """Observes a compilation; a context manager. After `PATIENCE`: a bar on a terminal, elsewhere a line at times."""
 
     def __init__(self, console: Console, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, quiet, clock, TimeRemainingColumn())
@@ -201,7 +201,7 @@ class CompilingReport(_Display):
 
 
 def _facts(state: _State, now: float) -> list[str]:
-    """The second line: best so far, counts, rate and time left."""
+    """The second line of the display: best so far, counts, rate and time left."""
     facts = []
     if state.best:
         rate, unit, solution, estimate = state.best

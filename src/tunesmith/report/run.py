@@ -1,7 +1,8 @@
-"""What is shown of every run, whatever its command."""
+"""What the report of every run contains, whatever its command: the first JSON keys and the last lines of text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -35,8 +36,13 @@ def head(outcome: RunOutcome[Any]) -> Document:
 
 
 def fields(record: object, *names: str) -> Document:
-    """Some of a record's fields, by the names that they have in JSON too."""
+    """The named fields of a record, under the same names in JSON."""
     return {name: getattr(record, name) for name in names}
+
+
+def finite(number: float | None) -> float | None:
+    """The number; None for NaN and infinity, which JSON does not have."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 def closing(outcome: RunOutcome[Any], written: Iterable[Path] = ()) -> list[str]:

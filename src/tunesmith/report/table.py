@@ -1,4 +1,4 @@
-"""The house's look of a table."""
+"""How every printed table looks."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tunesmith.records import printable
 
 
 class _PlainTable(Table):
-    """A cell is one line, and as wide as it looks, whatever characters a name has."""
+    """A table whose cells hold no control characters: each cell stays on one line, with the width that it shows."""
 
     def add_row(self, *cells: RenderableType | None, **more: Any) -> None:
         super().add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in cells), **more)
 
 
 def table(*columns: str, right: Sequence[str] = (), rows: Iterable[Iterable[object]] = ()) -> Table:
-    """A table, to which rows may be added; the columns in `right` are numbers."""
-    made = _PlainTable(header_style="", box=None, pad_edge=False)
+    """A table, to which rows may be added; the columns in `right` are aligned to the right."""
+    shown = _PlainTable(header_style="", box=None, pad_edge=False)
     for column in columns:
-        made.add_column(printable(column), justify="right" if column in right else "left", overflow="fold")
+        shown.add_column(printable(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*map(str, row))
-    return made
+        shown.add_row(*map(str, row))
+    return shown
 
 
 def titled(title: str, *parts: RenderableType) -> Group:
-    """Parts under a title: not the table's own, which would be wrapped at the table's width."""
+    """Parts under a title. A rich table's own title would be wrapped at the table's width."""
     return Group(Text(printable(title), style="bold"), *parts)

@@ -1,4 +1,4 @@
-"""Facts as text for a terminal: a function a command."""
+"""What the core commands print as text for a terminal: a function for each command."""
 
 from __future__ import annotations
 
@@ -21,44 +21,53 @@ from .run import closing
 from .table import table, titled
 
 MOST_COLUMNS = 8
-"""Solutions of a final that a terminal can hold; the CSV has them all."""
+"""Solutions of a final table that a terminal has room for; the CSV has all."""
 
 
 def devices(found: Sequence[Found]) -> RenderableType:
-    """Usable devices with their limits, then what is not usable and why."""
+    """Usable devices with their limits, then the unusable devices with the reason and a remedy."""
     shown = table("selector", "name", "kind", "units", "work-group", "local", "memory", "cache", "fp64")
-    for one in found:
-        if one.usable and one.target:
-            t = one.target
-            sizes = (_numbers.size(b) for b in (t.local_memory_bytes, t.global_memory_bytes, t.last_level_cache_bytes))
-            limits = (str(t.compute_units), str(t.max_work_group_size), *sizes, "yes" if t.double_precision else "no")
-            shown.add_row(t.selector, t.name, t.kind, *limits)
-    unusable = [f"{one.name}: {one.problem}; {one.remedy}" for one in found if not one.usable]
+    for device in found:
+        if device.usable and device.target:
+            target = device.target
+            sizes = (
+                _numbers.size(size)
+                for size in (target.local_memory_bytes, target.global_memory_bytes, target.last_level_cache_bytes)
+            )
+            limits = (
+                str(target.compute_units),
+                str(target.max_work_group_size),
+                *sizes,
+                "yes" if target.double_precision else "no",
+            )
+            shown.add_row(target.selector, target.name, target.kind, *limits)
+    unusable = [f"{device.name}: {device.problem}; {device.remedy}" for device in found if not device.usable]
     return Group(titled("devices", shown), *(["", "not usable:"] if unusable else []), *unusable)
 
 
-def plan(made: Forecast) -> RenderableType:
-    """Steps with their counts before and after rejections, enqueues beside the exhaustive product, minutes."""
-    parts: list[RenderableType] = [*made.notes]
-    for group in made.groups:
-        forecast = group.forecast
-        about = "~" if any(step.is_estimated for step in forecast.after) else ""
+def plan(forecast: Forecast) -> RenderableType:
+    """The steps with their counts before and after rejections, the enqueues beside those of an exhaustive search, and
+    the expected time."""
+    parts: list[RenderableType] = [*forecast.notes]
+    for group in forecast.groups:
+        counts = group.forecast
+        about = "~" if any(step.is_estimated for step in counts.after) else ""
         parts += [
-            titled(f"{group.name} on {made.target.name}", _forecast(group)),
-            f"{forecast.enqueues_before} enqueues, {about}{forecast.enqueues_after} after rejections; exhaustive: "
-            f"{forecast.exhaustive}",
+            titled(f"{group.name} on {forecast.target.name}", _forecast(group)),
+            f"{counts.enqueues_before} enqueues, {about}{counts.enqueues_after} after rejections; exhaustive: "
+            f"{counts.exhaustive}",
             f"order: {group.order}",
             *_refusals(group),
-            *([f"no forecast of time: {group.not_timed}"] if group.not_timed and forecast.is_possible else []),
+            *([f"no forecast of time: {group.not_timed}"] if group.not_timed and counts.is_possible else []),
             "",
         ]
-    if made.seconds is not None:
-        parts.append(f"expected: about {_numbers.duration(made.seconds)}, on a machine as busy as now")
+    if forecast.seconds is not None:
+        parts.append(f"expected: about {_numbers.duration(forecast.seconds)}, on a machine as busy as now")
     return Group(*parts)
 
 
 def _refusals(group: GroupForecast) -> Iterator[str]:
-    """What is illegal by reason; with examples where it leaves nothing to measure."""
+    """Counts of illegal configurations by reason; with examples if no legal configuration is left."""
     forecast = group.forecast
     counted = ", ".join(f"{reason} ({count})" for reason, count in forecast.rejected.most_common())
     if counted:
@@ -81,7 +90,7 @@ def _forecast(group: GroupForecast) -> RenderableType:
 
 
 def outcome(done: RunOutcome[TuningPlan]) -> RenderableType:
-    """Winners, regret, where the files are, what it cost, what to look at."""
+    """The winners, the regret, the files, what the run cost, and what a person should look at."""
     tables = [path for path in done.written if path.suffix == ".csv"]
     logic = _logic(done.logic)
     reasons = ", ".join(f"{reason} ({count})" for reason, count in done.plan.left_out.most_common())
@@ -90,7 +99,7 @@ def outcome(done: RunOutcome[TuningPlan]) -> RenderableType:
 
 
 def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:
-    """For each logic: per size the winner and its rate with interval, then regret and where it is."""
+    """For each logic: the winner of each size with its rate and interval, then the regret and the logic's path."""
     for path, logic in found:
         document = logic.document
         rate = document.unit.rate
@@ -108,7 +117,7 @@ def _logic(found: Iterable[tuple[Path, Logic]]) -> Iterator[RenderableType]:
 
 
 def _by_kernel(document: LogicDocument) -> Iterator[str]:
-    """Of several families, at how many sizes each was chosen, and at how many more it was as fast as what was."""
+    """If several kernel families won: at how many sizes each was chosen, and at how many more it tied."""
     family = [named.solution.kernel for named in document.solutions]
     chosen = Counter(family[row.solution] for row in document.rows)
     level = Counter(name for row in document.rows for name in {family[t] for t in row.ties} - {family[row.solution]})
@@ -118,7 +127,7 @@ def _by_kernel(document: LogicDocument) -> Iterator[str]:
 
 
 def summary(found: Summary) -> RenderableType:
-    """The steps with their winners, the final tables, the logic, what did not run and why, and what it all cost."""
+    """The steps with their winners, the final tables, the logic, the failures with reasons, and the total cost."""
     start, end = found.run.start, found.run.end
     runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
     parts: list[RenderableType] = [
@@ -142,7 +151,7 @@ def summary(found: Summary) -> RenderableType:
 
 
 def _failures(failures: Sequence[Failure]) -> RenderableType:
-    rows = ((one.outcome.value, one.reason, one.count, one.example) for one in failures)
+    rows = ((failure.outcome.value, failure.reason, failure.count, failure.example) for failure in failures)
     return table("outcome", "reason", "count", "example", right=("count",), rows=rows)
 
 
@@ -161,7 +170,7 @@ def _steps(steps: Sequence[StepRecord]) -> RenderableType:
 
 
 def _final(name: str, sheet: Sheet) -> RenderableType:
-    """The speed of the solutions that win somewhere or come closest, numbered; their names are below the table."""
+    """The speeds of the solutions with the best sums of relative speed, numbered; their names are below the table."""
     rows = range(len(sheet.sizes))
     best = {row: max((sheet.rates.get((row, n), 0.0) for n in sheet.names), default=0.0) for row in rows}
     merit = {n: sum(sheet.rates.get((row, n), 0.0) / best[row] for row in rows if best[row]) for n in sheet.names}
@@ -176,7 +185,7 @@ def _final(name: str, sheet: Sheet) -> RenderableType:
 
 
 def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> RenderableType:
-    """The solution, which rule chose it, how long it should take, and what its logic's run had not decided yet."""
+    """The solution, the rule that chose it, its expected time, and what the tuning run had not decided yet."""
     expected = _numbers.time(chosen.expected_seconds) if chosen.expected_seconds is not None else "not known"
     near = "x".join(map(str, chosen.neighbour))
     why = {
@@ -196,16 +205,19 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Render
 
 
 def comparison(compared: Compared, folder: Path) -> RenderableType:
-    """Per size: the winner, GFLOP/s with interval, NumPy's, and NumPy's time over ours with its interval, with a mark
-    where that is too wide to be quoted. Then which BLAS NumPy called, and what makes a ratio worth less."""
+    """For each size: GFLOP/s with interval, NumPy's GFLOP/s, NumPy's time over ours with interval, and the winner.
+
+    `?` marks a ratio whose interval is too wide to quote. Below the table: the BLAS that NumPy called, and what makes
+    the ratios less certain.
+    """
     columns = ("size", "GFLOP/s", "±", "NumPy", "NumPy's time / ours", "95 %", "winner")
     shown = table(*columns, right=columns[1:6])
-    for one in compared.rows:
-        ratio = one.ratio
-        ours, peer = (f"{one.flops / time.seconds * 1e-9:.4g}" for time in (ratio.ours, ratio.peer))
+    for row in compared.rows:
+        ratio = row.ratio
+        ours, peer = (f"{row.flops / time.seconds * 1e-9:.4g}" for time in (ratio.ours, ratio.peer))
         interval, doubt = f"{ratio.low:.2f} to {ratio.high:.2f}", _numbers.half_width(ratio.ours)[1:]
-        said = f"{'? ' * is_wide(ratio)}{ratio.ratio:.2f}"
-        shown.add_row(str(one.problem), ours, doubt, peer, said, interval, one.solution)
+        marked_ratio = f"{'? ' * is_wide(ratio)}{ratio.ratio:.2f}"
+        shown.add_row(str(row.problem), ours, doubt, peer, marked_ratio, interval, row.solution)
     files = sorted(folder.rglob("*_Final.csv")) if folder.is_dir() else []
     logic = sorted(folder.rglob("*.yaml")) if folder.is_dir() else [folder]
     return Group(

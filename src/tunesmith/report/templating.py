@@ -1,4 +1,4 @@
-"""Drawings are written by templates."""
+"""Jinja templates of drawings (SVG)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from tunesmith.records import printable
 
 
 def template(name: str) -> Template:
-    """Of `report/templates`; what is put into it is escaped, since names of devices and kernels may hold anything."""
+    """A template of `report/templates`. It escapes its values, since names of devices and kernels may hold anything."""
     return _environment().get_template(name)
 
 
 def _printable(value: object) -> object:
-    """XML has no place for control characters, not even escaped ones. A macro's text is drawing, not a name."""
+    """The value without control characters, which XML does not allow even if escaped.
+
+    Markup, such as a macro's output, stays as it is.
+    """
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -1,4 +1,4 @@
-"""What to try next? Strategies that are asked and told: pure, seeded, no I/O."""
+"""Search strategies: they propose batches of configurations and learn their times. Pure, seeded, without I/O."""
 
 from tunesmith.records import Registry
 
@@ -15,7 +15,7 @@ STRATEGIES: Registry[Strategy] = Registry(
     },
     group="tunesmith.strategies",
 )
-"""Those that a tuning file can name."""
+"""The strategies that a tuning file can name."""
 
 __all__ = [
     "MOST_WHOLE",

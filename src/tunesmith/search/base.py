@@ -1,4 +1,4 @@
-"""What to try next: the candidates of a step, and the interface of whoever chooses among them."""
+"""The candidates of a step, and the interfaces of searches and strategies, which choose among the candidates."""
 
 from __future__ import annotations
 
@@ -14,33 +14,38 @@ from tunesmith.records import Configuration, Estimate, Problem, Value
 from tunesmith.spaces import Combinations
 
 Row = Mapping[Problem, Estimate]
-"""What a configuration took on the problems that it ran on; empty where it ran on none."""
+"""The times of a configuration on the problems on which it ran; empty if it ran on none."""
 
 Told = Mapping[Configuration, Row]
+"""Measured times: the row of each configuration."""
+
 Describe = Callable[[Configuration], Mapping[str, Value]]
-"""What follows from a configuration, and helps to tell fast from slow: tile sizes, local memory, a roofline's guess."""
+"""Derived values of a configuration that help to tell fast from slow: tile sizes, local memory, a roofline's guess."""
 
 MOST_WHOLE = 100_000
-"""Of so many combinations each may be looked at before anything is measured; of more, a few at a time or a sample."""
+"""Up to so many combinations, each may be examined before anything is measured. Larger spaces are examined a few
+combinations at a time, or sampled."""
 
 LOOKS = 10_000
-"""Combinations of a larger space that are looked at for one batch: less than a second."""
+"""How many combinations of a larger space are examined for one batch: less than a second."""
 
 
 class MeasureMode(StrEnum):
     """How the configurations of a batch are measured together."""
 
     RACED = "raced"
-    """A launch that is provably slower than another of the batch may be stopped early; it still has a time."""
+    """The measurement of a configuration that is provably slower than another of the batch may stop early. It still
+    gives a time."""
     FULL = "full"
-    """Every launch to its end."""
+    """Every measurement is completed."""
     CONFIRMED = "confirmed"
-    """Again, in alternating blocks, so that samples can be compared pair by pair."""
+    """The configurations are measured again in alternating blocks, so that samples can be compared pair by pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateBatch:
-    """Configurations to measure together, and how. Without `problems`, on all those that the search is for."""
+    """Configurations to measure together, and how to measure them. Without `problems`, on all problems of the
+    search."""
 
     configurations: tuple[Configuration, ...]
     mode: MeasureMode
@@ -48,18 +53,18 @@ class CandidateBatch:
 
 
 def total_seconds(told: Told) -> dict[Configuration, float]:
-    """The sum of each configuration's times, of those that ran."""
+    """The sum of the times of each configuration that ran."""
     return {config: fsum(estimate.seconds for estimate in row.values()) for config, row in told.items() if row}
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The legal ones of some choices, each over a base that holds the other parameters' values.
+    """The legal configurations among `choices`, each combined with `base`, which holds the other parameters' values.
 
-    They are made as they are asked for, so the choices may be too many to list. `legal` is pure. `first` are full
-    configurations that every sample begins with. No more than `trials` are to be measured, in this `mode`; None leaves
-    it to the strategy. One that learns is helped by `describe`, and by `costs`: a positive number for each
-    configuration that is worth learning from, lower being better.
+    Candidates are made lazily, so `choices` may be too many to list. `legal` is pure. Every sample begins with the full
+    configurations in `first`. At most `trials` configurations are measured, in this `mode`; None leaves the number to
+    the strategy. A strategy that learns uses `describe` and `costs`. `costs` gives a positive number for each
+    configuration that is worth learning from; lower is better.
     """
 
     choices: Combinations
@@ -73,19 +78,19 @@ class Candidates:
 
     @staticmethod
     def of_list(configurations: Iterable[Configuration]) -> Candidates:
-        """Full configurations, all of them legal; each counts once."""
+        """A list of full, legal configurations; duplicates count once."""
         return Candidates(Combinations.of_list(configurations))
 
     def __iter__(self) -> Iterator[Configuration]:
-        """All combinations in their order, legal or not."""
+        """All combinations in their order, including illegal ones."""
         return (self.base | choice for choice in self.choices)
 
 
 class Search(ABC):
-    """A way through candidates. Life: `ask`, measure, `tell`, and again until `ask` gives nothing.
+    """A search in progress. The caller repeats `ask`, measure, `tell` until `ask` returns None.
 
-    No configuration is asked for twice in one mode. What is asked is a function of the candidates, the generator and
-    what was told, so telling the same again repeats it.
+    A search asks for no configuration twice in one mode. Its batches depend only on the candidates, the generator and
+    the times that it was told, so the same times give the same search again.
     """
 
     def __init__(self) -> None:
@@ -93,24 +98,24 @@ class Search(ABC):
 
     @abstractmethod
     def ask(self) -> CandidateBatch | None:
-        """What to measure next; None when there is no more, and from then on."""
+        """The next batch to measure; None, from then on, if there is nothing more to measure."""
 
     def tell(self, batch: CandidateBatch, rows: Told) -> None:
-        """What became of a batch. A configuration without a row, or with an empty one, did not run."""
+        """Takes the times of a batch. A configuration without a row, or with an empty row, did not run."""
         if batch.mode is not MeasureMode.CONFIRMED:
             self.told.update({config: rows.get(config, {}) for config in batch.configurations})
 
 
 class Strategy(ABC):
-    """A way to search. Stateless: `start` makes the search."""
+    """A kind of search. A strategy is stateless: `start` makes the search."""
 
     def count(self, candidates: int, trials: int | None) -> int:
-        """How many of so many candidates are measured, when `trials` is the most that a user wants."""
+        """How many of this number of candidates are measured, if the user allows at most `trials`."""
         return candidates if trials is None else min(candidates, trials)
 
     @abstractmethod
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
-        """A search among these candidates; everything drawn comes from `random`.
+        """A search among these candidates. All random numbers come from `random`.
 
-        Raises UserError where something that the strategy needs is not installed.
+        Raises UserError if a package that the strategy needs is not installed.
         """

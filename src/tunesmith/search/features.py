@@ -1,4 +1,4 @@
-"""Configurations as numbers that a model can learn from."""
+"""Turns configurations into numbers from which a model can learn."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from .base import Describe
 Features = NDArray[np.float64]
 
 _SMALLEST = 0.5
-"""What a zero counts as: half of one, so that it is finite on a logarithmic scale."""
+"""The number that stands for zero: half of 1, so that its logarithm is finite."""
 
 
 def features(configurations: Sequence[Configuration], describe: Describe) -> Features:
-    """A row for each configuration; columns that tell nothing are left out.
+    """A row for each configuration. Constant columns are left out.
 
-    Numbers become binary logarithms, since parameters are sizes; a list gives one for each of its numbers and one for
-    their product; truth values are 0 and 1; of words each has a column of its own. What a configuration does not have
-    counts as zero.
+    Numbers become binary logarithms, since parameters are sizes. A list gives a column for each of its numbers and one
+    for their product. Truth values are 0 and 1. Each word has a column of its own. A missing parameter counts as zero.
     """
     described = [{**config, **describe(config)} for config in configurations]
-    names = sorted({name for one in described for name in one})
-    columns = [column for name in names for column in _columns([one.get(name, 0) for one in described])]
-    telling = [column for column in columns if column.size and column.min() < column.max()]
-    return np.stack(telling, axis=1) if telling else np.zeros((len(configurations), 1))
+    names = sorted({name for values in described for name in values})
+    columns = [column for name in names for column in _columns([values.get(name, 0) for values in described])]
+    varying = [column for column in columns if column.size and column.min() < column.max()]
+    return np.stack(varying, axis=1) if varying else np.zeros((len(configurations), 1))
 
 
 def _columns(values: Sequence[Value]) -> Iterator[NDArray[np.float64]]:
     words = sorted({value for value in values if isinstance(value, str)})
     yield from (np.array([float(value == word) for value in values]) for word in words)
-    lists = [value if isinstance(value, tuple) else (value,) for value in values if not isinstance(value, str)]
-    for index in range(max(map(len, lists), default=0)):
+    lengths = [len(value) if isinstance(value, tuple) else 1 for value in values if not isinstance(value, str)]
+    for index in range(max(lengths, default=0)):
         yield np.array([_logarithm(_item(value, index)) for value in values])
-    if any(len(one) > 1 for one in lists):
+    if any(length > 1 for length in lengths):
         yield np.array([_product(value) for value in values])
 
 

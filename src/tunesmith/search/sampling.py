@@ -1,4 +1,4 @@
-"""Searches that learn nothing: every legal candidate, in order or at random."""
+"""Searches that do not learn from times: all legal candidates in order, or in random order."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from tunesmith.spaces import Combinations
 from .base import LOOKS, MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
 
 SAMPLE = 1000
-"""Combinations that stand for more than can be looked at."""
+"""How many combinations are sampled from a space that is too large to examine."""
 
 LARGEST = 2**63 - 1
-"""What a generator can draw integers below."""
+"""The largest bound for integers that a generator can draw."""
 
 
 class Exhaustive(Strategy):
-    """Every legal candidate: in one batch and in order; of more than `MOST_WHOLE` combinations, as a random sample."""
+    """All legal candidates, in one batch and in order; in random order if there are more than `MOST_WHOLE`
+    combinations."""
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         if candidates.choices.count > MOST_WHOLE:
@@ -30,52 +31,53 @@ class Exhaustive(Strategy):
 
 
 class RandomSample(Strategy):
-    """Uniformly random legal candidates without repetition: what any cleverer strategy must beat at the same cost."""
+    """Uniformly random legal candidates without repetition. A cleverer strategy must beat this one at the same cost."""
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         return _SampledSearch(candidates, sample(candidates, random))
 
 
 class _SampledSearch(Search):
-    """Hands out the legal ones of an order, looking at so many of its combinations for a batch."""
+    """Asks for the legal configurations of `order`. A batch examines a limited number of combinations, but goes on
+    until it has a legal one."""
 
     def __init__(self, candidates: Candidates, order: Iterator[Configuration]) -> None:
         super().__init__()
         self._candidates, self._order = candidates, order
-        self._looks = MOST_WHOLE if candidates.choices.count <= MOST_WHOLE else LOOKS
-        self._left = math.inf if candidates.trials is None else candidates.trials
+        self._most_examined = MOST_WHOLE if candidates.choices.count <= MOST_WHOLE else LOOKS
+        self._trials_left = math.inf if candidates.trials is None else candidates.trials
 
     def ask(self) -> CandidateBatch | None:
-        fresh: dict[Configuration, None] = {}
-        looked = 0
-        while len(fresh) < self._left and not (fresh and looked >= self._looks):
+        batch: dict[Configuration, None] = {}
+        examined = 0
+        while len(batch) < self._trials_left and not (batch and examined >= self._most_examined):
             if (config := next(self._order, None)) is None:
                 break
-            looked += 1
+            examined += 1
             if config not in self.told and self._candidates.legal(config):
-                fresh[config] = None
-        self._left -= len(fresh)
-        return CandidateBatch(tuple(fresh), self._candidates.mode) if fresh else None
+                batch[config] = None
+        self._trials_left -= len(batch)
+        return CandidateBatch(tuple(batch), self._candidates.mode) if batch else None
 
 
 def sample(candidates: Candidates, random: np.random.Generator) -> Iterator[Configuration]:
-    """The combinations, legal or not: those of `first`, then all of them in an order of equal chances."""
+    """The configurations in `first`, then all combinations in random order; illegal ones are included."""
     choices = candidates.choices
     return chain(candidates.first, (candidates.base | choices[number] for number in shuffled(choices.count, random)))
 
 
 def some(choices: Combinations) -> Iterator[Configuration]:
-    """All of them in their order; of more than `MOST_WHOLE` a sample of `SAMPLE`, always the same."""
+    """All combinations in their order; if there are more than `MOST_WHOLE`, a fixed random sample of `SAMPLE`."""
     if choices.count <= MOST_WHOLE:
         return iter(choices)
     return map(choices.__getitem__, islice(shuffled(choices.count, np.random.default_rng(0)), SAMPLE))
 
 
 def shuffled(count: int, random: np.random.Generator) -> Iterator[int]:
-    """The numbers below `count`, each once, every order being equally likely.
+    """The numbers below `count` in random order, each once; every order is equally likely.
 
-    Fisher and Yates' shuffle, one swap for each number asked for, remembering only what was moved: a space far too
-    large to list can be sampled.
+    This is Fisher and Yates' shuffle with one swap for each number. It stores only the swapped numbers, so that a space
+    that is far too large to list can be sampled.
     """
     moved: dict[int, int] = {}
     for index in range(count):
@@ -85,5 +87,5 @@ def shuffled(count: int, random: np.random.Generator) -> Iterator[int]:
 
 
 def _below(count: int, random: np.random.Generator) -> int:
-    """A number below one that a generator's own integers do not reach; its bias is below 2**-64."""
+    """A random number below `count`, which is beyond the generator's own integers. Its bias is below 2**-64."""
     return int.from_bytes(random.bytes(count.bit_length() // 8 + 9), "big") % count

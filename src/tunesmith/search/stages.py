@@ -1,4 +1,4 @@
-"""Searches in stages: everything that another strategy asks for, and then what follows from the times."""
+"""Searches in two stages: first the batches of another strategy, then batches that follow from all times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .sampling import Exhaustive
 
 
 class RaceThenConfirm(Strategy):
-    """What `strategy` asks for (every legal candidate), and then `finals`: given all times, the finalists' batches."""
+    """First the batches of `strategy` (by default all legal candidates), then those of `finals`, which gets all times
+    and returns the finalists' batches."""
 
     def __init__(self, finals: Callable[[Told], Iterable[CandidateBatch]], strategy: Strategy | None = None) -> None:
         self._finals, self._strategy = finals, strategy or Exhaustive()
@@ -22,9 +23,11 @@ class RaceThenConfirm(Strategy):
 
 
 class Growing(Strategy):
-    """Every legal candidate; then, while the best of them may lie on the edge, up to `growths` times what is beyond.
+    """All legal candidates; then, up to `growths` times, candidates beyond the edge of the space while the best may lie
+    on the edge.
 
-    `beyond` gives the candidates with what lies beyond their edge, given all times, and equal ones where nothing does.
+    `beyond` gets the candidates and all times. It returns the candidates extended beyond their edge, or equal
+    candidates if there is nothing beyond.
     """
 
     def __init__(self, beyond: Callable[[Candidates, Told], Candidates], growths: int = 3) -> None:
@@ -39,23 +42,23 @@ class Growing(Strategy):
             if grown == candidates:
                 return
             candidates = grown
-            fresh = [config for config in candidates if config not in told and candidates.legal(config)]
-            if fresh:
-                yield CandidateBatch(tuple(fresh), candidates.mode)
+            unmeasured = [config for config in candidates if config not in told and candidates.legal(config)]
+            if unmeasured:
+                yield CandidateBatch(tuple(unmeasured), candidates.mode)
 
 
 class _Stages(Search):
-    """What `first` asks for, and then `more`, given what was told; which goes on growing, so that a generator finds in
-    it what became of each batch."""
+    """First the batches of `first`, then those of `second`. `second` gets the mapping of all times, which keeps
+    growing: if `second` is a generator, it finds the times of its own batches there."""
 
-    def __init__(self, first: Search, more: Callable[[Told], Iterable[CandidateBatch]]) -> None:
+    def __init__(self, first: Search, second: Callable[[Told], Iterable[CandidateBatch]]) -> None:
         super().__init__()
-        self._first, self._more, self.told = first, more, first.told
-        self._later: Iterator[CandidateBatch] | None = None
+        self._first, self._second, self.told = first, second, first.told
+        self._second_batches: Iterator[CandidateBatch] | None = None
 
     def ask(self) -> CandidateBatch | None:
-        if self._later is None:
+        if self._second_batches is None:
             if batch := self._first.ask():
                 return batch
-            self._later = iter(self._more(self.told))
-        return next(self._later, None)
+            self._second_batches = iter(self._second(self.told))
+        return next(self._second_batches, None)

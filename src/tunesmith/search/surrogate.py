@@ -1,9 +1,9 @@
-"""A model of times, learnt from what was measured, says what to measure next: extremely randomised trees.
+"""A search guided by a surrogate model of times (extremely randomised trees), which learns from the measured times.
 
-Each tree of the forest is one opinion on how fast every candidate is. The next candidates are those that single trees,
-drawn at random, hold for the fastest (Thompson sampling): where the trees agree the best is refined, where they differ
-something new is tried, and a batch holds several opinions. Against lower confidence bounds, expected improvement and a
-Gaussian process it came nearest to the best on eight parts of a recorded sweep (benchmarks/recorded).
+Each tree of the forest predicts the time of every candidate. A batch takes the candidates that single trees, drawn at
+random, predict to be the fastest (Thompson sampling). Where the trees agree, the search refines the best; where they
+differ, it explores. Compared with lower confidence bounds, expected improvement and a Gaussian process, this search
+came nearest to the best on eight parts of a recorded sweep (benchmarks/recorded).
 """
 
 from __future__ import annotations
@@ -24,109 +24,113 @@ from .sampling import sample
 TREES = 200
 
 FEWEST_FIRST, MOST_FIRST, FIRST_SHARE = 12, 32, 0.025
-"""Candidates that are measured before the model has a say: so large a share of all, within these bounds."""
+"""The number of candidates that are measured before the model is used: this share of all, within the two bounds."""
 
 MOST_CANDIDATES = 20_000
-"""Of a larger space the model knows so many, drawn at random: it looks at each of them before every batch."""
-
+"""How many candidates of a larger space the model considers, drawn at random: it predicts each of them for every
+batch."""
 
 SHARE, FEWEST = 0.1, 24
-"""Of the candidates that are measured where nobody says how many: so large a share of all, and so many at least."""
+"""The default number of trials: this share of all candidates, and at least FEWEST."""
 
 BATCH = 4
-"""Candidates between two looks of the model: more would be chosen on less knowledge."""
+"""Candidates in a batch. A larger batch would be chosen with less knowledge."""
 
 
 class Surrogate(Strategy):
-    """First candidates that lie far apart, then those that the model holds for fast.
+    """First candidates that lie far apart, then candidates that the model predicts to be fast.
 
-    Raises UserError where scikit-learn is not installed.
+    Raises UserError if scikit-learn is not installed.
     """
 
     def count(self, candidates: int, trials: int | None) -> int:
-        wanted = max(FEWEST, math.ceil(SHARE * candidates)) if trials is None else trials
-        return min(candidates, wanted, MOST_CANDIDATES)
+        requested = max(FEWEST, math.ceil(SHARE * candidates)) if trials is None else trials
+        return min(candidates, requested, MOST_CANDIDATES)
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
-        _forest()
-        looked = iter(candidates)
+        _forest_class()
+        examined = iter(candidates)
         if candidates.choices.count > MOST_CANDIDATES:
-            looked = islice(sample(candidates, random), MOST_WHOLE)
-        known = tuple(dict.fromkeys(islice(filter(candidates.legal, looked), MOST_CANDIDATES)))
-        return _Guided(candidates, known, random, self.count(len(known), candidates.trials))
+            examined = islice(sample(candidates, random), MOST_WHOLE)
+        legal = tuple(dict.fromkeys(islice(filter(candidates.legal, examined), MOST_CANDIDATES)))
+        return _Guided(candidates, legal, random, self.count(len(legal), candidates.trials))
 
 
 class _Guided(Search):
+    """Searches among the configurations in `legal`. Candidates are handled by their index there."""
+
     def __init__(
-        self, candidates: Candidates, known: Sequence[Configuration], random: np.random.Generator, trials: int
+        self, candidates: Candidates, legal: Sequence[Configuration], random: np.random.Generator, trials: int
     ) -> None:
         super().__init__()
-        self._candidates, self._known, self._random, self._left = candidates, known, random, trials
-        self._index = {config: index for index, config in enumerate(known)}
-        self._features = features(known, candidates.describe)
-        share = math.ceil(FIRST_SHARE * len(known))
-        self._first = min(MOST_FIRST, max(FEWEST_FIRST, share))
-        held = [self._index[config] for config in candidates.first if config in self._index]
-        self._spread = chain(held, _far_apart(self._features, random))
-        self._open = dict.fromkeys(range(len(known)))
+        self._candidates, self._legal, self._random, self._trials_left = candidates, legal, random, trials
+        self._index = {config: index for index, config in enumerate(legal)}
+        self._features = features(legal, candidates.describe)
+        share = math.ceil(FIRST_SHARE * len(legal))
+        self._fewest_costs = min(MOST_FIRST, max(FEWEST_FIRST, share))
+        first = [self._index[config] for config in candidates.first if config in self._index]
+        self._spread = chain(first, _far_apart(self._features, random))
+        self._open = dict.fromkeys(range(len(legal)))
 
     def ask(self) -> CandidateBatch | None:
-        costs, count = self._candidates.costs(self.told), min(BATCH, self._left, len(self._open))
+        costs, count = self._candidates.costs(self.told), min(BATCH, self._trials_left, len(self._open))
+        use_model = len(costs) >= self._fewest_costs
         chosen: list[int] = []
         while len(chosen) < count:
-            more = self._opinions(costs, count - len(chosen)) if len(costs) >= self._first else [self._next_apart()]
+            more = self._predicted_fastest(costs, count - len(chosen)) if use_model else [self._next_apart()]
             for index in more:
                 del self._open[index]
             chosen += more
-        self._left -= count
-        return CandidateBatch(tuple(self._known[index] for index in chosen), self._candidates.mode) if chosen else None
+        self._trials_left -= count
+        return CandidateBatch(tuple(self._legal[index] for index in chosen), self._candidates.mode) if chosen else None
 
     def _next_apart(self) -> int:
-        return next(location for location in self._spread if location in self._open)
+        return next(index for index in self._spread if index in self._open)
 
-    def _opinions(self, costs: Mapping[Configuration, float], count: int) -> list[int]:
-        """The open candidates that trees, one after the other, hold for the fastest, each once."""
+    def _predicted_fastest(self, costs: Mapping[Configuration, float], count: int) -> list[int]:
+        """The open candidates that trees in random order predict to be the fastest, each candidate once."""
         slowest = max(costs.values())
-        # What did not run teaches to stay away, but not how far.
-        times = np.log([costs.get(config, slowest) for config in self.told])
-        learnt = self._features[[self._index[config] for config in self.told]]
+        # A configuration that did not run counts as the slowest: the model learns to avoid it.
+        log_costs = np.log([costs.get(config, slowest) for config in self.told])
+        measured = self._features[[self._index[config] for config in self.told]]
         seed = int(self._random.integers(1 << 31))
-        forest = _forest()(n_estimators=TREES, random_state=seed).fit(learnt, times)
-        places = np.fromiter(self._open, dtype=int)
-        said = np.stack([tree.predict(self._features[places]) for tree in forest.estimators_])
-        # Many candidates share a leaf: among those that a tree holds for equal, all trees together decide.
-        said += 1e-6 * said.mean(axis=0)
+        forest = _forest_class()(n_estimators=TREES, random_state=seed).fit(measured, log_costs)
+        indices = np.fromiter(self._open, dtype=int)
+        predictions = np.stack([tree.predict(self._features[indices]) for tree in forest.estimators_])
+        # Many candidates share a leaf. Among those that a tree predicts to be equal, the mean of all trees decides.
+        predictions += 1e-6 * predictions.mean(axis=0)
         chosen: dict[int, None] = {}
         for tree in self._random.permutation(TREES):
-            chosen.setdefault(int(places[said[tree].argmin()]))
+            chosen.setdefault(int(indices[predictions[tree].argmin()]))
             if len(chosen) == count:
                 break
         return list(chosen)
 
 
-def _far_apart(known: Features, random: np.random.Generator) -> Iterator[int]:
-    """Every row once: the first at random, each next one with a probability that grows with the square of its distance
-    to the nearest before it, so that no corner is left out (the seeding of k-means++)."""
-    if not len(known):
+def _far_apart(points: Features, random: np.random.Generator) -> Iterator[int]:
+    """The index of every row, once. The first row is drawn at random. Each next row is drawn with a probability that
+    grows with the square of its distance to the nearest earlier row, so that no corner is left out (the seeding of
+    k-means++)."""
+    if not len(points):
         return
-    scaled = (known - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-12)
-    distances = np.full(len(known), math.inf)
-    left = np.ones(len(known), bool)
-    index = int(random.integers(len(known)))
+    scaled = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-12)
+    distances = np.full(len(points), math.inf)
+    remaining = np.ones(len(points), bool)
+    index = int(random.integers(len(points)))
     while True:
         yield index
-        left[index] = False
-        if not left.any():
+        remaining[index] = False
+        if not remaining.any():
             return
         distances = np.minimum(distances, ((scaled - scaled[index]) ** 2).sum(axis=1))
-        weights = np.where(left, distances, 0.0)
-        weights = weights if weights.sum() else left.astype(float)
-        index = int(random.choice(len(known), p=weights / weights.sum()))
+        weights = np.where(remaining, distances, 0.0)
+        weights = weights if weights.sum() else remaining.astype(float)
+        index = int(random.choice(len(points), p=weights / weights.sum()))
 
 
-def _forest() -> Any:
+def _forest_class() -> Any:
     try:
-        # Imported here since it is an extra, and takes a second.
+        # Imported here because scikit-learn is an extra, and its import takes a second.
         from sklearn.ensemble import ExtraTreesRegressor
     except ImportError as error:
         raise UserError("guided search", "scikit-learn is not installed", "pip install 'tunesmith[search]'") from error

@@ -1,4 +1,4 @@
-"""What may vary: parameters, spaces, combinations of values, and the whitelist of expressions over parameters."""
+"""Parameters, spaces, combinations of values, and whitelisted expressions over parameters."""
 
 from .combinations import Combinations
 from .space import Parameter, Space, When

@@ -1,8 +1,8 @@
-"""Arithmetic and conditions over names, as a user writes them in a file: parsed by a whitelist, never by `eval`.
+"""Expressions over parameter names, as a user writes them in a file; evaluated by a whitelist, never by `eval`.
 
-Numbers, words, truth values and lists of them; `+ - * / // % **`, comparisons (chained too), `in`, `and or not`,
-`a if condition else b`, `WorkGroup[0]`, and the functions in `FUNCTIONS`. Everything is bounded: the text, the number
-of its parts, and every number on the way, so that no expression can take long or fill the memory.
+Allowed are numbers, words, truth values and lists of them; `+ - * / // % **`, comparisons (also chained), `in`, `and or
+not`, `a if condition else b`, `WorkGroup[0]`, and the functions in `FUNCTIONS`. The length of the text, the number of
+its parts and every intermediate number are bounded, so that no expression can take long or fill the memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LONGEST_TEXT = 2000
 MOST_PARTS = 400
 DEEPEST = 60
 LARGEST = 2**63 - 1
-"""Of a whole number on the way, either sign: what a size or an address can be."""
+"""The largest absolute value of an intermediate number: the range of sizes and addresses."""
 
 
 def ceil_div(dividend: int, divisor: int) -> int:
@@ -29,7 +29,7 @@ def ceil_div(dividend: int, divisor: int) -> int:
 
 
 def round_up(value: int, multiple: int) -> int:
-    """The least multiple that is not below the value."""
+    """The smallest multiple of `multiple` that is at least `value`."""
     return ceil_div(value, multiple) * multiple
 
 
@@ -46,7 +46,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression that was found well-formed; `names` are the values that it needs."""
+    """A well-formed expression. `names` are the names whose values it needs."""
 
     text: str
     location: str
@@ -55,40 +55,41 @@ class Expression:
 
     @staticmethod
     def parse(text: object, location: str) -> Expression:
-        """Read an expression from a file (a plain number is one too); raises UserError at `location`."""
+        """Parses an expression from a file; a plain number is an expression too. Raises UserError at `location`."""
         if not isinstance(text, (str, int, float)):
             raise UserError(location, f"{text!r} is not an expression", f"write one such as {_EXAMPLE!r}")
-        written = str(text).strip()
-        tree = _parsed(written, location)
+        stripped = str(text).strip()
+        tree = _parsed(stripped, location)
         parts = list(ast.walk(tree))
         if len(parts) > MOST_PARTS:
             raise UserError(location, f"the expression has {len(parts)} parts", f"use at most {MOST_PARTS}")
         _check(tree, location, depth=0)
         called = {id(part.func) for part in parts if isinstance(part, ast.Call)}
         names = frozenset(part.id for part in parts if isinstance(part, ast.Name) and id(part) not in called)
-        return Expression(written, location, names, tree)
+        return Expression(stripped, location, names, tree)
 
     def evaluate(self, values: Mapping[str, Value]) -> Value:
-        """The value where each name stands for `values[name]`; raises UserError at the expression's place."""
+        """The value of the expression with `values[name]` for each name. Raises UserError at the expression's
+        location."""
         try:
             return freeze(_value(self._tree, values))
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
-            given = ", ".join(f"{name} = {_shown(values.get(name))}" for name in sorted(self.names)) or "no names"
+            assignments = ", ".join(f"{name} = {_shown(values.get(name))}" for name in sorted(self.names)) or "no names"
             raise UserError(
-                self.location, f"{self.text!r} has no value with {given}: {_why(error)}", "mend the expression"
+                self.location, f"{self.text!r} has no value with {assignments}: {_why(error)}", "mend the expression"
             ) from error
 
     def truth(self, values: Mapping[str, Value]) -> bool:
-        """Whether it holds: anything but zero, false or empty."""
+        """Whether the value is anything but zero, false or empty."""
         return bool(self.evaluate(values))
 
     def integer(self, values: Mapping[str, Value], least: int = 0) -> int:
-        """Its value as a whole number that is not below `least`; raises UserError for anything else."""
+        """The value as a whole number of at least `least`. Raises UserError for anything else."""
         kind = "a positive whole number" if least == 1 else f"a whole number from {least}"
         return int(self._number(values, least, kind, is_whole=True))
 
     def number(self, values: Mapping[str, Value], least: float = -math.inf) -> float:
-        """Its value as a number that is not below `least`; raises UserError for anything else."""
+        """The value as a number of at least `least`. Raises UserError for anything else."""
         kind = "a number" if least == -math.inf else f"a number from {least:g}"
         return float(self._number(values, least, kind))
 
@@ -112,12 +113,12 @@ def _parsed(text: str, location: str) -> ast.expr:
 
 
 def _check(part: ast.AST, location: str, depth: int) -> None:
-    """Refuse whatever is not in the tables below, before anything is evaluated."""
+    """Raises UserError for anything that is not in the tables below, before the expression is evaluated."""
     if depth > DEEPEST:
         raise UserError(location, "the expression is too deeply nested", f"use at most {DEEPEST} levels")
     match part:
         case ast.Constant(value):
-            allowed = isinstance(value, str) or (isinstance(value, (int, float)) and _within(value))
+            allowed = isinstance(value, str) or (isinstance(value, (int, float)) and _in_bounds(value))
         case ast.BinOp(op=sign) | ast.UnaryOp(op=sign):
             allowed = type(sign) in _OPERATORS
         case ast.Compare(ops=signs):
@@ -154,8 +155,8 @@ def _value(part: ast.expr, values: Mapping[str, Value]) -> Any:
             return _compare(_value(left, values), signs, rights, values)
         case ast.IfExp(condition, then, otherwise):
             return _value(then if _value(condition, values) else otherwise, values)
-        case ast.Subscript(whole, index):
-            return _item(_value(whole, values), _value(index, values))
+        case ast.Subscript(sequence, index):
+            return _item(_value(sequence, values), _value(index, values))
         case ast.Call(func=ast.Name(id=name), args=arguments):
             return _bounded(FUNCTIONS[name](*(_value(argument, values) for argument in arguments)))
     raise TypeError(f"{type(part).__name__} has no value")
@@ -163,10 +164,10 @@ def _value(part: ast.expr, values: Mapping[str, Value]) -> Any:
 
 def _compare(left: Any, signs: Sequence[ast.cmpop], rights: Sequence[ast.expr], values: Mapping[str, Value]) -> bool:
     for sign, right in zip(signs, rights, strict=True):
-        following = _value(right, values)
-        if not _COMPARISONS[type(sign)](left, following):
+        right_value = _value(right, values)
+        if not _COMPARISONS[type(sign)](left, right_value):
             return False
-        left = following
+        left = right_value
     return True
 
 
@@ -176,27 +177,27 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _within(value: Any) -> bool:
+def _in_bounds(value: Any) -> bool:
     return not isinstance(value, (int, float)) or (math.isfinite(value) and abs(value) <= LARGEST)
 
 
 def _bounded(value: Any) -> Any:
-    if isinstance(value, complex) or not _within(value):
+    if isinstance(value, complex) or not _in_bounds(value):
         raise OverflowError("a number on the way is too large")
     return value
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """Refuses a large result before computing it."""
+    """The power. Raises OverflowError for a large result before computing it."""
     if isinstance(base, int) and abs(exponent) * max(1, abs(base).bit_length() - 1) > 64 and abs(base) > 1:
         raise OverflowError("a number on the way is too large")
     return base**exponent
 
 
-def _item(whole: Any, index: Any) -> Any:
-    if not isinstance(whole, tuple):
-        raise TypeError(f"{_shown(whole)} is not a list")
-    return whole[index]
+def _item(sequence: Any, index: Any) -> Any:
+    if not isinstance(sequence, tuple):
+        raise TypeError(f"{_shown(sequence)} is not a list")
+    return sequence[index]
 
 
 def _why(error: Exception) -> str:
@@ -207,8 +208,8 @@ def _shown(value: object) -> str:
     return repr(value)[:60]
 
 
-_NAMED = ", ".join(FUNCTIONS)
-_REMEDY = f"use names, numbers, words, lists, + - * / // % **, comparisons, and, or, not, if, and {_NAMED}"
+_FUNCTION_NAMES = ", ".join(FUNCTIONS)
+_REMEDY = f"use names, numbers, words, lists, + - * / // % **, comparisons, and, or, not, if, and {_FUNCTION_NAMES}"
 
 _EXAMPLE = "ceil_div(M, 16) * WorkGroup[0]"
 
@@ -232,8 +233,8 @@ _COMPARISONS: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-    ast.In: lambda item, whole: item in whole,
-    ast.NotIn: lambda item, whole: item not in whole,
+    ast.In: lambda item, sequence: item in sequence,
+    ast.NotIn: lambda item, sequence: item not in sequence,
 }
 
 _OTHER_PARTS = (ast.Name, ast.List, ast.Tuple, ast.BoolOp, ast.IfExp, ast.Subscript)

@@ -1,4 +1,4 @@
-"""What may vary: parameters with defaults and meanings, and the space that they span."""
+"""Parameters with their values, defaults and meanings, and the space that they span."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunesmith.records import Configuration, UserError, Value
 
 
 class When(StrEnum):
-    """When a parameter acts: in the program, or only in the launch plan."""
+    """When a parameter acts: when the program is compiled, or only in the launch plan."""
 
     COMPILE = "compile-time"
     LAUNCH = "launch-time"
@@ -18,9 +18,9 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A name, the default, the values that make sense, and what it means.
+    """A parameter: its name, default, sensible values, and meaning (`doc`).
 
-    `values` are what documentation and searches list; `accepts` decides what a tuning file may say:
+    `values` are those that documentation and searches list. `accepts` decides which values a tuning file may give:
     "positive integer", "natural number", "natural number or -1", "truth value", "one of the values", "list of N
     positive integers".
     """
@@ -33,24 +33,25 @@ class Parameter:
     accepts: str = "one of the values"
 
     def check(self, value: Value, location: str) -> Value:
-        """`value` as this parameter means it (0/1 for a truth value are taken); raises UserError at `location`."""
-        checked = self._meant(value)
+        """The value in the parameter's own type (0 and 1 become truth values). Raises UserError at `location` for a
+        value that the parameter does not accept."""
+        checked = self._accepted(value)
         if checked is None:
             raise UserError(location, f"{self.name} cannot be {_shown(value)}", f"give {self._remedy()}")
         return checked
 
-    def _meant(self, value: Value) -> Value | None:
+    def _accepted(self, value: Value) -> Value | None:
         is_truth = isinstance(value, bool)
         if self.accepts in _LEAST:
             return value if _is_integer(value, _LEAST[self.accepts]) else None
         if self.accepts == "truth value":
             return bool(value) if is_truth or value in (0, 1) else None
         if self.accepts == "one of the values":
-            alike = (known for known in self.values if isinstance(known, bool) == is_truth)
-            return next((known for known in alike if known == value), None)
+            same_kind = (listed for listed in self.values if isinstance(listed, bool) == is_truth)
+            return next((listed for listed in same_kind if listed == value), None)
         length = int(self.accepts.split()[2])
-        fits = isinstance(value, tuple) and len(value) == length and all(_is_integer(item, 1) for item in value)
-        return value if fits else None
+        is_list = isinstance(value, tuple) and len(value) == length and all(_is_integer(item, 1) for item in value)
+        return value if is_list else None
 
     def _remedy(self) -> str:
         examples = ", ".join(_shown(value) for value in self.values[:8])
@@ -70,7 +71,7 @@ _LEAST = {"positive integer": 1, "natural number": 0, "natural number or -1": -1
 
 @dataclass(frozen=True)
 class Space:
-    """Parameters by name, in the order in which they are shown."""
+    """Parameters, in the order in which they are shown."""
 
     parameters: tuple[Parameter, ...]
     _by_name: Mapping[str, Parameter] = field(init=False, repr=False, compare=False)

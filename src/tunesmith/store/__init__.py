@@ -1,4 +1,4 @@
-"""What was measured: an append-only, content-addressed SQLite file that runs resume from and reports read."""
+"""The store of measurements: an append-only, content-addressed SQLite file. Runs resume from it, reports read it."""
 
 from .entry import FULL, RACE, RECHECK, Renewed, StoreEntry, confirm_round, measurement_key
 from .rounds import in_rounds, repetition

@@ -28,19 +28,19 @@ from .entry import AGAIN, StoreEntry
 from .schema import COSTS
 
 _ESTIMATE = tuple(field.name for field in fields(Estimate))
-"""Columns of their own, named like the record's fields."""
+"""Fields of an Estimate. Each has a column of the same name."""
 
 LONGEST_SECONDS = 1e11
-"""Of one measurement: three thousand years. Sums of what is below stay finite."""
+"""The longest time of one measurement that is valid: three thousand years. Sums of such times stay finite."""
 
 
 def pack(samples: Sequence[float]) -> bytes:
-    """Seconds as consecutive little-endian IEEE 754 binary64, eight bytes a sample, in the order taken."""
+    """Samples in seconds as consecutive little-endian IEEE 754 binary64, eight bytes a sample, in their order."""
     return struct.pack(f"<{len(samples)}d", *samples)
 
 
 def unpack(blob: bytes) -> tuple[float, ...]:
-    """The inverse of `pack`; raises struct.error when the length is no multiple of eight."""
+    """The inverse of `pack`. Raises struct.error if the length is no multiple of eight."""
     return struct.unpack(f"<{len(blob) // 8}d", blob)
 
 
@@ -49,7 +49,7 @@ def digest(text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """`text` with lone surrogates escaped: a compiler's log need not be Unicode, and must not cost the measurement."""
+    """`text` with lone surrogates escaped. A compiler's log need not be Unicode, but its measurement must be stored."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -64,8 +64,8 @@ def solution_to_json(solution: Solution) -> str:
 
 def solution_from_json(text: str) -> Solution:
     raw = typed.document(text)
-    kind = typed.sound_type(ProblemType.from_json(raw["type"]))
-    return Solution(kind, typed.text(raw, "kernel"), Configuration.from_json(raw["configuration"]))
+    problem_type = typed.sound_type(ProblemType.from_json(raw["type"]))
+    return Solution(problem_type, typed.text(raw, "kernel"), Configuration.from_json(raw["configuration"]))
 
 
 def target_to_json(target: Target) -> str:
@@ -77,7 +77,7 @@ def target_from_json(text: str) -> Target:
 
 
 def documents_of(entry: StoreEntry) -> dict[str, str]:
-    """The three documents that an entry's row refers to, by column."""
+    """The three JSON documents that an entry's row refers to, by column."""
     return {
         "solution": solution_to_json(entry.solution),
         "problem": entry.problem.to_json(),
@@ -86,7 +86,7 @@ def documents_of(entry: StoreEntry) -> dict[str, str]:
 
 
 def row_of(entry: StoreEntry, documents: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of one measurement; `documents` gives the digest of each document by column."""
+    """The columns of one measurement. `documents` holds the digest of each document by column."""
     measurement, estimate = entry.measurement, entry.measurement.estimate
     return {
         "key": entry.key,
@@ -126,24 +126,25 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
 
 
 def check_spent(column: str, seconds: object) -> float:
-    """Seconds that a measurement took. Raises ValueError for what no clock shows."""
+    """Seconds that a measurement took. Raises ValueError if they are negative, too long or no number."""
     if not isinstance(seconds, (int, float)) or not 0 <= seconds <= LONGEST_SECONDS:
         raise ValueError(f"{column} is {seconds!r}")
     return float(seconds)
 
 
 def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
-    """SQLite keeps a NaN as NULL, so it is the count that says whether there is an estimate."""
+    """The estimate, or None. SQLite stores a NaN as NULL, so only the count says whether there is an estimate."""
     if row["count"] is None:
         return None
-    made = typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
-    if made.count < 0 or min(made.seconds, made.low, made.high) < 0:
-        raise ValueError(f"a time is {made.seconds} s, from {made.low} to {made.high}, of {made.count} samples")
-    return made
+    estimate = typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
+    if estimate.count < 0 or min(estimate.seconds, estimate.low, estimate.high) < 0:
+        interval = f"from {estimate.low} to {estimate.high}"
+        raise ValueError(f"a time is {estimate.seconds} s, {interval}, of {estimate.count} samples")
+    return estimate
 
 
 def entry_of(row: Mapping[str, Any]) -> StoreEntry:
-    """A whole entry from a row whose `solution`, `problem` and `target` are the documents' texts."""
+    """The entry of a row whose `solution`, `problem` and `target` are the documents' texts."""
     return StoreEntry(
         key=typed.text(row, "key"),
         round=typed.text(row, "round").rstrip(AGAIN),

@@ -1,4 +1,4 @@
-"""One SQLite file, opened so that processes can share it and a killed one loses nothing committed."""
+"""An SQLite file that processes can share. A process that is killed loses nothing that it committed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .schema import APPLICATION_ID, SCHEMA_VERSION, metadata
 T = TypeVar("T")
 
 BUSY_SECONDS = 60.0
-"""How long SQLite waits for another process's transaction; ours take milliseconds."""
+"""How long SQLite waits for another process's transaction. Ours take milliseconds."""
 
 RETRY_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-"""Seconds between attempts where SQLite answers "busy" without waiting, as while the journal mode is changed."""
+"""Seconds between attempts if SQLite answers "busy" at once, as it does while the journal mode changes."""
 
 _BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_COMPLAINTS = {
+_PROBLEMS_AND_REMEDIES = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room and run the same command again: it goes on where it stopped"),
     sqlite3.SQLITE_READONLY: ("the store cannot be written", "make the file and its folder writable"),
     sqlite3.SQLITE_CANTOPEN: ("the store cannot be opened", "make its folder writable, or use a copy of it"),
@@ -41,14 +41,14 @@ _COMPLAINTS = {
 
 
 class Database:
-    """A file with the store's tables. Every error that SQLite has with the file comes out as a UserError.
+    """A file with the store's tables. Every error of SQLite with the file becomes a UserError.
 
-    Durability: WAL with `synchronous = NORMAL`. A commit has been handed to the kernel before it returns, so killing
+    Durability: WAL with `synchronous = NORMAL`. The operating system has the data before a commit returns, so killing
     the process, at any moment and with any signal, loses nothing committed. A power failure may lose the commits since
-    the last checkpoint, never the file; they are measured again. `FULL` would add a disk flush to each commit, next to
-    kernels being timed, for that case only.
+    the last checkpoint, which are measured again, but never the file. `FULL` would only help in that case, and would
+    flush the disk at each commit, while kernels are timed.
 
-    Where the folder may not be written, the file is read as it lies there. With `reading`, nothing is made or changed.
+    If the folder may not be written to, the file can only be read. With `reading`, nothing is made or changed.
     """
 
     def __init__(self, path: Path, reading: bool = False) -> None:
@@ -78,11 +78,11 @@ class Database:
             yield connection
 
     def write(self, action: Callable[[Connection], T]) -> T:
-        """Carry out `action` in one transaction, again from its start if the file was busy."""
+        """Carry out `action` in one transaction. If the file is busy, the transaction starts again."""
 
         def attempt() -> T:
             with self.engine.begin() as connection:
-                # Taking the write lock first lets SQLite wait for it; a read that turns into a write fails at once.
+                # SQLite waits for a write lock that is requested first. A read that becomes a write fails at once.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return action(connection)
 
@@ -105,7 +105,7 @@ class Database:
             self._check(version, owner)
 
     def _create(self, connection: Connection) -> None:
-        if _pragma(connection, "user_version") == 0:  # another process may have been first
+        if _pragma(connection, "user_version") == 0:  # another process may have created them first
             metadata.create_all(connection)
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -114,29 +114,29 @@ class Database:
         if owner != APPLICATION_ID:
             raise UserError(str(self.path), "is another program's database", "name another file for the store")
         if version != SCHEMA_VERSION:
-            knows, remedy = ("knows up to", _NEWER) if version > SCHEMA_VERSION else ("writes", _OLDER)
-            what = f"has schema {version}, this tunesmith {knows} {SCHEMA_VERSION}"
+            support, remedy = ("knows up to", _NEWER) if version > SCHEMA_VERSION else ("writes", _OLDER)
+            what = f"has schema {version}, this tunesmith {support} {SCHEMA_VERSION}"
             raise UserError(str(self.path), what, remedy)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """SQLite's complaints as the user's errors.
+        """Turn SQLite's errors into UserErrors.
 
-        Those made while a connection is set up are not wrapped by SQLAlchemy; a complaint that quotes damaged bytes is
-        a UnicodeDecodeError; a ProgrammingError is our own mistake.
+        SQLAlchemy does not wrap errors of setting up a connection. An error whose message quotes damaged bytes is a
+        UnicodeDecodeError. A ProgrammingError is our own mistake, and is raised as it is.
         """
         try:
             yield
         except (DatabaseError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            said = error.orig if isinstance(error, DatabaseError) else error
-            if isinstance(said, sqlite3.ProgrammingError):
+            cause = error.orig if isinstance(error, DatabaseError) else error
+            if isinstance(cause, sqlite3.ProgrammingError):
                 raise
-            unsound = (f"is not a sound SQLite database ({said})", _MOVE)
-            raise UserError(str(self.path), *_COMPLAINTS.get(_code(said), unsound)) from error
+            unsound = (f"is not a sound SQLite database ({cause})", _MOVE)
+            raise UserError(str(self.path), *_PROBLEMS_AND_REMEDIES.get(_code(cause), unsound)) from error
 
     @contextmanager
     def decoding(self) -> Iterator[None]:
-        """Rows that do not say what they should as the user's errors. Only the decoding belongs inside."""
+        """Turn errors of decoding a damaged row into UserErrors. Only the decoding belongs inside."""
         try:
             yield
         except (
@@ -173,18 +173,20 @@ def _engine(path: Path, reading: bool) -> Engine:
 
 
 def _url(path: Path, reading: bool) -> URL:
-    """SQLite reads a WAL database only where it may make files beside it, unless it is told that nobody writes it.
+    """The URL by which SQLite opens the file.
 
-    That is so where we may not: a writer who may has a log there, which is part of the database.
+    SQLite reads a WAL database only if it may make files beside it, or if the URL says that nobody writes it
+    (`immutable`). We say so if we may not write to the folder and it has no log, since a writer would have a log there,
+    which is part of the database.
     """
     log = path.with_name(f"{path.name}-wal")
     if not os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids) and not log.exists():
-        how = {"immutable": "1"}
+        options = {"immutable": "1"}
     elif reading:
-        how = {"mode": "ro"}
+        options = {"mode": "ro"}
     else:
         return URL.create("sqlite", database=str(path))
-    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query={**how, "uri": "true"})
+    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query={**options, "uri": "true"})
 
 
 def _pragma(connection: Connection, name: str) -> int:

@@ -1,4 +1,4 @@
-"""What is appended to the store: a measurement with everything that says what it is of."""
+"""Entries of the store: a measurement with its key, solution, problem, target and round."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from tunesmith.records import Measurement, Problem, Solution, Target
 
 RACE, FULL, CONFIRM, RECHECK = "race", "full", "confirm/", "/recheck"
-"""Rounds: sampled until provably slower; sampled until the noise target; of finalists (a hash follows); after a crash
-that came later."""
+"""Names of rounds: sampled until provably slower; sampled until the noise target; of finalists (a hash follows); again
+after a crash that came later."""
 
 AGAIN = "+"
-"""Ends the name of a round in the file where what was measured there before is replaced: rows are only ever added. A
-third measurement has two of them. No record of this room has it in its `round`."""
+"""Ends the name of a round in the file if the row replaces an earlier measurement, since rows are only added. A third
+measurement has two. It is never part of the `round` of a StoreEntry."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
     """One measurement under its key and round.
 
-    `key` holds everything that could change the measurement (`measurement_key`); `round` is "race", "full",
-    "anchor/<n>" or a `confirm_round`, with "/recheck" for a second result: unique together.
+    `key` is a hash of everything that could change the measurement (`measurement_key`). `round` is "race", "full",
+    "anchor/<n>" or a `confirm_round`, with "/recheck" for a second result. Key and round together are unique.
     `identity` is the solution's, `toolchain` the compiler's name and version.
     """
 
@@ -39,7 +39,7 @@ class StoreEntry:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """What `Store.carry_over` writes for a former key: the key, solution and problem of today."""
+    """The key, solution and problem of today that `Store.carry_over` writes for a former key."""
 
     key: str
     solution: Solution
@@ -47,7 +47,7 @@ class Renewed:
 
 
 def confirm_round(keys: Iterable[str]) -> str:
-    """The round in which the finalists with these keys are measured interleaved."""
+    """The name of the round in which the finalists with these keys are measured interleaved."""
     return CONFIRM + hashlib.sha256("".join(sorted(keys)).encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""One measurement from several rounds."""
+"""Combines the measurements of several rounds into one."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from .entry import FULL
 
 
 def repetition(round_: int) -> str:
-    """The name of a full round after the first, which is number 1."""
+    """The name of a full round by its number. The first round, number 1, has another name."""
     return f"{FULL}/{round_}"
 
 
 def in_rounds(first: Measurement, rounds: Mapping[str, Measurement]) -> Measurement:
-    """A first measurement with what later full rounds say, among `rounds` by their names.
+    """The first measurement combined with the later full rounds among `rounds`, which are by name.
 
-    The time is the median of the rounds' medians, and its interval holds all of theirs: samples of one round share the
-    moment, and so say nothing of how far a shared machine's speed changes in the next minute; the rounds do.
+    The time is the median of the rounds' medians, and its interval contains all of their intervals. Samples of one
+    round are taken in one short time, so only several rounds show how much a shared machine's speed changes.
     """
-    later = [taken for name, taken in rounds.items() if name.startswith(f"{FULL}/") and taken.ok]
-    taken = [one.estimate for one in (first, *later) if one.estimate]
-    if not (first.ok and later and taken):
+    later = [measurement for name, measurement in rounds.items() if name.startswith(f"{FULL}/") and measurement.ok]
+    estimates = [measurement.estimate for measurement in (first, *later) if measurement.estimate]
+    if not (first.ok and later and estimates):
         return first
-    estimate = Estimate(
-        statistics.median(one.seconds for one in taken),
-        min(one.low for one in taken),
-        max(one.high for one in taken),
-        sum(one.count for one in taken),
+    combined = Estimate(
+        statistics.median(estimate.seconds for estimate in estimates),
+        min(estimate.low for estimate in estimates),
+        max(estimate.high for estimate in estimates),
+        sum(estimate.count for estimate in estimates),
     )
-    return replace(first, samples=tuple(chain(*(one.samples for one in (first, *later)))), estimate=estimate)
+    samples = chain.from_iterable(measurement.samples for measurement in (first, *later))
+    return replace(first, samples=tuple(samples), estimate=combined)

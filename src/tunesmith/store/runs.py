@@ -1,4 +1,4 @@
-"""What a store remembers of runs and their steps, beside the measurements themselves."""
+"""The records of runs and their steps in a store, beside the measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import typed
 
 
 class RunState(StrEnum):
-    """How a run stands. A run without an end is still going on, or was killed."""
+    """The state of a run. A run without an end is `OPEN`: it still goes on, or was killed."""
 
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
@@ -24,10 +24,10 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """What was asked, of what, where: `tuning_file` with the SHA-256 of its bytes, `version` tunesmith's.
+    """The command of a run, its tuning file with the SHA-256 of the file's bytes, and tunesmith's `version`.
 
-    `device` is a target's name, `driver` its driver, `selector` what finds it again. `remeasures`: nothing that was
-    measured before the run began counts in it.
+    `device` is the target's name, `driver` its driver, `selector` its selector. `remeasures`: the run does not use
+    measurements from before it began.
     """
 
     command: tuple[str, ...]
@@ -50,8 +50,8 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How it ended and what it cost: wall seconds, measurements newly made, and those found in the store. `note` holds
-    cautions about its times, a line each.
+    """How a run ended and what it cost: wall seconds, new measurements, and measurements found in the store. `note`
+    holds warnings about the run's times, one in each line.
     """
 
     state: RunState
@@ -73,7 +73,7 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run as the store knows it. Times are seconds since the epoch."""
+    """A run in the store. Times are seconds since the epoch."""
 
     id: str
     started: float
@@ -88,7 +88,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """What one lineage took from a step: its fork values, the values chosen, and whether the incumbent held a tie."""
+    """The result of a step for one lineage: its fork values, the chosen values, and whether the incumbent won a tie."""
 
     lineage: Configuration
     chosen: Configuration
@@ -97,11 +97,12 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """What one step of one size group did, for `tunesmith show`.
+    """The result of one step of one size group, for `tunesmith show`.
 
-    `name` says what was varied ("03_BF_NumLoadsCoalescedA"). `lineages` went in, `survivors` came out; `candidates`
-    were legal, over all lineages; `rejected` and `failed` count by reason what did not run; `dropped` and `notes` are
-    sentences on each lineage that ended here and on whatever else a person should know. `seconds` is wall time.
+    `name` says which parameter was varied ("03_BF_NumLoadsCoalescedA"). `lineages` entered the step, `survivors` left
+    it. `candidates` counts the legal ones over all lineages. `rejected` and `failed` count, by reason, those that did
+    not run. `dropped` has a sentence for each lineage that ended here, `notes` other sentences for the user. `seconds`
+    is wall time.
     """
 
     problem_type: str
@@ -123,7 +124,7 @@ class StepRecord:
 
     def to_json(self) -> str:
         plain: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__ if name != "winners"}
-        winners = [[w.lineage.to_json(), w.chosen.to_json(), w.tie] for w in self.winners]
+        winners = [[winner.lineage.to_json(), winner.chosen.to_json(), winner.tie] for winner in self.winners]
         return json.dumps({**plain, "winners": winners}, sort_keys=True, default=dict)
 
     @staticmethod
@@ -134,7 +135,7 @@ class StepRecord:
             for lineage, chosen, tie in raw["winners"]
         )
         sentences = {name: tuple(map(str, raw[name])) for name in ("dropped", "notes")}
-        counts = {name: {str(why): int(count) for why, count in raw[name].items()} for name in _COUNTS}
+        counts = {name: {str(reason): int(count) for reason, count in raw[name].items()} for name in _COUNTS}
         return typed.typed(StepRecord, {**raw, **sentences, **counts, "winners": winners})
 
 

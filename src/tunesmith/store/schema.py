@@ -1,14 +1,14 @@
-"""The store's tables. Rows are only ever inserted; what changes about a run is a later row."""
+"""The store's tables. Rows are only inserted, never changed; a run's end is another row."""
 
 from __future__ import annotations
 
 from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, UniqueConstraint
 
 SCHEMA_VERSION = 1
-"""Kept in SQLite's `user_version`; raised with every change of the tables."""
+"""Stored in SQLite's `user_version`. Raise it with every change of the tables."""
 
 APPLICATION_ID = 0x746E736D
-"""Kept in SQLite's `application_id` ("tnsm"), so that another program's database is not mistaken for a store."""
+"""Stored in SQLite's `application_id` ("tnsm"), so that another program's database is not mistaken for a store."""
 
 COSTS = ("compile_seconds", "verify_seconds", "timing_seconds")
 """Columns for the fields of a `Cost`, in their order."""
@@ -17,7 +17,7 @@ metadata = MetaData()
 
 
 class _Bytes(LargeBinary):
-    """As they lie in the file: SQLAlchemy would make so many zeros of a number that stands there instead."""
+    """Bytes as they are in the file. If a number is there instead, SQLAlchemy would return that many zeros."""
 
     def result_processor(self, dialect: object, coltype: object) -> None:
         return None
@@ -29,7 +29,7 @@ documents = Table(
     Column("digest", String, primary_key=True),
     Column("text", String, nullable=False),
 )
-"""Solutions, problems and targets as JSON, once each, under the SHA-256 of their text."""
+"""Solutions, problems and targets as JSON, each once, by the SHA-256 of their text."""
 
 measurements = Table(
     "measurements",
@@ -50,7 +50,7 @@ measurements = Table(
     UniqueConstraint("key", "round"),
     Index("measurements_by_problem", "problem_type", "problem", "seconds"),
 )
-"""One row a measurement. Layout of `samples`, `facts` and the estimate's columns: `_codec`."""
+"""One row for each measurement. `codec.py` has the layout of `samples`, `facts` and the estimate's columns."""
 
 run_events = Table(
     "run_events",
@@ -61,7 +61,7 @@ run_events = Table(
     Column("time", Float, nullable=False),
     Column("payload", String, nullable=False),
 )
-"""A run's beginning and its end, if it came to one, as JSON: `_runs`."""
+"""A run's beginning, and its end if there is one, as JSON (`runs.py`)."""
 
 steps = Table(
     "steps",
@@ -70,4 +70,4 @@ steps = Table(
     Column("run", String, nullable=False, index=True),
     Column("payload", String, nullable=False),
 )
-"""What each step of a run did, as JSON: `_runs`."""
+"""The result of each step of a run, as JSON (`runs.py`)."""

@@ -1,4 +1,4 @@
-"""The store: what was measured, appended and never changed."""
+"""The store of measurements, which are appended and never changed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .runs import RunEnd, RunStart, StepRecord, StoredRun
 from .schema import COSTS, documents, measurements, run_events, steps
 
 FILE_NAME = "measurements.sqlite"
-"""What a store is called in the folder of a run."""
+"""The name of a store's file in the folder of a run."""
 
 CHUNK = 500
-"""Keys a query: below every SQLite's limit of variables. Rows a page when entries are read."""
+"""Keys of one query, below every SQLite's limit of variables; and rows of one page when entries are read."""
 
 _LATER = measurements.alias("later")
 _BASE, _LATER_BASE = (func.rtrim(table.c.round, AGAIN, type_=String) for table in (measurements, _LATER))
-_STANDS = ~(
+_IS_CURRENT = ~(
     select(_LATER.c.id)
     .where(
         _LATER.c.key == measurements.c.key,
@@ -39,14 +39,14 @@ _STANDS = ~(
     .correlate(measurements)
     .exists()
 )
-"""Of a row: nothing replaced it. Who measures a round again replaces the second result of that round too."""
+"""The condition that no later row replaced a row. Measuring a round again also replaces its second result."""
 
 _SOLUTION, _PROBLEM, _TARGET = (documents.alias(name) for name in ("solution_text", "problem_text", "target_text"))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How often something did not run, and one example of what was said about it."""
+    """How often jobs failed for one reason, and an example of the failure's detail."""
 
     problem_type: str
     outcome: Outcome
@@ -58,8 +58,9 @@ class Failure:
 class Store:
     """An append-only SQLite file of measurements, unique by (key, round), with the runs that made them.
 
-    Safe for several processes at once; a killed process loses nothing committed (`_database.Database` says how). Not to
-    be carried across a fork. Every method raises UserError when the file is damaged, locked for long or out of room.
+    Several processes may use it at once. A killed process loses nothing that it committed (see `database.Database`). A
+    store must not be used after a fork. Every method raises UserError if the file is damaged or locked for long, or the
+    disk is full.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
@@ -67,12 +68,12 @@ class Store:
 
     @staticmethod
     def open(path: Path | str) -> Store:
-        """Open a store, made with its folder if it is not there; UserError for what is no store of this version."""
+        """Open a store, and make it and its folder if need be. UserError if the file is no store of this version."""
         return Store(Database(Path(path)))
 
     @staticmethod
     def read(path: Path | str) -> Store:
-        """Open a store that is there, and write nothing, whatever the file is; otherwise as `open`."""
+        """Open an existing store only to read. Raises UserError as `open` does, and if there is no file."""
         return Store(Database(Path(path), reading=True))
 
     @property
@@ -89,11 +90,11 @@ class Store:
         self.close()
 
     def commit(self, entries: Iterable[StoreEntry], replacing: Collection[tuple[str, str]] = ()) -> int:
-        """Append entries in one transaction, all or none; those whose (key, round) is there already are left out,
-        unless it is among `replacing`: there they stand in the place of what was measured before.
+        """Append entries in one transaction, all or none; returns how many were new.
 
-        What was replaced stays in the file, and no method here gives it. Returns how many were new. When it returns,
-        they are safe from a kill of this process.
+        An entry whose (key, round) is in the store already is left out, unless that pair is among `replacing`. Then the
+        entry replaces the earlier measurement, which stays in the file but is returned by no method. After the return,
+        killing this process does not lose the entries.
         """
         texts: dict[str, str] = {}
         rows: list[dict[str, Any]] = []
@@ -105,28 +106,28 @@ class Store:
             return 0
 
         def append(connection: Connection) -> int:
-            known = sqlite.insert(documents).on_conflict_do_nothing(index_elements=["digest"])
-            connection.execute(known, [{"digest": digest, "text": text} for digest, text in texts.items()])
-            once = sqlite.insert(measurements).on_conflict_do_nothing(index_elements=["key", "round"])
-            return connection.execute(once, [_renamed(connection, row, replacing) for row in rows]).rowcount
+            add_documents = sqlite.insert(documents).on_conflict_do_nothing(index_elements=["digest"])
+            connection.execute(add_documents, [{"digest": digest, "text": text} for digest, text in texts.items()])
+            add_measurements = sqlite.insert(measurements).on_conflict_do_nothing(index_elements=["key", "round"])
+            return connection.execute(add_measurements, [_renamed(connection, row, replacing) for row in rows]).rowcount
 
         return self._database.write(append)
 
     def rounds(self, keys: Iterable[str]) -> dict[str, dict[str, Measurement]]:
-        """Everything that is there of these keys, by key and round; a key that nothing is known of has no rounds."""
-        found: dict[str, dict[str, Measurement]] = {key: {} for key in keys}
-        query = select(measurements).where(_STANDS).order_by(measurements.c.id)
-        for rows in self._rows_with(query, measurements.c.key, found):
+        """Every measurement of these keys, by key and round. A key without measurements has no rounds."""
+        rounds: dict[str, dict[str, Measurement]] = {key: {} for key in keys}
+        query = select(measurements).where(_IS_CURRENT).order_by(measurements.c.id)
+        for rows in self._rows_with(query, measurements.c.key, rounds):
             with self._database.decoding():
                 for row in rows:
-                    found[row["key"]][row["round"].rstrip(AGAIN)] = codec.measurement_of(row)
-        return found
+                    rounds[row["key"]][row["round"].rstrip(AGAIN)] = codec.measurement_of(row)
+        return rounds
 
     def carry_over(self, renewed: Mapping[str, Renewed]) -> int:
-        """Append what is under former keys again under the keys of today, all rounds or none; returns how many are new.
+        """Copy the entries with former keys to the keys of today, all rounds or none; returns how many copies are new.
 
-        A round of finalists, whose name is made from their keys, is carried over once all of them are in `renewed`. The
-        copies cost nothing (`cost`).
+        A round of finalists has a name made from their keys. It is carried over if all of its keys are in `renewed`.
+        The copies have no cost (`cost`).
         """
         former = self._entries_with(measurements.c.key, renewed)
         names = {entry.round for entry in former if entry.round.startswith(CONFIRM)}
@@ -144,7 +145,7 @@ class Store:
     def entries(
         self, problem_type: str = "", round_prefix: str = "", outcomes: Collection[Outcome] = ()
     ) -> Iterator[StoreEntry]:
-        """Entries in the order of their commits; an empty filter lets everything through."""
+        """Entries in the order of their commits. An empty filter selects everything."""
         query = _whole(_filters(problem_type, round_prefix, outcomes)).order_by(measurements.c.id).limit(CHUNK)
         last = 0
         while rows := self._rows(query.where(measurements.c.id > last)):
@@ -155,14 +156,14 @@ class Store:
                 yield entry
 
     def problems(self, problem_type: str) -> list[Problem]:
-        """Every problem of a type by this name that anything was measured of."""
-        its = select(measurements.c.problem).where(measurements.c.problem_type == problem_type)
-        rows = self._rows(select(documents.c.text).where(documents.c.digest.in_(its)).order_by(documents.c.digest))
+        """Every problem, of the type with this name, that has a measurement."""
+        digests = select(measurements.c.problem).where(measurements.c.problem_type == problem_type)
+        rows = self._rows(select(documents.c.text).where(documents.c.digest.in_(digests)).order_by(documents.c.digest))
         with self._database.decoding():
             return [Problem.from_json(row["text"]) for row in rows]
 
     def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, StoreEntry]:
-        """The entry with the smallest median for each problem that anything ran on, over all devices in the store."""
+        """The entry with the smallest median for each problem with a successful run, over all devices in the store."""
         filters = [*_filters(problem_type, round_prefix, (Outcome.OK,)), measurements.c.seconds.is_not(None)]
         rank = func.row_number().over(
             partition_by=measurements.c.problem, order_by=(measurements.c.seconds, measurements.c.id)
@@ -174,7 +175,7 @@ class Store:
             return {entry.problem: entry for entry in map(codec.entry_of, rows)}
 
     def failures(self, problem_type: str = "", round_prefix: str = "") -> list[Failure]:
-        """What did not run, counted by reason, the most frequent first."""
+        """Failures counted by reason, the most frequent first."""
         columns = (measurements.c.problem_type, measurements.c.outcome, measurements.c.reason)
         count = func.count().label("count")
         query = (
@@ -191,8 +192,9 @@ class Store:
             ]
 
     def cost(self) -> Cost:
-        """Wall seconds spent on everything in the store."""
-        query = select(*(of(measurements.c[name]) for of in (func.total, func.min, func.max) for name in COSTS))
+        """Wall seconds spent on all measurements in the store."""
+        aggregates = (func.total, func.min, func.max)
+        query = select(*(aggregate(measurements.c[name]) for aggregate in aggregates for name in COSTS))
         with self._database.reading() as connection:
             numbers = tuple(connection.execute(query).one())
         sums, least, most = (numbers[first : first + len(COSTS)] for first in range(0, len(numbers), len(COSTS)))
@@ -204,7 +206,7 @@ class Store:
         return Cost(*sums)
 
     def begin_run(self, start: RunStart) -> str:
-        """Note that a run begins; returns its id, for `record_step` and `end_run`."""
+        """Record that a run begins; returns its id, for `record_step` and `end_run`."""
         run = uuid.uuid4().hex
         self._append(run_events, run=run, kind="begin", time=self._clock(), payload=start.to_json())
         return run
@@ -213,7 +215,7 @@ class Store:
         self._append(run_events, run=run, kind="end", time=self._clock(), payload=end.to_json())
 
     def runs(self) -> list[StoredRun]:
-        """Every run in the order in which they began. One that was killed has no end."""
+        """Every run, in the order in which they began. A run that was killed has no end."""
         rows = self._rows(select(run_events).order_by(run_events.c.id))
         runs: dict[str, StoredRun] = {}
         with self._database.decoding():
@@ -229,7 +231,7 @@ class Store:
         self._append(steps, run=run, payload=step.to_json())
 
     def steps(self, run: str) -> list[StepRecord]:
-        """The steps of a run in the order in which they were recorded."""
+        """The steps of a run, in the order in which they were recorded."""
         rows = self._rows(select(steps).where(steps.c.run == run).order_by(steps.c.id))
         with self._database.decoding():
             return [StepRecord.from_json(row["payload"]) for row in rows]
@@ -240,7 +242,7 @@ class Store:
     def _entries_with(self, column: ColumnElement[str], values: Iterable[str]) -> list[StoreEntry]:
         """Entries whose column has one of these values, in the order of their commits."""
         entries: list[StoreEntry] = []
-        for rows in self._rows_with(_whole([_STANDS]).order_by(measurements.c.id), column, sorted(values)):
+        for rows in self._rows_with(_whole([_IS_CURRENT]).order_by(measurements.c.id), column, sorted(values)):
             with self._database.decoding():
                 entries += map(codec.entry_of, rows)
         return entries
@@ -248,10 +250,10 @@ class Store:
     def _rows_with(
         self, query: Select[Any], column: ColumnElement[str], values: Iterable[str]
     ) -> Iterator[list[dict[str, Any]]]:
-        """What the query finds where a column has one of these values, page by page."""
-        asked = list(values)
-        for start in range(0, len(asked), CHUNK):
-            yield self._rows(query.where(column.in_(asked[start : start + CHUNK])))
+        """The query's rows whose column has one of these values, page by page."""
+        all_values = list(values)
+        for start in range(0, len(all_values), CHUNK):
+            yield self._rows(query.where(column.in_(all_values[start : start + CHUNK])))
 
     def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         with self._database.reading() as connection:
@@ -259,7 +261,7 @@ class Store:
 
 
 def _renamed(connection: Connection, row: dict[str, Any], replacing: Collection[tuple[str, str]]) -> dict[str, Any]:
-    """The row under the first free name of its round, if it replaces what is there."""
+    """The row; if it replaces an earlier one, with the first free name of its round."""
     if (row["key"], row["round"]) not in replacing:
         return row
     taken = set(connection.execute(select(measurements.c.round).where(measurements.c.key == row["key"])).scalars())
@@ -270,7 +272,7 @@ def _renamed(connection: Connection, row: dict[str, Any], replacing: Collection[
 
 
 def _copy(entry: StoreEntry, today: Renewed, round_: str) -> StoreEntry:
-    """At no cost: the time was spent once."""
+    """A copy of an entry under another key and round. It has no cost, since the time was spent only once."""
     free = replace(entry.measurement, cost=Cost())
     return StoreEntry(
         today.key, round_, entry.identity, today.solution, today.problem, entry.target, entry.toolchain, free
@@ -279,7 +281,7 @@ def _copy(entry: StoreEntry, today: Renewed, round_: str) -> StoreEntry:
 
 def _filters(problem_type: str, round_prefix: str, outcomes: Collection[Outcome]) -> list[ColumnElement[bool]]:
     columns = measurements.c
-    filters: list[ColumnElement[bool]] = [_STANDS]
+    filters: list[ColumnElement[bool]] = [_IS_CURRENT]
     if problem_type:
         filters.append(columns.problem_type == problem_type)
     if round_prefix:

@@ -1,4 +1,4 @@
-"""Values out of a store's file, which may hold anything: each is of the type that it should have, or ValueError."""
+"""Reads values from a store's file, which may hold anything. A value of the wrong type raises ValueError."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SIMPLE: Mapping[str, tuple[type, ...]] = {
     "float": (float, int),
     "int | None": (int, type(None)),
 }
-"""What a field with this annotation takes. A truth value is no number."""
+"""The types of values, by a field's annotation. A bool does not count as a number."""
 
 
 def typed(record: type[T], raw: Mapping[str, Any]) -> T:
-    """A record of `raw`, whose simple fields have the types that the record says. Raises ValueError, TypeError for a
-    field that is missing or unknown."""
+    """A record with the fields `raw`. Raises ValueError if a simple field does not have the type that its annotation
+    says, TypeError if a field is missing or unknown."""
     for field in fields(record):  # type: ignore[arg-type]  # a dataclass, as every record is
         if field.name in raw and (allowed := _SIMPLE.get(str(field.type))):
             _check(raw[field.name], allowed, field.name)
@@ -41,28 +41,28 @@ def number(raw: Mapping[str, Any], name: str) -> float:
 
 
 def document(written: object) -> dict[str, Any]:
-    """A JSON object."""
+    """The JSON object in a text. Raises ValueError for anything else."""
     raw = json.loads(written) if isinstance(written, str) else None
     if not isinstance(raw, dict):
         raise ValueError("a document is no JSON object")
     return raw
 
 
-def sound_type(made: ProblemType) -> ProblemType:
-    """The same, if its words are words."""
-    for word in (made.operation, made.name, *made.indices):
+def sound_type(problem_type: ProblemType) -> ProblemType:
+    """The same problem type. Raises ValueError unless its operation, name and indices are texts."""
+    for word in (problem_type.operation, problem_type.name, *problem_type.indices):
         _check(word, (str,), "a problem type")
-    return made
+    return problem_type
 
 
-def sound_problem(made: Problem) -> Problem:
-    """The same, if it has a whole number for each index."""
-    sound_type(made.type)
-    for size in (*made.sizes, *made.leading):
+def sound_problem(problem: Problem) -> Problem:
+    """The same problem. Raises ValueError unless it has a whole number, not negative, for each index."""
+    sound_type(problem.type)
+    for size in (*problem.sizes, *problem.leading):
         _check(size, (int,), "a size")
-    if len(made.sizes) != len(made.type.indices) or min((*made.sizes, *made.leading), default=0) < 0:
-        raise ValueError(f"{made.type.name} has no size {made}")
-    return made
+    if len(problem.sizes) != len(problem.type.indices) or min((*problem.sizes, *problem.leading), default=0) < 0:
+        raise ValueError(f"{problem.type.name} has no size {problem}")
+    return problem
 
 
 def _check(value: object, allowed: tuple[type, ...], name: str) -> None:

@@ -1,4 +1,4 @@
-"""How source becomes a program: one compiler a language, found by the language's name."""
+"""Compilers, one for each language and found by its name, and the cache of their binaries."""
 
 from ._driver_cache import driver_cache
 from .base import CompileError, Toolchain

@@ -1,7 +1,7 @@
-"""Where a driver keeps machine code for the processes of a run: with the user, never in a folder that may be handed on.
+"""The folder where a driver keeps machine code for the processes of a run, in the user's own cache folder.
 
-A results folder is data that people send to one another. What a driver finds in its cache it loads and runs unseen
-(PoCL loads shared libraries), so the cache lies in the user's own cache folder, under a name made from the run's.
+A results folder is data that people send to one another. A driver loads and runs whatever its cache holds (PoCL loads
+shared libraries), so the cache must not lie in a results folder. Its name is a hash of the run's cache folder.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pathlib import Path
 from .cache import is_private, size_limit, user_cache
 
 FOLDER = "drivers"
-"""In the user's cache folder."""
+"""The parent of these folders, in the user's cache folder."""
 
 _LOCK = "in_use"
-_held: list[int] = []
-"""Locks that last as long as this process."""
+_locks: list[int] = []
+"""Open lock files, held until this process ends."""
 
 
 @cache
 def driver_cache(run_cache: Path) -> Path:
-    """A private folder for what a driver compiles for the run with this cache folder: the same for every process.
+    """The private folder for a driver's machine code of the run with this cache folder, the same in every process.
 
-    Folders of other runs are removed, the least recently used first, where all together hold more than
-    TUNESMITH_CACHE_BYTES. Where the user's cache folder cannot be used, it is a temporary folder of this process.
+    If all such folders together hold more than TUNESMITH_CACHE_BYTES, those of other runs are removed, the least
+    recently used first. If the user's cache folder cannot be used, the result is a temporary folder of this process.
     """
     name = hashlib.sha256(str(run_cache.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     folder = user_cache().absolute() / FOLDER / name
@@ -40,26 +40,26 @@ def driver_cache(run_cache: Path) -> Path:
         if size_limit() and _usable(folder):
             _make_room(folder.parent, folder)
             return folder
-    made = Path(tempfile.mkdtemp(prefix="tunesmith-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    temporary = Path(tempfile.mkdtemp(prefix="tunesmith-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return temporary
 
 
 def _usable(folder: Path) -> bool:
-    """Make the folder where it is not there, and mark it as in use; False where others could write to it."""
+    """Make the folder if it does not exist, and mark it as in use; False if others could write to it."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     if not (is_private(folder.parent) and is_private(folder) and os.access(folder, os.W_OK)):
         return False
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     fcntl.flock(lock, fcntl.LOCK_SH)
-    _held.append(lock)
+    _locks.append(lock)
     os.utime(folder)
     return True
 
 
 def _make_room(parent: Path, own: Path) -> None:
-    """Remove what was not used for the longest time and is not in use now."""
+    """Remove folders that are not in use, the least recently used first, until the rest fits the limit."""
     sizes = {folder: sum(_sizes(folder)) for folder in parent.iterdir() if folder.is_dir() and not folder.is_symlink()}
     excess = sum(sizes.values()) - size_limit()
     for folder in sorted(sizes, key=lambda folder: folder.stat().st_mtime_ns):

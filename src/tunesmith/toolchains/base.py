@@ -1,4 +1,4 @@
-"""How source becomes a program, with or without the device present."""
+"""The interface of a compiler, which may work without the device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tunesmith.records import Binary, Module, Target
 
 
 class CompileError(Exception):
-    """The compiler refused: `reason` is a constant, `log` what it said."""
+    """The compiler failed. `reason` is a constant, `log` the compiler's output."""
 
     def __init__(self, reason: str, log: str) -> None:
         super().__init__(reason, log)
@@ -16,35 +16,35 @@ class CompileError(Exception):
 
 
 class Toolchain(ABC):
-    """One compiler. Made in every process that compiles; `compile` is called there, never in the parent."""
+    """One compiler. Every process that compiles makes its own; the parent process never calls `compile`."""
 
     language: str
 
     def unavailable(self) -> str | None:
-        """Why it cannot be used on this machine, with the remedy; None when it can. Imports nothing heavy twice."""
+        """Why the compiler cannot be used on this machine, with the remedy; None if it can be used."""
         return None
 
     @abstractmethod
     def version(self, target: Target) -> str:
-        """Name and version of the compiler: part of a measurement's key."""
+        """Name and version of the compiler. They are part of a measurement's key."""
 
     @abstractmethod
     def compile(self, module: Module, target: Target) -> Binary:
-        """Compile for the target; raises CompileError."""
+        """Compile for the target. Raises CompileError."""
 
     def architectures(self) -> tuple[str, ...]:
-        """What it compiles for without a device, as targets name it; nothing where the compiler is a device's own."""
+        """Architectures, as targets name them, that it compiles for without a device; none if it needs the device."""
         return ()
 
     def keeps(self, module: Module) -> bool:
-        """Whether binaries of this module may be put on disk for other processes: architecture, `Module.digest` and
-        `conditions` say all that they depend on."""
+        """Whether binaries of this module may be kept on disk for other processes: they depend on nothing but the
+        architecture, `Module.digest` and `conditions`."""
         return False
 
     def conditions(self, target: Target) -> tuple[str, ...]:
-        """What a binary depends on beside its module and the architecture: the compiler's version and more."""
+        """Whatever a binary depends on beside its module and the architecture, such as the compiler's version."""
         return (self.version(target),)
 
     def is_complete(self, binary: Binary) -> bool:
-        """Whether nothing is left to compile when a device loads the binary and launches it."""
+        """Whether a device compiles nothing more when it loads and launches the binary."""
         return True

@@ -1,8 +1,7 @@
-"""The BLAS that comes with a device, found instead of compiled: a module in the language `BLAS` is one of its
-functions.
+"""The BLAS that comes with a device. It is found, not compiled: a module in the language `BLAS` names its functions.
 
-On NVIDIA's GPUs that is cuBLAS, from NVIDIA's wheels (PyTorch brings them) or the system; on the host's CPU the BLAS
-that SciPy was built with, which is OpenBLAS in SciPy's own wheels.
+On NVIDIA's GPUs the BLAS is cuBLAS, from NVIDIA's wheels (PyTorch installs them) or the system. On the host's CPU it is
+the BLAS that SciPy was built with, which is OpenBLAS in SciPy's own wheels.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ LANGUAGE = "BLAS"
 FUNCTIONS = ("gemm",)
 
 CUBLAS_NAMES = ("libcublas.so.13", "libcublas.so.12")
-"""Asked of the system's loader where NVIDIA's own finder is not installed."""
+"""Names for the system's loader, if NVIDIA's own finder is not installed."""
 
 CUBLAS_REMEDY = "pip install nvidia-cublas, of the driver's major version"
 
 
 @dataclass(frozen=True, slots=True)
 class BlasLibrary:
-    """A BLAS: what a device loads it by, and its name and version with all that changes its speed."""
+    """A BLAS: the `location` by which a device loads it; name and version, with everything that changes its speed."""
 
-    place: str
+    location: str
     version: str
 
 
 class BlasToolchain(Toolchain):
-    """A binary's payload is what the device loads the library by; every function of it counts as an entry.
+    """Finds a device's BLAS. A binary's payload is the library's location; every function of the library is an entry.
 
-    Which library it is depends on the device, so `compile` says when there is none, and not `unavailable`.
+    The library depends on the device, so `compile` reports a missing library, not `unavailable`.
     """
 
     language = LANGUAGE
@@ -58,11 +57,11 @@ class BlasToolchain(Toolchain):
         except LookupError as error:
             raise CompileError("no library", str(error.args[0])) from error
         facts = tuple(CompiledFacts(entry) for entry in module.entries)
-        return Binary(module.digest(), self.language, found.place.encode(), facts)
+        return Binary(module.digest(), self.language, found.location.encode(), facts)
 
 
 def library(target: Target) -> BlasLibrary:
-    """The BLAS of a device; LookupError, with the remedy, where it has none or none is installed."""
+    """The BLAS of a device. LookupError, with the remedy, if the device has none or it is not installed."""
     find = _FOUND_BY.get((target.api, target.kind))
     if find is None:
         raise LookupError(f"{target.name}, reached through {target.api}, has no BLAS of its vendor's")
@@ -72,18 +71,17 @@ def library(target: Target) -> BlasLibrary:
 @cache
 def host_library() -> BlasLibrary:
     """The BLAS that SciPy calls: `OpenBLAS 0.3.30 SkylakeX, 2 threads, of SciPy 1.17.1`."""
-    # Imported here, the first of them since it loads the library that the second looks at.
     import scipy
-    import scipy.linalg.cython_blas  # loaded for its library
+    import scipy.linalg.cython_blas  # loads the library that `_loaded` looks at
 
-    # NumPy's wheel brings a copy of its own, which is not the one that is called.
+    # NumPy's wheel contains another copy, which SciPy does not call.
     return BlasLibrary("SciPy", str(_loaded(f"SciPy {scipy.__version__}", "numpy")))
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedBlas:
-    """A BLAS in this process: its `kernel` is the processor that it chose its code for; `owner` is who calls it. Empty
-    and None are what it does not tell."""
+    """A BLAS in this process. `kernel` is the processor that it chose its code for, `owner` the package that calls it.
+    Fields that it does not report are empty or None."""
 
     name: str
     version: str
@@ -92,40 +90,41 @@ class LoadedBlas:
     owner: str
 
     def __str__(self) -> str:
-        told = " ".join(part for part in (self.name, self.version, self.kernel) if part)
-        return f"{told}{'' if self.threads is None else f', {self.threads} threads'}, of {self.owner}"
+        description = " ".join(part for part in (self.name, self.version, self.kernel) if part)
+        return f"{description}{'' if self.threads is None else f', {self.threads} threads'}, of {self.owner}"
 
 
 def numpy_blas() -> LoadedBlas:
-    """The BLAS that NumPy calls, as it is now."""
+    """The BLAS that NumPy calls, with its present number of threads."""
     import numpy as np
 
-    # SciPy's wheel brings a copy of its own, too.
+    # SciPy's wheel contains another copy, which NumPy does not call.
     return _loaded(f"NumPy {np.__version__}", "scipy")
 
 
 def _loaded(owner: str, other: str) -> LoadedBlas:
-    """Of several that are loaded, one that does not lie in the package `other`, nor among its libraries."""
+    """The loaded BLAS that `owner` calls: one that is not part of the package `other` or its libraries."""
     from threadpoolctl import threadpool_info
 
-    every = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    own = [one for one in every if not {other, f"{other}.libs"} & set(Path(one["filepath"]).parent.parts)]
-    told = (own or every or [{}])[0]
-    name = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}.get(told.get("internal_api", ""), "BLAS")
-    version, kernel = (str(told.get(key) or "") for key in ("version", "architecture"))
-    return LoadedBlas(name, version, kernel, told.get("num_threads"), owner)
+    libraries = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    others_folders = {other, f"{other}.libs"}
+    own = [info for info in libraries if not others_folders & set(Path(info["filepath"]).parent.parts)]
+    info = (own or libraries or [{}])[0]
+    name = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}.get(info.get("internal_api", ""), "BLAS")
+    version, kernel = (str(info.get(key) or "") for key in ("version", "architecture"))
+    return LoadedBlas(name, version, kernel, info.get("num_threads"), owner)
 
 
 @cache
 def cublas_library() -> BlasLibrary:
-    """cuBLAS with its version, which it is asked for, and how it is to add up: both are in the key of what it computes.
-    No context is made."""
+    """cuBLAS with its version and its mode of addition; both are part of the keys of its measurements. Makes no
+    context."""
     path, loaded = _cublas()
     return BlasLibrary(path, f"cuBLAS {'.'.join(map(str, cublas_version(loaded)))}, strict sums")
 
 
 def cublas_version(loaded: Any) -> tuple[int, ...]:
-    """Major, minor, patch. Raises LookupError where the library does not answer."""
+    """Major, minor and patch version. Raises LookupError if the library does not answer."""
     version = []
     for part in range(3):
         number = ctypes.c_int()
@@ -136,7 +135,7 @@ def cublas_version(loaded: Any) -> tuple[int, ...]:
 
 
 def _cublas() -> tuple[str, Any]:
-    """Where it is, and it loaded. NVIDIA's finder looks into wheels, conda and the system, and loads what it needs."""
+    """Location and loaded library. NVIDIA's finder looks in wheels, conda and the system, and loads dependencies."""
     try:
         from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
     except ImportError:
@@ -159,4 +158,4 @@ _FOUND_BY: Mapping[tuple[str, str], Callable[[], BlasLibrary]] = {
     ("CUDA", "GPU"): cublas_library,
     ("OpenCL", "CPU"): host_library,
 }
-"""By a device's API and kind."""
+"""The function that finds the BLAS, by a device's API and kind."""

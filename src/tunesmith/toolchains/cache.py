@@ -1,4 +1,4 @@
-"""Compiled programs on disk: what was compiled once is not compiled again by a process that uses the same folder."""
+"""Compiled programs on disk, so that processes that use the same folder compile a program once."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from tunesmith.records import Binary, CompiledFacts, Configuration, Module, Targ
 from .registry import TOOLCHAINS
 
 FOLDER = "binaries"
-"""In a cache folder."""
+"""The folder of binaries, in a cache folder."""
 
 FOLDER_VARIABLE, SIZE_VARIABLE = "TUNESMITH_CACHE", "TUNESMITH_CACHE_BYTES"
 DEFAULT_BYTES = 1 << 30
 
 _FORMAT = 2
-"""Of the files: the SHA-256 of all that follows it, a line of JSON, the payload. To be raised as well when a toolchain
-makes something else of the same module, which its `conditions` do not tell."""
+"""Version of the files' format: the SHA-256 of the rest, a line of JSON, the payload. Also raise it if a toolchain
+makes a different binary of the same module while its `conditions` stay the same."""
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _SHARE_BETWEEN_LOOKS = 16
-"""A process looks at the folder's size again when it has written this part of what the folder may hold."""
+"""A process checks the folder's size again after it has written this fraction of the limit."""
 
 
 def user_cache() -> Path:
     """The user's cache folder: TUNESMITH_CACHE, else `tunesmith` under XDG_CACHE_HOME, else `~/.cache/tunesmith`.
 
-    A user without a home has a folder among the temporary files.
+    Without a home directory it is a folder in the temporary directory.
     """
-    if named := os.environ.get(FOLDER_VARIABLE):
-        return Path(named)
+    if folder := os.environ.get(FOLDER_VARIABLE):
+        return Path(folder)
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if base.is_absolute():
         return base / "tunesmith"
@@ -47,10 +47,10 @@ def user_cache() -> Path:
 
 
 def compiled(module: Module, target: Target, cache: BinaryCache) -> Binary:
-    """The module's binary, from the cache or compiled now and kept there. Raises CompileError.
+    """The module's binary, from the cache or else compiled now and kept in the cache. Raises CompileError.
 
-    Where `Toolchain.is_complete` denies it of the binary (OpenCL), nothing is kept yet: `Device.completed` makes a
-    complete binary after the first launch, for `BinaryCache.keep`.
+    A binary that is not complete (`Toolchain.is_complete`, OpenCL) is not kept yet: `Device.completed` makes a complete
+    binary after the first launch, for `BinaryCache.keep`.
     """
     binary = cache.find(module)
     if binary is None:
@@ -62,23 +62,23 @@ def compiled(module: Module, target: Target, cache: BinaryCache) -> Binary:
 class BinaryCache:
     """Keeps complete binaries of a target in files, as far as their toolchain allows (`Toolchain.keeps`).
 
-    A file's name is a hash of all that the binary depends on: this format, what the toolchain
-    names as `conditions` (the compiler's version, its options, for OpenCL the driver), the architecture, the module's
-    digest. So a program for `sm_90` serves every device of that architecture, and one that was compiled without any.
+    A file's name is a hash of everything that the binary depends on: the file format, the toolchain's `conditions` (the
+    compiler's version, its options, for OpenCL the driver), the architecture and the module's digest. So a binary for
+    `sm_90` serves every device of that architecture, even if it was compiled without a device.
 
-    Nothing here raises for what the disk is like: what cannot be read counts as not there, what cannot be written is
-    not kept. A folder or file that belongs to another user, or that others may write to, is not used. Any number of
-    processes may share the folder. Files of more than TUNESMITH_CACHE_BYTES (1 GiB) together are too many: those that
-    were not used for the longest time are removed. With 0, nothing is kept.
+    No method raises an error of the disk: a file that cannot be read counts as missing, and a binary that cannot be
+    written is not kept. A folder or file that belongs to another user, or that others may write to, is not used. Any
+    number of processes may share the folder. If the files together exceed TUNESMITH_CACHE_BYTES (1 GiB), the least
+    recently used are removed. With 0, nothing is kept.
     """
 
     def __init__(self, folder: Path, target: Target) -> None:
         self.folder, self._target = folder / FOLDER, target
-        self._limit, self._unseen = size_limit(), 0
-        self._conditions = cache(self._asked)
+        self._limit, self._bytes_until_check = size_limit(), 0
+        self._conditions = cache(self._toolchain_conditions)
 
     def find(self, module: Module) -> Binary | None:
-        """The module's binary, if it is kept."""
+        """The module's binary; None if it is not kept."""
         path = self._path(module)
         if path is None or not (is_private(self.folder) and is_private(path)):
             return None
@@ -90,7 +90,7 @@ class BinaryCache:
         return None
 
     def keeps(self, module: Module) -> bool:
-        """Whether a complete binary of this module would be put there."""
+        """Whether `keep` would keep a complete binary of this module."""
         if not self._limit or self._path(module) is None:
             return False
         with suppress(OSError):
@@ -98,7 +98,7 @@ class BinaryCache:
         return is_private(self.folder) and os.access(self.folder, os.W_OK)
 
     def keep(self, module: Module, binary: Binary) -> None:
-        """Put a complete binary there, in one step."""
+        """Keep a binary if it is complete. The file appears in one step."""
         path = self._path(module)
         if path and TOOLCHAINS[module.language].is_complete(binary) and self.keeps(module):
             with suppress(OSError):
@@ -113,41 +113,41 @@ class BinaryCache:
         except BaseException:
             Path(unfinished).unlink(missing_ok=True)
             raise
-        self._unseen -= len(content)
-        if self._unseen <= 0:
+        self._bytes_until_check -= len(content)
+        if self._bytes_until_check <= 0:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Remove what was not used for the longest time; another process may do the same just now."""
-        found = []
+        """Remove the least recently used files. Another process may do the same at the same time."""
+        files = []
         for path in self.folder.iterdir():
             with suppress(OSError):
                 status = path.stat()
-                found.append((status.st_mtime_ns, status.st_size, path))
-        found.sort()
-        excess = sum(size for _, size, _ in found) - self._limit
-        for _, size, path in found:
+                files.append((status.st_mtime_ns, status.st_size, path))
+        files.sort()
+        excess = sum(size for _, size, _ in files) - self._limit
+        for _, size, path in files:
             if excess <= 0:
                 break
             path.unlink(missing_ok=True)
             excess -= size
-        self._unseen = min(-excess, self._limit // _SHARE_BETWEEN_LOOKS)
+        self._bytes_until_check = min(-excess, self._limit // _SHARE_BETWEEN_LOOKS)
 
     def _path(self, module: Module) -> Path | None:
-        """Where a module's binary lies, or would; None for what is not kept."""
+        """The path of a module's binary; None if the module's binaries are not kept."""
         conditions = self._conditions(module.language) if TOOLCHAINS[module.language].keeps(module) else None
         if conditions is None:
             return None
         parts = [_FORMAT, module.language, conditions, self._target.architecture, module.digest()]
         return self.folder / hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _asked(self, language: str) -> tuple[str, ...] | None:
+    def _toolchain_conditions(self, language: str) -> tuple[str, ...] | None:
         toolchain = TOOLCHAINS[language]
         return None if toolchain.unavailable() else toolchain.conditions(self._target)
 
 
 def size_limit() -> int:
-    """Bytes that a cache folder may hold; 0 for none at all."""
+    """Bytes that a cache folder may hold; 0 keeps nothing."""
     text = os.environ.get(SIZE_VARIABLE, "")
     if text and not text.isdecimal():
         raise UserError(SIZE_VARIABLE, f"{text!r} is no number of bytes", f"give a whole number, as {DEFAULT_BYTES}")
@@ -155,8 +155,8 @@ def size_limit() -> int:
 
 
 def is_private(path: Path) -> bool:
-    """Whether it is there, the user's own, and nobody else's to write to. A pipe or a device is not: reading it might
-    never end."""
+    """Whether this is an existing file or folder that belongs to the user, and that nobody else may write to. A pipe or
+    a device does not count, since reading it might never end."""
     try:
         status = path.stat()
     except OSError:

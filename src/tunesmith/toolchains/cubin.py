@@ -1,8 +1,8 @@
-"""What a cubin says about its kernels, read without a driver: registers, stack, static shared memory, thread limits.
+"""Facts about the kernels in a cubin, read without a driver: registers, stack, static shared memory, thread limits.
 
-A cubin is a 64-bit ELF file. Section `.nv.info` holds attributes of the kernels by symbol, `.nv.info.K` those of
-kernel K; `.nv.shared.K` is as large as K's static shared memory. The layout is the one that NVIDIA's `cuobjdump
---dump-resource-usage` reads; the numbers agree with it for cubins from CUDA 12.8 to 13.
+A cubin is a 64-bit ELF file. Section `.nv.info` holds attributes of the kernels by symbol, and `.nv.info.K` those of
+kernel K. Section `.nv.shared.K` is as large as K's static shared memory. NVIDIA's `cuobjdump --dump-resource-usage`
+reads the same layout; the numbers agree with it for cubins from CUDA 12.8 to 13.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from tunesmith.records import CompiledFacts
 
 REGISTERS, FRAME_BYTES, MAX_THREADS, REQUIRED_THREADS = 0x2F, 0x11, 0x05, 0x10
-"""Attributes: registers and stack bytes per thread; `__launch_bounds__`; the exact block size a kernel was made for."""
+"""Attributes: registers and stack bytes per thread; `__launch_bounds__`; the exact block size that a kernel needs."""
 
 RESERVED_SHARED_BYTES = 1024
-"""Since compute capability 9.0 a kernel's section counts the system's own kibibyte too."""
+"""Since compute capability 9.0 a kernel's section also counts the system's own kibibyte."""
 
 _SIZED = 0x04
 """The attribute format whose value is a byte count, followed by that many bytes."""
@@ -35,10 +35,10 @@ _NONE = _Section(0, 0)
 def cubin_facts(
     cubin: bytes, entries: Sequence[str], architecture: str, shared_bytes: int = 0
 ) -> tuple[CompiledFacts, ...]:
-    """One record for each of `entries`; `shared_bytes` is what every launch adds to the static shared memory.
+    """One record for each of `entries`. Every launch adds `shared_bytes` to the static shared memory.
 
-    The stack frame counts as spills, as in CUDA's local memory: it also holds arrays that were indexed at run time.
-    Raises ValueError for anything but a cubin with these entries.
+    The stack frame, in CUDA's local memory, counts as spills. It also holds arrays that are indexed at run time. Raises
+    ValueError for anything but a cubin with these entries.
     """
     if cubin[:4] != b"\x7fELF" or len(cubin) < 64:
         raise ValueError("not a cubin")
@@ -46,7 +46,7 @@ def cubin_facts(
     if missing := [entry for entry in entries if f".text.{entry}" not in sections]:
         raise ValueError(f"no kernel named {', '.join(missing)} in the cubin")
     symbols = _symbols(cubin, sections)
-    by_kernel = {
+    attributes = {
         (code, symbols[struct.unpack_from("<I", payload)[0]]): struct.unpack_from("<I", payload, 4)[0]
         for code, payload in _attributes(cubin, sections[".nv.info"])
         if code in (REGISTERS, FRAME_BYTES)
@@ -55,8 +55,8 @@ def cubin_facts(
     return tuple(
         CompiledFacts(
             entry=entry,
-            registers=by_kernel.get((REGISTERS, entry)),
-            spill_bytes=by_kernel.get((FRAME_BYTES, entry), 0),
+            registers=attributes.get((REGISTERS, entry)),
+            spill_bytes=attributes.get((FRAME_BYTES, entry), 0),
             local_bytes=shared_bytes + max(0, sections.get(f".nv.shared.{entry}", _NONE).size - reserved),
             max_work_group_size=_thread_limit(cubin, sections, entry),
         )

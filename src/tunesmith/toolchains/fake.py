@@ -1,6 +1,6 @@
-"""The fake compiler: makes "binaries" for the fake device, or fails in every way in which a compiler can.
+"""A compiler for tests: makes "binaries" for the fake device, or fails in every way in which a compiler can fail.
 
-For tests and kill tests. A module's constants say what it is to do; see `tunesmith.devices.fake`.
+A module's constants say what the compiler does; see `tunesmith.devices.fake`.
 """
 
 from __future__ import annotations

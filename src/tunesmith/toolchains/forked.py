@@ -1,4 +1,4 @@
-"""What a forked child must not use: a driver that its parent has used, whose threads and handles stay in the parent."""
+"""Drivers after a fork: a child must not use a driver that its parent has used, whose threads are in the parent."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tunesmith.records import UserError
 
 
 class Driver:
-    """One driver of this process: whether it is in use, and whether that was before a fork (`lost`).
+    """One driver of this process: whether it was used, and whether that was in the parent, before a fork (`lost`).
 
-    Neither OpenCL's drivers nor CUDA's work in a child then, and a call may never return (PoCL waits for threads that
-    only the parent has). A child of a process that had not used the driver may use it.
+    A lost driver, of OpenCL or CUDA, does not work in the child, and a call may never return (PoCL waits for threads
+    that only the parent has). A child may use a driver that its parent had not used.
     """
 
     def __init__(self, name: str) -> None:
@@ -20,13 +20,13 @@ class Driver:
             os.register_at_fork(after_in_child=self._forked)
 
     def use(self) -> None:
-        """Before the driver is asked for anything. Raises UserError in a child whose parent had used it."""
+        """Call this before the driver is used. Raises UserError in a child whose parent had used the driver."""
         if self.lost:
             raise self.error()
         self.used = True
 
     def error(self) -> UserError:
-        """What is wrong, for the person who forked."""
+        """The error for the person who forked."""
         what = f"this process was forked from one that had used {self.name}, whose driver works in the parent alone"
         remedy = "start processes by multiprocessing's 'spawn' or 'forkserver', or fork before the first call"
         return UserError(self.name, what, remedy)

@@ -1,6 +1,6 @@
-"""CUDA C++ through NVRTC, to machine code for one architecture. Needs neither a GPU nor its driver.
+"""Compiles CUDA C++ by NVRTC to machine code for one architecture. Needs neither a GPU nor its driver.
 
-By `cuda.bindings` rather than `cuda.core.Program`, which loads the driver in releases before 1.0.
+We use `cuda.bindings` and not `cuda.core.Program`, since releases of the latter before 1.0 load the driver.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-c
 
 
 class NvrtcToolchain(Toolchain):
-    """`Module.options` are NVRTC's own (`-DTILE=64`, `--use_fast_math`); C++17 is added, and the architecture, unless
-    the module asks for a variant of it (`--gpu-architecture=sm_90a`)."""
+    """`Module.options` are NVRTC's own (`-DTILE=64`, `--use_fast_math`). C++17 is added; so is the architecture, unless
+    the options have a variant of it (`--gpu-architecture=sm_90a`)."""
 
     language = "CUDA"
 
@@ -33,7 +33,7 @@ class NvrtcToolchain(Toolchain):
             self._release()
         except ImportError as error:
             return f"{error}: {REMEDY}"
-        except RuntimeError as error:  # cuda.bindings is there, the compiler's library is not
+        except RuntimeError as error:  # cuda.bindings is installed, but not the compiler's library
             return f"NVRTC cannot be loaded ({error}): {REMEDY}"
         return None
 
@@ -53,15 +53,15 @@ class NvrtcToolchain(Toolchain):
     def architectures(self) -> tuple[str, ...]:
         from cuda.bindings import nvrtc
 
-        (known,) = _checked(nvrtc.nvrtcGetSupportedArchs())
-        return tuple(f"sm_{number}" for number in known)
+        (numbers,) = _checked(nvrtc.nvrtcGetSupportedArchs())
+        return tuple(f"sm_{number}" for number in numbers)
 
     def keeps(self, module: Module) -> bool:
-        """Not where an option names a folder or a file whose contents are in no digest."""
+        """Not if an option names a folder or a file, since their contents are in no digest."""
         return not any(option.startswith(_INCLUDING) for option in module.options)
 
     def conditions(self, target: Target) -> tuple[str, ...]:
-        """NVRTC does not tell the last part of its version; the package that it came in does."""
+        """The versions of NVRTC and of its package: NVRTC does not report the last part of its version."""
         return (self.version(target), _STANDARD, *(release for name in _PACKAGES for release in _installed(name)))
 
     def _release(self) -> str:
@@ -72,7 +72,7 @@ class NvrtcToolchain(Toolchain):
 
 
 def _installed(package: str) -> tuple[str, ...]:
-    """The package's version, if it is there."""
+    """The package's version, or nothing if it is not installed."""
     with suppress(metadata.PackageNotFoundError):
         return (metadata.version(package),)
     return ()
@@ -93,15 +93,15 @@ def _compile(text: str, options: list[str]) -> bytes:
 
 
 def _fetch(program: Any, size_of: Any, copy: Any) -> bytes:
-    """What the bindings write into a buffer of ours; they take `bytes` and fill it in place."""
+    """The bytes that a function of the bindings writes. It takes our `bytes` object and fills it in place."""
     (size,) = _checked(size_of(program))
-    buffer = bytes(size + 2)  # Python shares its bytes of length 0 and 1, which must not be written
+    buffer = bytes(size + 2)  # Python shares `bytes` of length 0 and 1, which must not be written
     _checked(copy(program, buffer))
     return buffer[:size]
 
 
 def _checked(answer: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of a call, whose first element is its status."""
+    """The values that a call returned after its status. Raises CompileError if the status is an error."""
     status, *values = answer
     if status.value:
         raise CompileError(_reason(status), "")

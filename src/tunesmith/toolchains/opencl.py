@@ -19,21 +19,21 @@ from .base import CompileError, Toolchain
 from .opencl_devices import context
 
 _END = b"\0"
-"""Of the JSON in a payload."""
+"""Ends the JSON in a payload."""
 
 POLLING_SECONDS = 0.002
-"""From one look at whether a command runs to the next."""
+"""Pause between two checks whether a command runs."""
 
 
 class OpenCLToolchain(Toolchain):
-    """The driver's compiler, which is there wherever a target is. The payload is the source with its options, as JSON;
-    then, once the driver was asked for its program after a launch (`completed`), a zero byte and that program.
+    """The driver's compiler, which exists for every target. The payload is the source with its options, as JSON. In a
+    complete payload (`completed`) a zero byte and the driver's program follow.
 
-    Before, the driver's program is not complete: PoCL compiles to machine code only at the first launch. A bench does
-    not ask for it, since PoCL takes as long to answer as to compile; PoCL and NVIDIA keep a cache of their own by
-    source and options, for other drivers PyOpenCL keeps one, so that loading the source in a second process costs
-    some 30 ms (`devices.opencl` says what must be equal for that). Loading a complete payload costs 5 ms on PoCL, and
-    nothing is compiled then, whatever PoCL's cache holds.
+    The driver's program is complete only after a launch: PoCL compiles to machine code at the first launch. A bench
+    does not fetch the program, since PoCL takes as long to return it as to compile it. Loading the source in a second
+    process costs some 30 ms: PoCL and NVIDIA have a cache by source and options, and PyOpenCL has one for other drivers
+    (`devices.opencl.device` says which launches share it). Loading a complete payload costs 5 ms on PoCL and compiles
+    nothing, whatever PoCL's cache holds.
     """
 
     language = "OpenCL"
@@ -43,23 +43,23 @@ class OpenCLToolchain(Toolchain):
 
     def compile(self, module: Module, target: Target) -> Binary:
         try:
-            here = context(target.selector)
+            target_context = context(target.selector)
         except LookupError as error:
             raise CompileError("no device", f"{target.selector} is not there any more") from error
         options = (*module.options, *(("-cl-nv-verbose",) if target.architecture.startswith("sm_") else ()))
         payload = json.dumps({"source": module.text, "options": options}).encode()
-        program = build(here, payload)
-        device = here.devices[0]
-        told = parse_nvidia_log(program.get_build_info(device, cl.program_build_info.LOG))
-        facts = tuple(_facts(program, entry, device, told) for entry in module.entries)
+        program = build(target_context, payload)
+        device = target_context.devices[0]
+        resources = parse_nvidia_log(program.get_build_info(device, cl.program_build_info.LOG))
+        facts = tuple(_facts(program, entry, device, resources) for entry in module.entries)
         return Binary(module.digest(), self.language, payload, facts)
 
     def keeps(self, module: Module) -> bool:
-        """Not where an option names a folder whose files are in no digest."""
+        """Not if an option names a folder, since its files are in no digest."""
         return not any(option.startswith("-I") for option in module.options)
 
     def conditions(self, target: Target) -> tuple[str, ...]:
-        """The platform with the driver's version, and the device: PoCL's name for it holds the CPU that LLVM knows."""
+        """The platform with the driver's version, and the device's name; in PoCL it contains LLVM's name of the CPU."""
         return (self.version(target), target.name)
 
     def is_complete(self, binary: Binary) -> bool:
@@ -67,43 +67,43 @@ class OpenCLToolchain(Toolchain):
 
 
 def completed(binary: Binary, program: Any) -> Binary:
-    """The binary of a program that was launched, with the driver's program; the same where the driver gives none."""
+    """The binary of a program that was launched, with the driver's program; unchanged if the driver returns none."""
     if _END in binary.payload:
         return binary
     try:
-        (made,) = program.get_info(cl.program_info.BINARIES)
+        (driver_program,) = program.get_info(cl.program_info.BINARIES)
     except (cl.Error, ValueError):
         return binary
-    return replace(binary, payload=binary.payload + _END + made) if made else binary
+    return replace(binary, payload=binary.payload + _END + driver_program) if driver_program else binary
 
 
 def wait_until_running(event: Any) -> None:
-    """Wait until a command runs or has run: PoCL compiles a kernel while its event says that it is submitted."""
+    """Wait until a command runs or has run. While PoCL compiles a kernel, its event says `submitted`."""
     while event.command_execution_status > cl.command_execution_status.RUNNING:
         time.sleep(POLLING_SECONDS)
 
 
-def build(here: Any, payload: bytes) -> Any:
-    """A payload's program, built for the device of the context `here`; raises CompileError with the build log.
+def build(context: Any, payload: bytes) -> Any:
+    """A payload's program, built for the context's device. Raises CompileError with the build log.
 
-    The driver's own program if the payload holds one that this driver takes, else from source.
+    The driver's own program is loaded if the payload has one and the driver accepts it; else the source is compiled.
     """
-    head, _, made = payload.partition(_END)
+    head, _, driver_program = payload.partition(_END)
     raw = json.loads(head)
     with warnings.catch_warnings():
-        # Some drivers write a log for every build, which PyOpenCL takes for a warning.
+        # Some drivers write a log for every build, and PyOpenCL makes it a warning.
         warnings.simplefilter("ignore", cl.CompilerWarning)
-        if made:
+        if driver_program:
             with suppress(cl.Error):
-                return cl.Program(here, here.devices, [made]).build()
+                return cl.Program(context, context.devices, [driver_program]).build()
         try:
-            return cl.Program(here, raw["source"]).build(options=list(raw["options"]))
+            return cl.Program(context, raw["source"]).build(options=list(raw["options"]))
         except cl.Error as error:
             raise CompileError(_REASONS.get(error.code, "build failed"), str(error)) from error
 
 
 def parse_nvidia_log(log: str) -> Mapping[str, tuple[int, int]]:
-    """Registers and spilled bytes (stores plus loads) a work-item, by entry, from what `-cl-nv-verbose` prints.
+    """Registers and spilled bytes (stores plus loads) of a work-item, by entry, from the log of `-cl-nv-verbose`.
 
     The log names an entry ("Compiling entry function 'f'"), then its spills, then its registers. {} for other drivers.
     """
@@ -116,13 +116,13 @@ def parse_nvidia_log(log: str) -> Mapping[str, tuple[int, int]]:
     return facts
 
 
-def _facts(program: Any, entry: str, device: Any, told: Mapping[str, tuple[int, int]]) -> CompiledFacts:
+def _facts(program: Any, entry: str, device: Any, resources: Mapping[str, tuple[int, int]]) -> CompiledFacts:
     info = cl.kernel_work_group_info
     try:
         kernel = cl.Kernel(program, entry)
     except cl.Error as error:
         raise CompileError("no such entry", f"the source has no kernel {entry!r}") from error
-    registers, spills = told.get(entry, (None, None))
+    registers, spills = resources.get(entry, (None, None))
     return CompiledFacts(
         entry,
         registers,

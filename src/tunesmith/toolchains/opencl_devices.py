@@ -1,4 +1,4 @@
-"""OpenCL's devices by selector: what the compiler and the device of one process share."""
+"""OpenCL platforms, and contexts of devices by selector. Compiler and device of one process share them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN_VENDORS = Path(sys.prefix, "etc", "tunesmith", "OpenCL", "vendors")
 
 
 def platforms() -> list[Any]:
-    """Every platform; [] when no driver is installed. Raises UserError in a forked child whose parent has used OpenCL.
+    """Every platform; [] if no driver is installed. Raises UserError in a forked child whose parent has used OpenCL.
 
     The loader in PyOpenCL's wheel reads /etc/OpenCL/vendors, or the folder that OCL_ICD_VENDORS names.
     """
@@ -31,7 +31,7 @@ def platforms() -> list[Any]:
 
 
 def context(selector: str) -> Any:
-    """This process's context for the device that `OpenCL:platform:device` names; LookupError when there is none,
+    """This process's context for the device that `OpenCL:platform:device` names. LookupError if there is none, and
     UserError in a forked child whose parent has used OpenCL."""
     OPENCL.use()
     return _context(selector)

@@ -1,4 +1,4 @@
-"""Triton, ahead of time: a jit function with its types and constants, to machine code for a Target. Needs no GPU."""
+"""Compiles Triton's jit functions ahead of time, with types and constants, to machine code. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .cubin import cubin_facts
 REMEDY = "pip install 'triton>=3.4'"
 
 _PINNED = {"enable_fp_fusion": True}
-"""Triton 3.10 turns contraction to FMA off by default; so every release compiles the same program."""
+"""Triton 3.10 turns contraction to FMA off by default. With this setting every release compiles the same program."""
 
 _VARIABLES = ("TRITON_", "PTXAS", "NVPTX", "AMDGCN", "DISABLE_", "LLVM_", "MLIR_")
-"""How the names of variables begin that may change what Triton and its assembler make."""
+"""Prefixes of environment variables that may change what Triton and its assembler make."""
 
 REASONS = {"CompilationError": "source rejected", "PTXASError": "assembler failed"}
-"""By the class that Triton raises; anything else is the compiler's own failure."""
+"""Reasons by the class that Triton raises. Any other class is a failure of the compiler."""
 
 
 class TritonToolchain(Toolchain):
@@ -72,7 +72,7 @@ class TritonToolchain(Toolchain):
         return Binary(module.digest(), self.language, payload, _facts(payload, module, metadata, target), metadata)
 
     def keeps(self, module: Module) -> bool:
-        """Not what a file of the user's holds, which may import others."""
+        """Not if the function is in a file of the user's, which may import other files."""
         return not module.python.partition(":")[0].endswith(".py")
 
     def conditions(self, target: Target) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class TritonToolchain(Toolchain):
 
 
 def jit_function(name: str) -> Any:
-    """The function named `package.module:name` or `path/file.py:name`. Raises UserError when it is not there."""
+    """The function named `package.module:name` or `path/file.py:name`. Raises UserError if there is none."""
     location, _, attribute = name.rpartition(":")
     try:
         loaded = _from_file(Path(location)) if location.endswith(".py") else importlib.import_module(location)
@@ -110,19 +110,19 @@ def _compile(function: Any, constants: Configuration, target: Target) -> Any:
     from triton.compiler import ASTSource
 
     signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
-    places = {name: (index,) for index, name in enumerate(signature)}
+    paths = {name: (index,) for index, name in enumerate(signature)}
     aligned: Any = constants.get("divisible_by_16", ())
-    attributes = {places[name]: [["tt.divisibility", 16]] for name in aligned}
+    attributes = {paths[name]: [["tt.divisibility", 16]] for name in aligned}
     options = {**_PINNED, **constants.without(("signature", "constexprs", "divisible_by_16"))}
     try:
         source = ASTSource(function, signature, constexprs, attributes)
         return triton.compile(source, target=_gpu_target(target), options=options)
-    except Exception as error:  # a compiler in development: whatever it raises is this candidate's result
-        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), _told(error)) from error
+    except Exception as error:  # Triton may raise any exception: it is this candidate's result
+        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), _messages(error)) from error
 
 
-def _told(error: BaseException | None) -> str:
-    """The error and what caused it: Triton shows the place in the source, its cause says what is wrong there."""
+def _messages(error: BaseException | None) -> str:
+    """The messages of the error and its causes: Triton's shows the line of source, its cause says what is wrong."""
     lines = []
     while error:
         lines.append(f"{type(error).__name__}: {error}")
@@ -140,7 +140,7 @@ def _gpu_target(target: Target) -> Any:
 
 @contextlib.contextmanager
 def _quiet_private_cache() -> Iterator[None]:
-    """Triton keeps what it compiles under the user's home and prints what fails: here it leaves no trace of either."""
+    """Give Triton a temporary cache, not the user's, and suppress the errors that it prints."""
     from triton import knobs
 
     with tempfile.TemporaryDirectory() as folder, knobs.cache.scope(), contextlib.redirect_stdout(io.StringIO()):
@@ -157,7 +157,7 @@ def _metadata(raw: Any, target: Target) -> Configuration:
         {
             "dynamic_shared_bytes": int(raw.shared),
             "threads": int(raw.num_warps) * _gpu_target(target).warp_size,
-            "tensor_maps": tuple((int(one["swizzle"]), tuple(one["block_size"])) for one in maps),
+            "tensor_maps": tuple((int(entry["swizzle"]), tuple(entry["block_size"])) for entry in maps),
             "tensor_map_sizes": True,
             "null_pointers": 2,  # the global and the profiling scratch, both unused
         }

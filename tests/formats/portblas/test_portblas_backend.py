@@ -1,4 +1,4 @@
-"""The C++ header with what was tuned: a compiler takes it, and each size gets what won it."""
+"""The C++ header with tuned kernels: it compiles, and each size gets the combination that won it."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ struct Gemm_Launcher {
 };
 }
 """
-"""Stands in for portBLAS's `src/interface/gemm_launcher.h` and what it includes (commit 6cf5e589): a launch tells its
-template's parameters, after the bytes of an element."""
+"""A substitute for portBLAS's `src/interface/gemm_launcher.h` and its includes (commit 6cf5e589): a launch returns the
+bytes of an element and its template's parameters, as text."""
 
 PROGRAM = r"""
 #include "portblas_backend.hpp"
@@ -123,12 +123,12 @@ def test_it_says_what_was_measured():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 def test_each_size_and_transposition_gets_what_won_it(tmp_path):
-    """The nearest size over logarithms; where a transposition, type or layout was not tuned, something that runs."""
-    told = _told(tmp_path, header([TUNED, BATCH, TN], "Some GPU", "1.2"))
+    """A size gets the choice of the nearest size over logarithms; an untuned transposition, type or layout runs too."""
+    printed = _printed(tmp_path, header([TUNED, BATCH, TN], "Some GPU", "1.2"))
     large, small = "128|101|64|8 8 16 8 1 1 2 2 1 1 ", "32|000|0|4 2 4 8 1 1 1 1 1 1 "
     other, interleaved = "64|011|128|2 2 8 8 1 1 1 1 1 1 ", "64|000|0|2 2 4 4 1 1 1 1 4 4 "
     plain = "64|000|64|2 2 8 8 1 1 1 1 1 1 "
-    assert told == [
+    assert printed == [
         f"4:{large}|00|002|4|0",
         f"4:{large}|00|002|4|0",
         f"4:{small}|00|101|2|0",
@@ -137,7 +137,7 @@ def test_each_size_and_transposition_gets_what_won_it(tmp_path):
         f"4:{large}|11|002|4|0",
         f"8:{large}|00|002|4|0",
         f"4:{interleaved}|01|102|4|1",
-        # The tall and skinny kernel does not know batches, only local memory's kernel knows symmetric operands.
+        # The tall and skinny kernel has no batches, and only the local-memory kernel takes symmetric operands.
         f"4:{plain}|10|002|1|0",
         f"4:{plain}|00|002|1|0",
         f"4:{large}|00|002|4|0",
@@ -150,17 +150,17 @@ def test_each_size_and_transposition_gets_what_won_it(tmp_path):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 def test_an_element_that_the_winner_is_illegal_for_gets_the_plain_kernel(tmp_path):
-    """32 work-items are a whole number of lines of 128 bytes for floats, not for halves, which are 64 in a line."""
-    told = _told(tmp_path, header([replace(TUNED, combination=LINE)], "Some GPU", "1.2"))
-    assert [line for line in told if line.startswith("4:32|000|128|")]
-    assert [line for line in told if line.startswith("2:")] == ["2:64|000|64|2 2 8 8 1 1 1 1 1 1 |00|002|1|0"]
+    """With lines of 128 bytes, 32 work-items fill whole lines with floats, but not with halves, 64 to a line."""
+    printed = _printed(tmp_path, header([replace(TUNED, combination=LINE)], "Some GPU", "1.2"))
+    assert [line for line in printed if line.startswith("4:32|000|128|")]
+    assert [line for line in printed if line.startswith("2:")] == ["2:64|000|64|2 2 8 8 1 1 1 1 1 1 |00|002|1|0"]
     assert not is_taken(LINE, "h")
     assert is_taken(LINE, "s")
     assert is_taken(LINE, "d")
 
 
-def _told(folder: Path, text: str) -> list[str]:
-    """What the program prints with this header."""
+def _printed(folder: Path, text: str) -> list[str]:
+    """The lines that the program prints with this header."""
     (folder / "interface").mkdir()
     (folder / "interface" / "gemm_launcher.h").write_text(LAUNCHER)
     (folder / "portblas_backend.hpp").write_text(text)

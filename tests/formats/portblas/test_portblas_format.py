@@ -1,4 +1,4 @@
-"""portBLAS's parameter files: the same combinations as the original in mode compat, and what kernels need in ours."""
+"""portBLAS's parameter files: mode compat makes the original's combinations, mode ours those that the kernels allow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOLDEN = {
         "550eff93611e43c8fce320fe3927fe4c3611920a46f577b7d3ac2e7e2a5a053c",
     ),
 }
-"""SHA-256 of what the original makes of its own files: its lines, its lines sorted, its sources' names sorted."""
+"""SHA-256 of the original's output for its own files: its lines, its lines sorted, its source names sorted."""
 
 COUNTS = {
     ("default", RuleSet.COMPAT): {"non_local": [(240, 30)], "non_local_interleaved": [(1536, 269)]},
@@ -42,7 +42,7 @@ COUNTS = {
         for mode in RuleSet
     },
 }
-"""All and valid combinations of each element, by array."""
+"""Counts of all and of valid combinations for each element, by array."""
 
 
 @needs_data
@@ -58,8 +58,8 @@ def test_compat_agrees_with_the_original_to_the_byte(name: str) -> None:
 @pytest.mark.parametrize(("name", "mode"), COUNTS)
 def test_counts_by_element(name: str, mode: RuleSet) -> None:
     config = read(DATA / f"{name}.json", mode)
-    wanted = COUNTS[name, mode]
-    assert {array: list(count.generators) for array, count in config.counts.items()} == wanted
+    expected = COUNTS[name, mode]
+    assert {array: list(count.generators) for array, count in config.counts.items()} == expected
     for count in config.counts.values():
         assert (count.raw, count.valid) == tuple(map(sum, zip(*count.generators, strict=True)))
     assert sum(count.raw - count.valid for count in config.counts.values()) == len(config.rejected)
@@ -87,8 +87,8 @@ def test_each_combination_is_listed_once_under_a_name_of_its_own(seed: int, mode
     config = of(tmp_path, mode, **made_up(seed))
     found = config.combinations
     assert len(found) == len(set(found)) == len(set(names(config))) == len(set(lines(config)))
-    assert len({one.configuration() for one in found}) == len(found)
-    assert not {one.combination for one in config.rejected} & set(found)
+    assert len({combination.configuration() for combination in found}) == len(found)
+    assert not {rejected.combination for rejected in config.rejected} & set(found)
 
 
 def test_the_same_arrays_in_another_order_give_the_same_list(tmp_path: Path) -> None:
@@ -100,15 +100,15 @@ def test_the_same_arrays_in_another_order_give_the_same_list(tmp_path: Path) -> 
 def test_what_two_elements_ask_for_stands_where_it_is_asked_for_first(tmp_path: Path) -> None:
     more = {**LOCAL, "cache_line_size": [32, 64, 64]}
     config = of(tmp_path, local=[LOCAL, more])
-    assert [one.cache_line for one in config.combinations] == [64, 32]
+    assert [combination.cache_line for combination in config.combinations] == [64, 32]
     assert config.counts["local"].generators == ((1, 1), (3, 3))
     assert config.counts["local"].unique == 2
 
 
 def test_a_combination_as_the_kernels_parameters(tmp_path: Path) -> None:
-    (one,) = of(tmp_path, local=[LOCAL]).combinations
-    assert one == Combination("local", "full", 1, 64, (4, 4), (8, 8), (2, 2), (1, 1), False, False, True)
-    assert dict(one.configuration()) == {
+    (combination,) = of(tmp_path, local=[LOCAL]).combinations
+    assert combination == Combination("local", "full", 1, 64, (4, 4), (8, 8), (2, 2), (1, 1), False, False, True)
+    assert dict(combination.configuration()) == {
         "PortBlasAlgorithm": "local",
         "Vectorization": "full",
         "VectorSize": 1,
@@ -135,15 +135,15 @@ def test_top_level_tiles_stand_in_their_own_slots_and_in_compat_in_those_of_sub_
 
 def test_tall_skinny_is_ours_and_the_original_passes_over_it(tmp_path: Path) -> None:
     config = of(tmp_path, tall_skinny=[TALL_SKINNY])
-    assert [one.algorithm for one in config.combinations] == ["tall_skinny"]
+    assert [combination.algorithm for combination in config.combinations] == ["tall_skinny"]
     assert "gemm_memory_t::local, ::blas::gemm_algorithm_t::tall_skinny" in lines(config)[0]
     compat = of(tmp_path, RuleSet.COMPAT, tall_skinny=[TALL_SKINNY], naive=[{"cache_line_size": [64]}])
-    assert [one.algorithm for one in compat.combinations] == ["naive"]
+    assert [combination.algorithm for combination in compat.combinations] == ["naive"]
     assert ["tall_skinny: is not the original's" in note for note in compat.notes] == [True]
 
 
 def reasons(config: Config) -> Counter[str]:
-    return Counter(one.rejection.reason for one in config.rejected)
+    return Counter(rejected.rejection.reason for rejected in config.rejected)
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def reasons(config: Config) -> Counter[str]:
 def test_what_is_not_valid_is_named(
     array: str, change: dict[str, Any], ours: str | None, compat: str | None, tmp_path: Path
 ) -> None:
-    """Without the change all are valid."""
+    """Without the changed value all combinations are valid."""
     usual = {"local": LOCAL, "non_local": NON_LOCAL, "non_local_interleaved": INTERLEAVED}[array]
     for mode, reason in ((RuleSet.OURS, ours), (RuleSet.COMPAT, compat)):
         assert of(tmp_path, mode, **{array: [usual]}).combinations
         config = of(tmp_path, mode, **{array: [{**usual, **change}]})
         assert bool(config.combinations) == (reason is None)
         assert reason is None or set(reasons(config)) == {reason}
-        assert all(one.rejection.detail for one in config.rejected)
+        assert all(rejected.rejection.detail for rejected in config.rejected)
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,17 @@ def test_rules_of_partial_and_full_vectorisation(
 ) -> None:
     values = {"work_item_sizes": [item], "work_group_sizes": [group], "vectorization_size": [vector]}
     config = of(tmp_path, mode, non_local=[values])
-    found = {one.combination.vectorization: one.rejection.reason for one in config.rejected}
-    found |= {one.vectorization: None for one in config.combinations}
+    found = {rejected.combination.vectorization: rejected.rejection.reason for rejected in config.rejected}
+    found |= {combination.vectorization: None for combination in config.combinations}
     assert found == {"partial": partial, "full": full}
 
 
 def test_full_vectorisation_by_one_is_valid_in_ours_whatever_the_item(tmp_path: Path) -> None:
     array = [{**NON_LOCAL, "vectorization_size": [1]}]
-    assert [one.vectorization for one in of(tmp_path, non_local=array).combinations] == ["partial", "full"]
-    assert [one.vectorization for one in of(tmp_path, RuleSet.COMPAT, non_local=array).combinations] == ["partial"]
+    assert [combination.vectorization for combination in of(tmp_path, non_local=array).combinations] == [
+        "partial",
+        "full",
+    ]
+    assert [
+        combination.vectorization for combination in of(tmp_path, RuleSet.COMPAT, non_local=array).combinations
+    ] == ["partial"]

@@ -1,4 +1,4 @@
-"""What a mistake in a portBLAS parameter file is answered with: its line, column and key."""
+"""A mistake in a portBLAS parameter file is reported with its line, column and key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT = """{
 
 
 @pytest.mark.parametrize(
-    ("values", "place", "words"),
+    ("values", "location", "words"),
     [
         (("[4]", "true", "[1]"), "5:41: local[0].work_item_sizes[1]", "has 1 numbers, expected 2"),
         (("[4, 0]", "true", "[1]"), "5:45: local[0].work_item_sizes[1][1]", "is 0, expected a whole number from 1"),
@@ -56,7 +56,7 @@ def test_a_wrong_value_is_answered_with_line_column_and_key(
     path = written(tmp_path, TEXT % values)
     with pytest.raises(UserError, match=re.escape(words)) as error:
         read(path, mode)
-    # Where a comma is too many, Pythons differ in where they see it.
+    # Python versions differ in the column that they report for a superfluous comma.
     assert error.value.location == f"{path}:{location}" or (
         "not valid" in words and f":{location.split(':')[0]}:" in str(error)
     )
@@ -118,7 +118,7 @@ def test_what_the_original_passes_over_is_noted(mode: RuleSet, tmp_path: Path) -
         "3:53: naive[0].cache_line_size: gives a value again; only the last one counts; keep one",
         "4:37: non_local[0].work_item_sizes: lists nothing; nothing is generated here until it does",
     ]
-    assert [one.cache_line for one in config.combinations if one.algorithm == "naive"] == [128]
+    assert [combination.cache_line for combination in config.combinations if combination.algorithm == "naive"] == [128]
 
 
 def test_a_file_without_any_array_is_noted(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sets of parameters by name: ours, and a user's."""
+"""Parameter sets by name: the shipped sets, and the user's."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tunesmith.records import UserError
 
 
 def test_the_sets_that_ship_are_valid_modest_and_say_what_they_are_for() -> None:
-    sets = [one for one in list_sets() if one.shipped]
-    assert [one.name for one in sets] == ["amd", "cpu", "default", "intel", "nvidia"]
-    for one in sets:
-        config = read(one.path, RuleSet.OURS)
+    sets = [shipped_set for shipped_set in list_sets() if shipped_set.shipped]
+    assert [shipped_set.name for shipped_set in sets] == ["amd", "cpu", "default", "intel", "nvidia"]
+    for shipped_set in sets:
+        config = read(shipped_set.path, RuleSet.OURS)
         assert config.about
         assert not config.notes
         assert {combination.algorithm for combination in config.combinations} == {
@@ -30,19 +30,22 @@ def test_the_sets_that_ship_are_valid_modest_and_say_what_they_are_for() -> None
 
 
 def test_a_set_is_found_by_name_first_in_the_user_s_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given, environment = tmp_path / "given", tmp_path / "environment"
-    for folder, names in ((given, ["mine"]), (environment, ["mine", "other", "cpu"])):
+    user_folder, environment = tmp_path / "given", tmp_path / "environment"
+    for folder, names in ((user_folder, ["mine"]), (environment, ["mine", "other", "cpu"])):
         folder.mkdir()
         for name in names:
             (folder / f"{name}.json").write_text("{}")
     monkeypatch.setenv(ENVIRONMENT, os.pathsep.join(["", str(environment)]))
-    assert find_set("mine", [given]) == given / "mine.json"
+    assert find_set("mine", [user_folder]) == user_folder / "mine.json"
     assert find_set("mine") == find_set("mine.json") == environment / "mine.json"
-    assert find_set("other", [given]) == environment / "other.json"
+    assert find_set("other", [user_folder]) == environment / "other.json"
     assert find_set("cpu") == environment / "cpu.json"
-    assert find_set("nvidia", [given]).parent.name == "sets"
-    assert find_set(given / "mine.json") == given / "mine.json"
-    assert {one.name: one.shipped for one in list_sets([given])}.items() >= {("mine", False), ("nvidia", True)}
+    assert find_set("nvidia", [user_folder]).parent.name == "sets"
+    assert find_set(user_folder / "mine.json") == user_folder / "mine.json"
+    assert {found_set.name: found_set.shipped for found_set in list_sets([user_folder])}.items() >= {
+        ("mine", False),
+        ("nvidia", True),
+    }
 
 
 def test_a_name_that_no_set_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

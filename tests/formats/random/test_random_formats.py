@@ -1,4 +1,4 @@
-"""What is read from benchmark files, and what is said about the rest."""
+"""Reading of benchmark files: the rows, and the complaints about everything else."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def read(path: Path, *found: Any, architecture: str | None = "gfx90a:sramecc+:xn
     return read_random([write(path / "file.json", found, architecture)])
 
 
-def said(reading: Reading) -> list[str]:
-    """What is wrong, without the folder and the remedy."""
-    return [re.sub(r"^.*?([\w.]+\.json)", r"\1", str(one)).partition("; ")[0] for one in reading.complaints]
+def complaints_of(reading: Reading) -> list[str]:
+    """The complaints, without the folder and the remedy."""
+    return [re.sub(r"^.*?([\w.]+\.json)", r"\1", str(complaint)).partition("; ")[0] for complaint in reading.complaints]
 
 
 # google-benchmark
@@ -80,14 +80,14 @@ def test_what_is_no_measurement_is_put_aside_with_its_reason(raw: dict[str, Any]
     assert row.aside
     assert row.aside.reason == reason
     complaints = [] if reason == "aggregate" else [f"file.json: {raw['name']}: {reason}: {row.aside.detail}"]
-    assert said(reading) == complaints
+    assert complaints_of(reading) == complaints
 
 
 @pytest.mark.parametrize("name", ["BM_other", "philox4_32_10_cauchy_float_t1_b1", "philox_uniform_float_t256", None, 7])
 def test_a_foreign_name_is_said_and_the_rest_is_read(name: Any, tmp_path: Path) -> None:
     reading = read(tmp_path, {"name": name, "bytes_per_second": 1.0}, benchmark(NAME, 5.0), 3, [])
     assert len(reading.rows) == 1
-    assert said(reading) == [
+    assert complaints_of(reading) == [
         f"file.json: {name or 'benchmarks[0]'}: is no name of a generator's benchmark",
         "file.json: benchmarks[2]: is no name of a generator's benchmark",
         "file.json: benchmarks[3]: is no name of a generator's benchmark",
@@ -95,7 +95,7 @@ def test_a_foreign_name_is_said_and_the_rest_is_read(name: Any, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("architecture", "file", "found"),
+    ("architecture", "file", "architecture_found"),
     [
         ("gfx90a:sramecc+:xnack-", "gfx1100.json", "gfx90a"),
         ("Radeon", "tuning_gfx1100.json", "gfx1100"),
@@ -106,11 +106,11 @@ def test_a_foreign_name_is_said_and_the_rest_is_read(name: Any, tmp_path: Path) 
     ],
 )
 def test_the_architecture_is_looked_for_as_rocrands_script_does(
-    architecture: str | None, file: str, found: str, tmp_path: Path
+    architecture: str | None, file: str, architecture_found: str, tmp_path: Path
 ) -> None:
     reading = read_random([write(tmp_path / file, [benchmark(NAME, 1.0)], architecture)])
-    assert [row.architecture for row in reading.rows] == [found]
-    assert bool(reading.complaints) == (found == "unknown")
+    assert [row.architecture for row in reading.rows] == [architecture_found]
+    assert bool(reading.complaints) == (architecture_found == "unknown")
 
 
 def test_what_is_no_benchmark_file_is_said_and_the_others_are_read(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_is_no_benchmark_file_is_said_and_the_others_are_read(tmp_path: Pat
     good = write(tmp_path / "good.json", [benchmark(NAME, 1.0)])
     reading = read_random([*(tmp_path / name for name in texts), tmp_path / "absent.json", good])
     assert len(reading.rows) == 1
-    words = [one.partition(" (")[0] for one in said(reading)]
+    words = [complaint.partition(" (")[0] for complaint in complaints_of(reading)]
     assert words == [
         "empty.json: is empty",
         "text.json:2: is no JSON",
@@ -145,11 +145,11 @@ def test_what_is_no_benchmark_file_is_said_and_the_others_are_read(tmp_path: Pat
 
 def test_shards_add_up_repeats_are_merged_and_a_copy_counts_once(tmp_path: Path) -> None:
     other = NAME.replace("t256", "t512")
-    one = write(tmp_path / "one.json", [benchmark(NAME, 100.0), benchmark(NAME, 100.0), benchmark(other, 100.0)])
-    two = write(tmp_path / "two.json", [benchmark(other, 144.0)])
+    first = write(tmp_path / "one.json", [benchmark(NAME, 100.0), benchmark(NAME, 100.0), benchmark(other, 100.0)])
+    second = write(tmp_path / "two.json", [benchmark(other, 144.0)])
     copy = write(tmp_path / "copy.json", [benchmark(other, 144.0)])
-    reading = read_random([one, two, copy])
-    assert said(reading) == [f"copy.json: says the same as {two}"]
+    reading = read_random([first, second, copy])
+    assert complaints_of(reading) == [f"copy.json: says the same as {second}"]
     (decision,) = choose(reading.rows).decisions
     assert decision.ranking[0].score == pytest.approx(1.2), "the geometric mean of 100 and 144, the latter once"
 
@@ -218,7 +218,7 @@ def test_what_is_wrong_in_primbench_is_said_and_the_rest_is_read(tmp_path: Path)
     del silent["bytes_per_second"]
     reading = primbench(tmp_path, slow, silent, {"meta": {"engine": "xorwow"}}, None, specialization())
     assert [row.aside is None for row in reading.rows] == [True, False, True]
-    assert said(reading) == [
+    assert complaints_of(reading) == [
         "prim.json: s: the noise did not settle (4.5 %)",
         "prim.json: s: no speed: it has no bytes_per_second",
         "prim.json: specializations[2]: does not say what was measured",
@@ -226,7 +226,7 @@ def test_what_is_wrong_in_primbench_is_said_and_the_rest_is_read(tmp_path: Path)
     ]
 
 
-# What a person gives
+# Settings
 
 
 def test_defaults_are_read_from_rocrands_file_with_its_comments(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Headers and the table that a selection writes: they compile, they merge, and what is there stays."""
+"""The headers and the table that a selection writes: headers compile and merge, and existing content stays."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_header_that_cannot_be_merged_is_said(text: str, words: str) -> None:
 
 
 def test_the_architecture_unknown_is_never_written() -> None:
-    """rocRAND asks for it to get the default ordering."""
+    """rocRAND takes the branch of `unknown` for its default ordering."""
     text = header("xorwow", {**SHAPES, "unknown": DEFAULT}, DEFAULT)
     assert "unknown" not in text
     with pytest.raises(UserError, match="no architecture"):
@@ -156,7 +156,7 @@ def compiles(folder: Path, text: str, *include: Path) -> None:
 
 @pytest.fixture
 def rocrand(tmp_path: Path) -> Path:
-    """A folder with as much of rocRAND as its configuration headers ask for."""
+    """A folder with those parts of rocRAND that its configuration headers include."""
     for name, text in ROCRAND_STUB.items():
         (tmp_path / "stub" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "stub" / name).write_text(text)
@@ -220,7 +220,7 @@ def test_what_cannot_be_merged_is_left_as_it_is_and_the_rest_is_written(tmp_path
     written = write_selection(selection.decisions, tmp_path)
     assert [path.name for path in written.headers] == ["philox4_32_10_config.hpp"]
     assert written.table is None
-    assert [one.what for one in written.complaints] == [
+    assert [complaint.what for complaint in written.complaints] == [
         "is no name for a C++ header",
         "has no generator_config_selector<...> with switches over target_arch",
         "has no key tunesmith-random",

@@ -1,4 +1,4 @@
-"""A store of ours among the files that launch shapes are chosen from."""
+"""A tunesmith store as one of the inputs from which launch shapes are chosen."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ COUNT = 1 << 20
 
 def problem(generator: str = "xorwow", distribution: str = "uniform", **scalars: float) -> Problem:
     value_type = "unsigned_int" if distribution == "poisson" else "float"
-    kind = random_type(generator, distribution, value_type, dynamic=True)
-    return Problem(kind, (COUNT,), scalars=scalars_for(distribution, **scalars))  # type: ignore[arg-type]
+    problem_type = random_type(generator, distribution, value_type, dynamic=True)
+    return Problem(problem_type, (COUNT,), scalars=scalars_for(distribution, **scalars))  # type: ignore[arg-type]
 
 
 def ok(seconds: float, raced: bool = False) -> Measurement:
@@ -59,7 +59,7 @@ def entry(
     round_: str = FULL,
     key: str = "",
 ) -> StoreEntry:
-    """One measurement; entries without a `key` have one by everything that they are of."""
+    """An entry with one measurement. Without `key`, its key depends on problem, shape, driver and device."""
     of = of or problem()
     config = Configuration({"KernelLanguage": "CUDA", "BlockSize": shape[0], "GridSize": shape[1]})
     solution = Solution(of.type, "CudaRandom", config)
@@ -68,90 +68,92 @@ def entry(
 
 
 def store(path: Path, entries: Iterable[StoreEntry]) -> Path:
-    with Store.open(path) as made:
-        made.commit(list(entries))
+    with Store.open(path) as opened:
+        opened.commit(list(entries))
     return path
 
 
 def test_a_run_s_caution_is_told_as_long_as_one_of_its_measurements_counts(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     start = RunStart(("tunesmith",), "", "", H200.name, H200.driver, "CUDA:0", "1")
-    with Store.open(path) as made:
-        run = made.begin_run(start)
-        made.commit([entry((64, 64), replace(ok(1e-3), started=time.time()), round_=RACE)])
-        made.end_run(run, RunEnd(RunState.FINISHED, 1.0, 1, 0, note="it was busy\nit was hot"))
-    told = [complaint.what for complaint in read_random([path]).complaints]
-    assert told == ["when it was measured, it was busy", "when it was measured, it was hot"]
+    with Store.open(path) as opened:
+        run = opened.begin_run(start)
+        opened.commit([entry((64, 64), replace(ok(1e-3), started=time.time()), round_=RACE)])
+        opened.end_run(run, RunEnd(RunState.FINISHED, 1.0, 1, 0, note="it was busy\nit was hot"))
+    complaints = [complaint.what for complaint in read_random([path]).complaints]
+    assert complaints == ["when it was measured, it was busy", "when it was measured, it was hot"]
     assert {row.cautions for row in read_random([path]).rows} == {("it was busy", "it was hot")}
-    with Store.open(path) as made:
-        run = made.begin_run(start)
-        made.commit([entry((64, 64), replace(ok(1e-3), started=time.time()), round_=FULL)])
-        made.end_run(run, RunEnd(RunState.FINISHED, 1.0, 1, 0))
+    with Store.open(path) as opened:
+        run = opened.begin_run(start)
+        opened.commit([entry((64, 64), replace(ok(1e-3), started=time.time()), round_=FULL)])
+        opened.end_run(run, RunEnd(RunState.FINISHED, 1.0, 1, 0))
     assert read_random([path]).complaints == ()
 
 
 def speeds(path: Path) -> dict[tuple[int, int], float]:
-    """Of a store in which nothing is wrong, by shape."""
+    """GB/s by block and grid, of a store without complaints."""
     reading = read_random([path])
     assert reading.complaints == ()
     return {(row.shape.block, row.shape.grid): row.gigabytes_per_second for row in reading.rows}
 
 
-def placeless(rows: Iterable[RandomRow]) -> list[str]:
+def without_files(rows: Iterable[RandomRow]) -> list[str]:
     return sorted(repr(replace(row, file="")) for row in rows)
 
 
-def said(*paths: Path) -> str:
+def complaint_about(*paths: Path) -> str:
     (complaint,) = read_random(paths).complaints
     return str(complaint)
 
 
 GIGABYTES = 4 * COUNT / 1e9
 
-BOTH = (entry((256, 512), ok(2e-3)), entry((64, 512), ok(1.7e-3)), entry((128, 512), FAILED))
+ENTRIES = (entry((256, 512), ok(2e-3)), entry((64, 512), ok(1.7e-3)), entry((128, 512), FAILED))
 
 
 # --- what is read ----------------------------------------------------------------------------------------------------
 
 
 def test_a_store_gives_the_rows_of_the_json_that_a_run_writes(tmp_path: Path) -> None:
-    """To the last bit, intervals and failures included."""
-    entries = [google_benchmark.entry(e.problem, _shape(e), e.measurement) for e in BOTH]
+    """The rows are equal to the last bit, including intervals and failures."""
+    entries = [google_benchmark.entry(stored.problem, _shape(stored), stored.measurement) for stored in ENTRIES]
     json = tmp_path / "benchmark.json"
     json.write_text(google_benchmark.write(entries, google_benchmark.context(H200, 4 * COUNT)))
-    from_store = read_random([store(tmp_path / FILE_NAME, BOTH)])
+    from_store = read_random([store(tmp_path / FILE_NAME, ENTRIES)])
     from_json = read_random([json])
-    assert placeless(from_store.rows) == placeless(from_json.rows)
-    assert [one.what for one in from_store.complaints] == [one.what for one in from_json.complaints]
+    assert without_files(from_store.rows) == without_files(from_json.rows)
+    assert [complaint.what for complaint in from_store.complaints] == [
+        complaint.what for complaint in from_json.complaints
+    ]
     assert from_store.rows[0].interval == pytest.approx((GIGABYTES / 2.06e-3, GIGABYTES / 1.98e-3))
     assert {row.file for row in from_store.rows} == {str(tmp_path / FILE_NAME)}
 
 
-def _shape(one: StoreEntry) -> LaunchShape:
-    return LaunchShape(*(one.solution.configuration.integer(name) for name in ("BlockSize", "GridSize")))
+def _shape(entry_of_store: StoreEntry) -> LaunchShape:
+    return LaunchShape(*(entry_of_store.solution.configuration.integer(name) for name in ("BlockSize", "GridSize")))
 
 
 def test_a_folder_stands_for_the_store_in_it(tmp_path: Path) -> None:
-    store(tmp_path / "run" / FILE_NAME, BOTH[:2])
+    store(tmp_path / "run" / FILE_NAME, ENTRIES[:2])
     assert speeds(tmp_path / "run") == speeds(tmp_path / "run" / FILE_NAME)
     assert speeds(tmp_path / "run")[64, 512] == pytest.approx(GIGABYTES / 1.7e-3)
 
 
 def test_architectures_are_those_of_the_devices_whatever_the_file_is_called(tmp_path: Path) -> None:
-    path = store(tmp_path / "gfx90a.sqlite", [BOTH[0], entry((2, 4), ok(0.1), target=CPU)])
+    path = store(tmp_path / "gfx90a.sqlite", [ENTRIES[0], entry((2, 4), ok(0.1), target=CPU)])
     assert {row.architecture for row in read_random([path]).rows} == {"sm_90", "x86_64"}
 
 
 def test_other_kernels_measurements_are_passed_over(tmp_path: Path) -> None:
     gemm = Problem(gemm_type(), (8, 8, 8))
     other = StoreEntry("k", FULL, "i", Solution(gemm.type, "CudaSimtGemm", Configuration({})), gemm, H200, "c", ok(1.0))
-    assert len(speeds(store(tmp_path / "both", [other, *BOTH[:2]]))) == 2
+    assert len(speeds(store(tmp_path / "both", [other, *ENTRIES[:2]]))) == 2
     only = store(tmp_path / "only", [other])
-    assert said(only).startswith(f"{only}: holds no measurement of a generator, but 1 of other kernels; ")
+    assert complaint_about(only).startswith(f"{only}: holds no measurement of a generator, but 1 of other kernels; ")
 
 
 def test_what_counts_is_what_the_tuning_went_by(tmp_path: Path) -> None:
-    """A full measurement before a race's, none that was stopped early, a crash that came later above all, no anchor."""
+    """A full measurement supersedes a race's, and a later crash both. Raced-out cells and anchors do not count."""
     path = store(
         tmp_path / "s",
         [
@@ -171,13 +173,13 @@ def test_what_counts_is_what_the_tuning_went_by(tmp_path: Path) -> None:
 
 
 def test_of_measurements_that_cannot_be_compared_those_like_the_last_are_taken(tmp_path: Path) -> None:
-    """Another driver, or another mean, makes another speed; another seed makes none."""
+    """Speeds with another driver or another mean are not comparable; another seed does not matter."""
     newer = replace(H200, driver="CUDA 13.1")
     poisson = [problem(distribution="poisson", lam=lam) for lam in (10.0, 1000.0)]
     path = store(
         tmp_path / "s",
         [
-            *BOTH[:2],
+            *ENTRIES[:2],
             entry((64, 512), ok(1.0), target=newer),
             entry((256, 512), ok(5.0), of=poisson[1]),
             entry((256, 512), ok(6.0), of=poisson[0]),
@@ -190,8 +192,10 @@ def test_of_measurements_that_cannot_be_compared_those_like_the_last_are_taken(t
         ("poisson", 256),
         ("poisson", 64),
     ]
-    assert said(path).startswith(f"{path}: 3 measurements with another device, driver, compiler or parameter than")
-    seeds = store(tmp_path / "seeds", [*BOTH[:2], entry((64, 512), ok(3e-3), of=problem(seed=5))])
+    assert complaint_about(path).startswith(
+        f"{path}: 3 measurements with another device, driver, compiler or parameter than"
+    )
+    seeds = store(tmp_path / "seeds", [*ENTRIES[:2], entry((64, 512), ok(3e-3), of=problem(seed=5))])
     assert speeds(seeds) == pytest.approx({(256, 512): GIGABYTES / 2e-3, (64, 512): GIGABYTES / 3e-3})
 
 
@@ -200,9 +204,9 @@ def test_of_measurements_that_cannot_be_compared_those_like_the_last_are_taken(t
 
 @pytest.fixture
 def run(tmp_path: Path) -> tuple[Path, Path]:
-    """A run's folder and the JSON in it."""
-    store(tmp_path / "run" / FILE_NAME, BOTH[:2])
-    entries = [google_benchmark.entry(e.problem, _shape(e), e.measurement) for e in BOTH[:2]]
+    """A run's folder and the benchmark JSON in it."""
+    store(tmp_path / "run" / FILE_NAME, ENTRIES[:2])
+    entries = [google_benchmark.entry(stored.problem, _shape(stored), stored.measurement) for stored in ENTRIES[:2]]
     json = tmp_path / "run" / "benchmark.json"
     json.write_text(google_benchmark.write(entries, google_benchmark.context(H200, 4 * COUNT)))
     return tmp_path / "run", json
@@ -221,7 +225,7 @@ def test_a_measurement_that_is_in_a_store_and_in_json_counts_once(run: tuple[Pat
         rows = read_random([first, second]).rows
         assert [row.aside is None for row in rows] == [True, True, False, False]
         assert (
-            said(first, second)
+            complaint_about(first, second)
             == f"{second}: 2 of its measurements are in {first} too; give one; they are counted once"
         )
 
@@ -239,7 +243,7 @@ def test_new_measurements_beside_old_ones_add_up(run: tuple[Path, Path], tmp_pat
 
 
 def test_a_folder_without_a_store_is_said(tmp_path: Path) -> None:
-    assert said(tmp_path).startswith(f"{tmp_path}: no {FILE_NAME} in it; ")
+    assert complaint_about(tmp_path).startswith(f"{tmp_path}: no {FILE_NAME} in it; ")
 
 
 def test_another_programs_database_is_said_and_left_as_it_is(tmp_path: Path) -> None:
@@ -248,9 +252,9 @@ def test_another_programs_database_is_said_and_left_as_it_is(tmp_path: Path) -> 
         connection.execute("CREATE TABLE t (x)")
     connection.close()
     before = path.read_bytes()
-    assert said(path).startswith(f"{path}: is another program's database; ")
+    assert complaint_about(path).startswith(f"{path}: is another program's database; ")
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == ["other.sqlite"]
+    assert [left_path.name for left_path in tmp_path.iterdir()] == ["other.sqlite"]
 
 
 def test_a_damaged_store_is_said_and_the_others_are_read(tmp_path: Path, run: tuple[Path, Path]) -> None:
@@ -260,25 +264,25 @@ def test_a_damaged_store_is_said_and_the_others_are_read(tmp_path: Path, run: tu
     scribbled.write_bytes(whole[:100] + b"\x00" * (len(whole) - 100))
     empty.write_bytes(b"")
     reading = read_random([cut, scribbled, empty, run[0]])
-    assert [one.location for one in reading.complaints] == [str(cut), str(scribbled), str(empty)]
-    assert all("is not a sound SQLite database" in one.what for one in reading.complaints[:2])
+    assert [complaint.location for complaint in reading.complaints] == [str(cut), str(scribbled), str(empty)]
+    assert all("is not a sound SQLite database" in complaint.what for complaint in reading.complaints[:2])
     assert len(reading.rows) == 2
 
 
 def test_a_row_that_says_nonsense_is_said(tmp_path: Path) -> None:
-    path = store(tmp_path / "s", BOTH)
+    path = store(tmp_path / "s", ENTRIES)
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE documents SET text = '{}' WHERE text LIKE '%BlockSize%'")
     connection.close()
-    assert said(path).startswith(f"{path}: holds a damaged row")
+    assert complaint_about(path).startswith(f"{path}: holds a damaged row")
 
 
 def test_a_newer_store_is_said(tmp_path: Path) -> None:
-    path = store(tmp_path / "s", BOTH)
+    path = store(tmp_path / "s", ENTRIES)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    assert "has schema 99" in said(path)
+    assert "has schema 99" in complaint_about(path)
 
 
 def test_reading_makes_no_store(tmp_path: Path) -> None:

@@ -274,17 +274,17 @@ def test_the_example_is_tuned_on_cuda_and_every_winner_is_in_it(tmp_path: Path) 
     assert outcome.target.api == "CUDA"
     assert not outcome.failed
     (group,) = outcome.plan.groups
-    winners = [group.measure.oracle.solution(one.winner) for one in group.result.decisions.values()]
+    winners = [group.measure.oracle.solution(decision.winner) for decision in group.result.decisions.values()]
     assert {(winner.kernel, winner.configuration["KernelLanguage"]) for winner in winners} == {("CustomCuda", "CUDA")}
     assert len(outcome.logic_files) == 1
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, *found: Target | Found) -> None:
     """These are the devices here, and all of them pass their trial."""
-    ones = [one if isinstance(one, Found) else Found(one.name, one) for one in found]
+    devices = [device if isinstance(device, Found) else Found(device.name, device) for device in found]
 
     def find(api: str) -> tuple[Found, ...]:
-        return tuple(one for one in ones if (one.target.api if one.target else one.name) == api)
+        return tuple(device for device in devices if (device.target.api if device.target else device.name) == api)
 
     real = choice._find
     monkeypatch.setattr(choice, "_find", lambda api: real(api) if api == "fake" else find(api))

@@ -96,7 +96,7 @@ try:
 except UserError as error:
     import traceback
     last = traceback.extract_tb(error.__cause__.__traceback__)[-1]
-    print(error.place, last.filename, last.lineno, last.line, sep="|")
+    print(error.location, last.filename, last.lineno, last.line, sep="|")
 """
 
 

@@ -15,7 +15,7 @@ from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, edited, type_of
 from opencl_runner import opencl_device, programs
 from tunesmith.bench.verification.case import VerificationCase
-from tunesmith.bench.verification.traces import Wrong
+from tunesmith.bench.verification.run_inspection import Wrong
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Launch, Problem, ProblemType

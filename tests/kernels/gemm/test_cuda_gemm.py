@@ -38,12 +38,14 @@ def problem(*sizes, problem_type=BATCHED, alpha=1.5, beta=0.5, pad=0) -> Problem
     ],
 )
 def test_an_illegal_configuration_has_a_named_reason(reason, values):
-    assert reason in [one.reason for one in FAMILY.rejections(config(**values), BATCHED, H200)]
+    assert reason in [rejection.reason for rejection in FAMILY.rejections(config(**values), BATCHED, H200)]
 
 
 def test_the_defaults_are_legal_and_need_a_cuda_device():
     assert not list(FAMILY.rejections(config(), BATCHED, H200))
-    reasons = [one.reason for one in FAMILY.rejections(config(), BATCHED, dataclasses.replace(H200, api="OpenCL"))]
+    reasons = [
+        rejection.reason for rejection in FAMILY.rejections(config(), BATCHED, dataclasses.replace(H200, api="OpenCL"))
+    ]
     assert reasons == ["device API"]
 
 
@@ -59,7 +61,7 @@ def test_the_defaults_are_legal_and_need_a_cuda_device():
 )
 def test_a_problem_that_cannot_run_has_a_named_reason(reason, sizes, parts):
     found = FAMILY.rejections_for(config(GlobalSplitU=parts), problem(*sizes), H200)
-    assert reason in [one.reason for one in found]
+    assert reason in [rejection.reason for rejection in found]
 
 
 def test_split_k_is_two_launches_over_a_workspace_of_partial_sums():

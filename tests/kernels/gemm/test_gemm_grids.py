@@ -50,7 +50,7 @@ def launched(name: str, batch: int, parts: int) -> list[tuple[int, int, int]] | 
     # Rows of 40 bytes, which a tensor map does not take: the family for it makes an aligned copy of A first.
     problem = Problem(kind, (20, 1 if name == "TritonGemv" else 16, batch, 4096))
     if refused := list(family.rejections_for(config, problem, target)):
-        assert {one.reason for one in refused} <= {"grid"}, refused
+        assert {rejection.reason for rejection in refused} <= {"grid"}, refused
         return None
     return [step.grid for step in family.plan(config, problem, target).steps if isinstance(step, Launch)]
 

@@ -85,10 +85,10 @@ def test_a_parameter_changes_the_program(kernel, name, value):
     """Legal before and after; then the source differs, and so does the identity."""
     family = KERNELS[kernel]
     before, after = config(family), config(family, **{name: value})
-    for one in (before, after):
-        assert not list(family.rejections(one, NT, GPU))
+    for configuration in (before, after):
+        assert not list(family.rejections(configuration, NT, GPU))
     assert family.modules(before, NT) != family.modules(after, NT)
-    identities = {family.identity(Solution(NT, kernel, one)) for one in (before, after)}
+    identities = {family.identity(Solution(NT, kernel, configuration)) for configuration in (before, after)}
     assert len(identities) == 2
 
 

@@ -130,7 +130,7 @@ def test_a_grid_that_is_left_open_goes_with_no_other_split(family, values):
     problem = Problem(NT, (37, 29, 1, 61), (), Configuration({"alpha": 1.5, "beta": -0.5}))
     assert family.plan(left_open, problem, GPU) == family.plan(configured(family, values), problem, GPU)
     for more in ({"GlobalSplitU": 2}, {"StreamKFullTiles": 1}, {"StreamKFullTiles": -1}):
-        assert [one.reason for one in family.rejections(left_open | more, NT, GPU)] == ["stream-K"]
+        assert [rejection.reason for rejection in family.rejections(left_open | more, NT, GPU)] == ["stream-K"]
 
 
 @pytest.mark.opencl

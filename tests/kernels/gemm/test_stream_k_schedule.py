@@ -17,8 +17,8 @@ def times_computed(schedule):
     """How often each iteration of each tile is computed."""
     counts = np.zeros((schedule.tiles, schedule.iterations), int)
     for group in range(schedule.grid):
-        for one in schedule.segments(group):
-            counts[one.tile, one.begin : one.end] += 1
+        for segment in schedule.segments(group):
+            counts[segment.tile, segment.begin : segment.end] += 1
     return counts
 
 
@@ -152,21 +152,21 @@ def test_a_tiles_sums_come_from_neighbours_in_the_order_of_k(tiles, iterations, 
     schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles))
     ends = {}
     for group in range(grid):
-        for one in schedule.segments(group):
-            assert one.begin == ends.get(one.tile, (0, 0))[0], "later work-groups have later iterations"
-            ends[one.tile] = (one.end, group)
-            if one.tile >= schedule.alone:
-                assert group in schedule.groups_on(one.tile)
-                assert (one.slot is None) == (len(schedule.groups_on(one.tile)) == 1)
-                if one.begin == 0:
-                    assert schedule.groups_on(one.tile)[0] == group, "the owner begins the tile"
+        for segment in schedule.segments(group):
+            assert segment.begin == ends.get(segment.tile, (0, 0))[0], "later work-groups have later iterations"
+            ends[segment.tile] = (segment.end, group)
+            if segment.tile >= schedule.alone:
+                assert group in schedule.groups_on(segment.tile)
+                assert (segment.slot is None) == (len(schedule.groups_on(segment.tile)) == 1)
+                if segment.begin == 0:
+                    assert schedule.groups_on(segment.tile)[0] == group, "the owner begins the tile"
 
 
 @settings(deadline=None)
 @given(**small, part=st.floats(0, 1), splits=st.integers(1, 9))
 def test_no_two_sums_share_a_place(tiles, iterations, grid, part, splits):
     schedule = StreamKSchedule(tiles, iterations, grid, round(part * tiles) if splits == 1 else 0, splits)
-    used = [one.slot for group in range(grid) for one in schedule.segments(group) if one.slot is not None]
+    used = [segment.slot for group in range(grid) for segment in schedule.segments(group) if segment.slot is not None]
     assert len(used) == len(set(used))
     assert not used or max(used) < schedule.slots
     assert bool(used) == (schedule.shared and tiles > 0)
@@ -191,9 +191,9 @@ def test_the_table_is_the_scalar_form(tiles, iterations, grid, part, splits):
     table = segments(schedule)
     columns = (table.group, table.tile, table.begin, table.end, table.slot)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
-        (group, one.tile, one.begin, one.end, NO_SLOT if one.slot is None else one.slot)
+        (group, segment.tile, segment.begin, segment.end, NO_SLOT if segment.slot is None else segment.slot)
         for group in range(grid)
-        for one in schedule.segments(group)
+        for segment in schedule.segments(group)
     ]
 
 

@@ -45,7 +45,7 @@ def test_a_tuning_file_picks_it_by_its_language():
     ids=["cuda s", "cuda d", "a gpu's opencl", "a cpu's opencl", "cuda h", "a cpu's h", "fake", "b", "i8", "b8", "f8"],
 )
 def test_a_device_without_a_blas_is_a_named_rejection(target, data_type, reasons):
-    found = [one.reason for one in FAMILY.rejections(CONFIG, gemm_type(data_type), target)]
+    found = [rejection.reason for rejection in FAMILY.rejections(CONFIG, gemm_type(data_type), target)]
     assert found == reasons
 
 
@@ -62,14 +62,18 @@ def test_a_device_without_a_blas_is_a_named_rejection(target, data_type, reasons
 )
 def test_what_the_extension_computes_otherwise_is_a_named_rejection(kind, reasons):
     """It adds C before the activation, where we add it after; its gelu is an approximation."""
-    assert [one.reason for one in FAMILY.rejections(CONFIG, kind, H200)] == reasons
-    on_host = [one.reason for one in FAMILY.rejections(CONFIG, kind, replace(fake_target("CPU"), api="OpenCL"))]
+    assert [rejection.reason for rejection in FAMILY.rejections(CONFIG, kind, H200)] == reasons
+    on_host = [
+        rejection.reason for rejection in FAMILY.rejections(CONFIG, kind, replace(fake_target("CPU"), api="OpenCL"))
+    ]
     assert "epilogue" in on_host
 
 
 def test_int8_needs_leading_dimensions_in_fours():
     kind = gemm_type("i8", transpose_a=True, transpose_b=False)
-    assert [one.reason for one in FAMILY.rejections_for(CONFIG, problem(7, 5, 6, kind=kind), H200)] == ["alignment"]
+    assert [rejection.reason for rejection in FAMILY.rejections_for(CONFIG, problem(7, 5, 6, kind=kind), H200)] == [
+        "alignment"
+    ]
     assert not list(FAMILY.rejections_for(CONFIG, problem(7, 5, 8, kind=kind), H200))
 
 
@@ -87,17 +91,17 @@ def test_int8_needs_leading_dimensions_in_fours():
 def test_float8_needs_columns_of_whole_pieces_of_16_bytes(sizes, leading, reasons):
     kind = gemm_type("f8", transpose_a=True, transpose_b=False, scaled=True)
     made = problem(*sizes, kind=kind, leading=leading)
-    assert [one.reason for one in FAMILY.rejections_for(CONFIG, made, H200)] == reasons
+    assert [rejection.reason for rejection in FAMILY.rejections_for(CONFIG, made, H200)] == reasons
 
 
 def test_an_interleaved_batch_is_none_that_blas_takes():
     kind = gemm_type("s", batched=True, interleaved=True)
-    assert [one.reason for one in FAMILY.rejections(CONFIG, kind, H200)] == ["batch layout"]
+    assert [rejection.reason for rejection in FAMILY.rejections(CONFIG, kind, H200)] == ["batch layout"]
 
 
 def test_too_much_for_one_allocation_is_a_named_rejection():
     small = replace(fake_target("CPU"), api="OpenCL")
-    reasons = [one.reason for one in FAMILY.rejections_for(CONFIG, problem(1 << 14, 8, 1, 1 << 14), small)]
+    reasons = [rejection.reason for rejection in FAMILY.rejections_for(CONFIG, problem(1 << 14, 8, 1, 1 << 14), small)]
     assert reasons == ["maximum allocation"]
 
 
@@ -139,10 +143,10 @@ def test_the_bench_verifies_and_times_it_like_any_solution(tmp_path):
     jobs = tuple(Job(solution.kernel, solution, made) for solution in solutions)
     policy = Policy(sampling_seconds=0.02, warm_up_seconds=0.01, confirm_blocks=6)
     with Bench(target, policy, tmp_path) as bench:
-        measured = {one.key: measurement for one, measurement in bench.run(Batch((Race(jobs),)))}
+        measured = {job.key: measurement for job, measurement in bench.run(Batch((Race(jobs),)))}
         together = bench.interleave(jobs)
-    assert [one.outcome.value for one in (*measured.values(), *together)] == ["ok"] * 4
-    assert all(1e-8 < one.estimate.seconds < 1.0 for one in measured.values())
+    assert [measurement.outcome.value for measurement in (*measured.values(), *together)] == ["ok"] * 4
+    assert all(1e-8 < measurement.estimate.seconds < 1.0 for measurement in measured.values())
 
 
 @pytest.mark.opencl

@@ -135,7 +135,7 @@ OTHERS = [
 @pytest.fixture(scope="module")
 def programs():
     """Of the tests below."""
-    asked = [(*one, {}) for one in itertools.product(ALGORITHMS, "sdh", TRANSPOSES)]
+    asked = [(*case, {}) for case in itertools.product(ALGORITHMS, "sdh", TRANSPOSES)]
     asked += [(algorithm, "s", transposes, values) for algorithm, values in OTHERS for transposes in TRANSPOSES]
     modules = [
         module

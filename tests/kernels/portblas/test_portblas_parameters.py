@@ -48,11 +48,11 @@ def test_a_parameter_changes_the_program_where_it_says_so_and_nowhere_else(algor
     """Legal before and after; with the text goes the identity, so that what is the same program is measured once."""
     type_ = type_for(algorithm)
     before, after = config(algorithm), config(algorithm, **{name: CHANGES[name]})
-    for one in (before, after):
-        assert not list(OPENCL.rejections(one, type_, GPU))
+    for configuration in (before, after):
+        assert not list(OPENCL.rejections(configuration, type_, GPU))
     differs = OPENCL.modules(before, type_) != OPENCL.modules(after, type_)
-    assert differs == (name in ALWAYS | set(TABLE[algorithm].acts))
-    identities = {OPENCL.identity(Solution(type_, OPENCL.name, one)) for one in (before, after)}
+    assert differs == (name in ALWAYS | set(TABLE[algorithm].parameters_used))
+    identities = {OPENCL.identity(Solution(type_, OPENCL.name, configuration)) for configuration in (before, after)}
     assert len(identities) == 1 + differs
 
 
@@ -147,13 +147,13 @@ def test_work_groups_visit_blocks_in_that_order(count, top):
     module = Module("OpenCL", text, ("gemm",))
     binary: Binary = OpenCLToolchain().compile(module, device.target)
     size = count[0] * count[1] * 2 * 4
-    seen = device.allocate(size)
+    output = device.allocate(size)
     arguments = (OperandArgument("D"), *(ScalarArgument(extent, "int32") for extent in count))
     plan = Plan((Launch(0, "gemm", (*count, 1), (1, 1, 1), arguments),))
-    device.prepare(plan, [device.load(binary)], {"D": seen}, None).enqueue()
+    device.prepare(plan, [device.load(binary)], {"D": output}, None).enqueue()
     device.synchronize()
-    blocks = device.read(seen, size).view(np.int32).reshape(-1, 2)
-    device.release(seen)
+    blocks = device.read(output, size).view(np.int32).reshape(-1, 2)
+    device.release(output)
     assert [tuple(map(int, block)) for block in blocks] == list(visits(count, top))
 
 
@@ -205,5 +205,5 @@ def test_an_empty_matrix_launches_nothing():
 
 
 def test_more_columns_of_blocks_than_a_device_counts_along_y_go_along_x():
-    one = config("naive", WorkGroup=(1, 1, 1))
-    assert OPENCL.plan(one, problem(type_for("naive"), 3, 70_000, 1, 1), GPU).steps[0].grid == (210_000, 1, 1)
+    single_item = config("naive", WorkGroup=(1, 1, 1))
+    assert OPENCL.plan(single_item, problem(type_for("naive"), 3, 70_000, 1, 1), GPU).steps[0].grid == (210_000, 1, 1)

@@ -80,7 +80,7 @@ def test_what_portblas_needs_and_these_kernels_do_not_is_legal():
 )
 def test_a_problem_that_does_not_fit_says_why(sizes, made, reason):
     type_ = type_for("local")
-    assert reason in [one.reason for one in OPENCL.rejections_for(made, problem(type_, *sizes), GPU)]
+    assert reason in [rejection.reason for rejection in OPENCL.rejections_for(made, problem(type_, *sizes), GPU)]
 
 
 def test_what_the_compiler_says_can_reject():
@@ -91,7 +91,7 @@ def test_what_the_compiler_says_can_reject():
         "spills": CompiledFacts("gemm", registers=100, spill_bytes=5000),
     }
     for reason, fact in facts.items():
-        assert [one.reason for one in OPENCL.rejections_compiled(config(), [fact], GPU)] == [reason]
+        assert [rejection.reason for rejection in OPENCL.rejections_compiled(config(), [fact], GPU)] == [reason]
     fine = CompiledFacts("gemm", registers=128, spill_bytes=0, local_bytes=8448, max_work_group_size=256)
     assert not list(OPENCL.rejections_compiled(config(), [fine, CompiledFacts("reduce", registers=32)], GPU))
 
@@ -101,7 +101,7 @@ def test_defaults_are_legal_everywhere_and_cuda_needs_a_cuda_device():
         type_ = type_for(algorithm, data_type, transposes)
         for family, target in ((OPENCL, GPU), (OPENCL, CPU), (CUDA, H200)):
             assert not list(family.rejections(config(algorithm, family), type_, target))
-    assert "device API" in [one.reason for one in CUDA.rejections(config(), type_for("local"), GPU)]
+    assert "device API" in [rejection.reason for rejection in CUDA.rejections(config(), type_for("local"), GPU)]
 
 
 OTHERS = ("TiledGemm", "RegisterGemm", "CudaSimtGemm", "TritonTmaGemm")
@@ -112,7 +112,7 @@ OTHERS = ("TiledGemm", "RegisterGemm", "CudaSimtGemm", "TritonTmaGemm")
 def test_families_without_half_precision_and_interleaved_batches_say_so(name, type_, reason):
     family = KERNELS[name]
     start = tuning_space(type_, H200, hidden=True).defaults | {"KernelLanguage": family.language} | family.form
-    assert reason in [one.reason for one in family.rejections(start, type_, H200)]
+    assert reason in [rejection.reason for rejection in family.rejections(start, type_, H200)]
 
 
 # --- which family is meant --------------------------------------------------------------------------------------------
@@ -161,6 +161,6 @@ def test_a_tuning_file_can_fork_over_algorithms(tmp_path):
     (phases,) = file.groups
     judge = ConfigurationOracle(phases.problem_type, GPU)
     found = [judge.solution(phases.start | choice) for choice in phases.steps[0].choices]
-    assert [one.kernel for one in found] == ["TiledGemm", "PortBlasGemm", "PortBlasGemm"]
+    assert [solution.kernel for solution in found] == ["TiledGemm", "PortBlasGemm", "PortBlasGemm"]
     assert "WorkItem" in found[1].configuration
     assert "WorkItem" not in found[0].configuration

@@ -48,7 +48,7 @@ def test_a_standalone_text_of_nothing_is_refused(made, language, dtype, words):
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize(("algorithm", "data_type"), [(one, "s") for one in ALGORITHMS] + [("local", "h")])
+@pytest.mark.parametrize(("algorithm", "data_type"), [(name, "s") for name in ALGORITHMS] + [("local", "h")])
 def test_a_standalone_text_compiles_without_options(algorithm, data_type):
     small = {"WorkItem": (2, 2), "WorkGroup": (4, 2, 1), "VectorSize": 2, "CacheLine": 16}
     text = standalone_source(config(algorithm, **small), dtype=data_type)

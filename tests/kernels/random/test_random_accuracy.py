@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from cuda_runner import cuda_device, toolchain
 from opencl_runner import opencl_device
 from tunesmith.devices import Device
-from tunesmith.kernels.random.family import KINDS, VALUES
+from tunesmith.kernels.random.family import DISTRIBUTION_KINDS, VALUE_KINDS
 from tunesmith.kernels.random.programs import HEADERS
 from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, scalars_for, width_of
-from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
+from tunesmith.problems.random.reference import Values, quasi_values_of, values_of
 from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, ScalarArgument
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -63,7 +63,11 @@ def made(  # type: ignore[no-untyped-def]
     block, dtype, language = 64, np.dtype(DTYPES[value_type]), device.target.api
     folder = files("tunesmith.kernels.random") / "source"
     source = "\n".join((folder / name).read_text() for name in HEADERS) + PROBE
-    macros = {"BLOCK_SIZE": block, "DISTRIBUTION_KIND": KINDS[distribution], "VALUE_KIND": VALUES[value_type]}
+    macros = {
+        "BLOCK_SIZE": block,
+        "DISTRIBUTION_KIND": DISTRIBUTION_KINDS[distribution],
+        "VALUE_KIND": VALUE_KINDS[value_type],
+    }
     macros["DOUBLE_WORDS"] = bits // 32 or double_words
     macros |= {"QUASI": 1, "WORD_BITS": bits} if bits else {}
     module = Module(language, source, ("probe",), tuple(f"-D{name}={value}" for name, value in macros.items()))

@@ -43,9 +43,9 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[Task, Future[list[str
     """What the tasks of all selected tests find."""
     opencl_device()
     items = [item for item in request.session.items if item.fspath == request.fspath and hasattr(item, "callspec")]
-    wanted = [item.callspec.params["task"] for item in items if "task" in item.callspec.params]
+    selected = [item.callspec.params["task"] for item in items if "task" in item.callspec.params]
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        yield {task: pool.submit(*task) for task in wanted}  # type: ignore[arg-type]
+        yield {task: pool.submit(*task) for task in selected}  # type: ignore[arg-type]
         pool.shutdown(cancel_futures=True)
 
 

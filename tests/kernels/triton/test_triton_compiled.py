@@ -27,9 +27,9 @@ def config(problem_type=None, family=DENSE, **values) -> Configuration:
     return configuration(family, problem_type or kind(), **values)
 
 
-def compiled(family, chosen, its, target):
-    assert not list(family.rejections(chosen, its, target))
-    binaries = [toolchain("Triton").compile(module, target) for module in family.modules(chosen, its)]
+def compiled(family, chosen, problem_type, target):
+    assert not list(family.rejections(chosen, problem_type, target))
+    binaries = [toolchain("Triton").compile(module, target) for module in family.modules(chosen, problem_type)]
     facts = [fact for binary in binaries for fact in binary.facts]
     assert not list(family.rejections_compiled(chosen, facts, target))
     assert all(binary.payload.startswith(b"\x7fELF") for binary in binaries)
@@ -46,8 +46,8 @@ def compiled(family, chosen, its, target):
     ],
 )
 def test_it_compiles_for_hopper_with_the_copy_engine(data_type, more, values):
-    its = kind(data_type, **more)
-    first, *_ = compiled(DENSE, config(its, **{**SMALL, **values}), its, H200)
+    problem_type = kind(data_type, **more)
+    first, *_ = compiled(DENSE, config(problem_type, **{**SMALL, **values}), problem_type, H200)
     assert b"cp.async.bulk.tensor.3d" in first.payload or b"UTMALDG" in first.payload
     maps = 3 if values.get("StorePath") else 2
     assert len(first.metadata["tensor_maps"]) == maps

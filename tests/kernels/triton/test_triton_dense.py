@@ -38,7 +38,7 @@ def problem(*sizes, problem_type=None, leading=()) -> Problem:
 
 
 def reasons(rejections) -> set[str]:
-    return {one.reason for one in rejections}
+    return {rejection.reason for rejection in rejections}
 
 
 STREAM = {"Schedule": "StreamK", "StreamKGrid": 132}
@@ -87,20 +87,20 @@ CHANGES_WITH = {
 )
 def test_every_parameter_acts(name, value, start):
     """Legal before and after; then another program, or for what acts at launch another plan of the same program."""
-    its = kind("s") if name == "InputPrecision" else kind()
+    problem_type = kind("s") if name == "InputPrecision" else kind()
     start = {"DepthU": 32, **start} if name == "InputPrecision" else start
-    before, after = config(its, **start), config(its, **{**start, name: value})
-    for one in (before, after):
-        assert not list(DENSE.rejections(one, its, BLACKWELL if name == "WarpSpecialize" else H200))
-    same = DENSE.modules(before, its) == DENSE.modules(after, its)
+    before, after = config(problem_type, **start), config(problem_type, **{**start, name: value})
+    for chosen in (before, after):
+        assert not list(DENSE.rejections(chosen, problem_type, BLACKWELL if name == "WarpSpecialize" else H200))
+    same = DENSE.modules(before, problem_type) == DENSE.modules(after, problem_type)
     assert same == (name in ("GlobalSplitU", "StreamKGrid", "StreamKFullTiles"))
-    asked = problem(1000, 1000, 3, 1024, problem_type=its)
+    asked = problem(1000, 1000, 3, 1024, problem_type=problem_type)
     assert not same or DENSE.plan(before, asked, H200) != DENSE.plan(after, asked, H200)
-    assert len({DENSE.identity(Solution(its, DENSE.name, one)) for one in (before, after)}) == 2
+    assert len({DENSE.identity(Solution(problem_type, DENSE.name, chosen)) for chosen in (before, after)}) == 2
 
 
 def test_every_parameter_is_tried_above_and_documented():
-    assert {one.name for one in DENSE.space(kind())} == {*CHANGES, *CHANGES_WITH, "KernelLanguage"}
+    assert {parameter.name for parameter in DENSE.space(kind())} == {*CHANGES, *CHANGES_WITH, "KernelLanguage"}
     for family in (DENSE, GEMV):
         for parameter in family.space(kind()):
             assert len(parameter.doc) > 20
@@ -116,9 +116,9 @@ def test_what_a_type_has_no_use_for_makes_no_second_program():
 
 @pytest.mark.parametrize("data_type", ["s", "h", "b", "f8", "b8", "i8"])
 def test_defaults_are_legal_on_a_gpu(data_type):
-    its = kind(data_type)
-    assert not list(DENSE.rejections(config(its), its, H200))
-    assert not list(GEMV.rejections(config(its, GEMV), its, H200))
+    problem_type = kind(data_type)
+    assert not list(DENSE.rejections(config(problem_type), problem_type, H200))
+    assert not list(GEMV.rejections(config(problem_type, GEMV), problem_type, H200))
 
 
 # --- why not ---------------------------------------------------------------------------------------------------------
@@ -161,8 +161,8 @@ def test_an_illegal_configuration_has_a_named_reason(reason, values, target):
 
 @pytest.mark.parametrize("family", [DENSE, GEMV], ids=lambda family: family.name)
 def test_types_that_are_not_computed_have_a_named_reason(family):
-    def refused(its, target=H200, **values):
-        return reasons(family.rejections(config(its, family, **values), its, target))
+    def refused(problem_type, target=H200, **values):
+        return reasons(family.rejections(config(problem_type, family, **values), problem_type, target))
 
     assert "data type" in refused(kind("d"))
     assert "batch layout" in refused(kind("h", interleaved=True))
@@ -298,7 +298,7 @@ def test_stream_k_zeroes_its_flags_and_has_a_place_for_each_work_group(grid, ful
     assert flags.offset == grid * 128 * 128 * 4
     assert plan.workspace_bytes == flags.offset + flags.size
     schedule = StreamKSchedule.two_tile(121, 64, grid, full_tiles)
-    values = {one.value for one in launch.arguments if getattr(one, "dtype", "") == "int64"}
+    values = {argument.value for argument in launch.arguments if getattr(argument, "dtype", "") == "int64"}
     assert {schedule.per_group, schedule.extra} <= values
 
 
@@ -313,9 +313,13 @@ def test_a_work_group_leaves_at_most_one_tile_unfinished_to_one_of_a_higher_numb
     for tiles, iterations, grid, full in ((121, 64, 132, 0), (7, 3, 5, 1), (1, 100, 37, 0), (9, 5, 4, 0)):
         schedule = StreamKSchedule.two_tile(tiles, iterations, grid, full)
         for group in range(grid):
-            left = [one for one in schedule.segments(group) if one.tile >= schedule.alone and one.end < iterations]
+            left = [
+                segment
+                for segment in schedule.segments(group)
+                if segment.tile >= schedule.alone and segment.end < iterations
+            ]
             assert len(left) <= 1
-            assert all(schedule.groups_on(one.tile)[-1] > group for one in left)
+            assert all(schedule.groups_on(segment.tile)[-1] > group for segment in left)
 
 
 def test_an_empty_matrix_launches_nothing():
@@ -326,14 +330,18 @@ def test_an_empty_matrix_launches_nothing():
 
 @pytest.mark.parametrize("transposes", [(False, False), (True, False), (False, True), (True, True)])
 def test_descriptors_are_of_the_matrices_as_they_lie_in_memory(transposes):
-    its = gemm_type("f8", transpose_a=transposes[0], transpose_b=transposes[1], batched=True)
-    asked = problem(96, 80, 3, 64, problem_type=its, leading=(112, 128, 144, 160))
-    (launch,) = DENSE.plan(config(its, StorePath="TMA"), asked, H200).steps
-    made = {one.name: one for one in launch.arguments if isinstance(one, TensorMapArgument)}
-    for operand in (one for one in GemmOperation().operands(asked) if one.name in made):
+    problem_type = gemm_type("f8", transpose_a=transposes[0], transpose_b=transposes[1], batched=True)
+    asked = problem(96, 80, 3, 64, problem_type=problem_type, leading=(112, 128, 144, 160))
+    (launch,) = DENSE.plan(config(problem_type, StorePath="TMA"), asked, H200).steps
+    made = {argument.name: argument for argument in launch.arguments if isinstance(argument, TensorMapArgument)}
+    for operand in (operand for operand in GemmOperation().operands(asked) if operand.name in made):
         pairs = sorted(zip(operand.shape, operand.strides, strict=True), key=lambda pair: -pair[1])
         assert list(zip(made[operand.name].shape, made[operand.name].strides, strict=True)) == pairs
-    assert {name: one.dtype for name, one in made.items()} == {"A": "uint8", "B": "uint8", "D": "bfloat16"}
+    assert {name: tensor_map.dtype for name, tensor_map in made.items()} == {
+        "A": "uint8",
+        "B": "uint8",
+        "D": "bfloat16",
+    }
 
 
 def test_a_guess_prefers_what_fills_the_device():
@@ -350,17 +358,17 @@ def test_a_guess_prefers_what_fills_the_device():
     assert best(problem(256, 256, 1, 65536), {}, STREAM) == STREAM
     vectors = [config(family=GEMV, GlobalSplitU=parts) for parts in (1, 8)]
     few, many = (problem(m, 1, 1, 65536) for m in (64, 65536))
-    assert min(vectors, key=lambda one: GEMV.guess(one, few, H200)) == vectors[1]
-    assert min(vectors, key=lambda one: GEMV.guess(one, many, H200)) == vectors[0]
+    assert min(vectors, key=lambda vector: GEMV.guess(vector, few, H200)) == vectors[1]
+    assert min(vectors, key=lambda vector: GEMV.guess(vector, many, H200)) == vectors[0]
 
 
 def test_sums_too_short_for_tf32x3_to_be_as_exact_as_float32_have_a_named_reason():
-    its = kind("s")
-    chosen = {precision: config(its, DepthU=32, InputPrecision=precision) for precision in ("tf32x3", "ieee")}
+    problem_type = kind("s")
+    chosen = {precision: config(problem_type, DepthU=32, InputPrecision=precision) for precision in ("tf32x3", "ieee")}
 
     def refused(precision, k):
         return "input precision" in reasons(
-            DENSE.rejections_for(chosen[precision], problem(64, 64, 1, k, problem_type=its), H200)
+            DENSE.rejections_for(chosen[precision], problem(64, 64, 1, k, problem_type=problem_type), H200)
         )
 
     assert [k for k in (0, 1, 7, 8, 1000) if refused("tf32x3", k)] == [1, 7]

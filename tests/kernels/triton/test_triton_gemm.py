@@ -57,12 +57,12 @@ def problem(*sizes, problem_type=None, pad=0) -> Problem:
 )
 def test_an_illegal_configuration_has_a_named_reason(reason, values, target):
     found = FAMILY.rejections(config(**values), kind(), dataclasses.replace(H200, **target))
-    assert reason in [one.reason for one in found]
+    assert reason in [rejection.reason for rejection in found]
 
 
 def test_only_single_precision_is_offered():
     double = gemm_type("d")
-    assert "data type" in [one.reason for one in FAMILY.rejections(config(), double, H200)]
+    assert "data type" in [rejection.reason for rejection in FAMILY.rejections(config(), double, H200)]
     assert not list(FAMILY.rejections(config(), kind(), H200))
 
 
@@ -76,7 +76,10 @@ def test_strides_that_the_copy_engine_cannot_take_have_a_named_reason():
 
 def test_a_program_that_lives_on_its_stack_or_needs_too_many_registers_is_rejected():
     def reasons(**facts):
-        return [one.reason for one in FAMILY.rejections_compiled(config(), [CompiledFacts("gemm", **facts)], H200)]
+        return [
+            rejection.reason
+            for rejection in FAMILY.rejections_compiled(config(), [CompiledFacts("gemm", **facts)], H200)
+        ]
 
     assert reasons(registers=255, spill_bytes=100, local_bytes=1000) == []
     assert reasons(registers=32, spill_bytes=4640) == ["spills"]
@@ -88,9 +91,13 @@ def test_a_program_that_lives_on_its_stack_or_needs_too_many_registers_is_reject
 def test_the_descriptors_are_of_the_matrices_as_they_lie_in_memory(transposes):
     """Shapes stop at the matrix and not at its leading dimension, so that padding is never multiplied."""
     asked = problem(36, 20, 3, 44, problem_type=kind(*transposes), pad=4)
-    a, b = (one for one in FAMILY.plan(config(), asked, H200).steps[0].arguments if isinstance(one, TensorMapArgument))
+    a, b = (
+        argument
+        for argument in FAMILY.plan(config(), asked, H200).steps[0].arguments
+        if isinstance(argument, TensorMapArgument)
+    )
     for made, name in ((a, "A"), (b, "B")):
-        (operand,) = (one for one in GemmOperation().operands(asked) if one.name == name)
+        (operand,) = (candidate for candidate in GemmOperation().operands(asked) if candidate.name == name)
         assert sorted(zip(made.shape, made.strides, strict=True)) == sorted(
             zip(operand.shape, operand.strides, strict=True)
         )

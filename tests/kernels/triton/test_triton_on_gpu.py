@@ -59,10 +59,10 @@ def programs(family: str, config: Configuration, kind: ProblemType):
     if refused := next(kernel.rejections(config, kind, device.target), None):
         return refused
     binaries = [binary(module, device.target) for module in kernel.modules(config, kind)]
-    facts = tuple(fact for one in binaries for fact in one.facts)
+    facts = tuple(fact for binary in binaries for fact in binary.facts)
     if refused := next(kernel.rejections_compiled(config, facts, device.target), None):
         return refused
-    return [device.load(one) for one in binaries], facts
+    return [device.load(binary) for binary in binaries], facts
 
 
 def wrong(kernel, config: Configuration, asked: Problem) -> list:
@@ -214,10 +214,10 @@ def test_random_configurations_are_rejected_or_right():
 def everything() -> Iterator[tuple[Configuration, ProblemType]]:
     """What the tests above compile, in their order."""
     product = itertools.product
-    yield from (scheduled(*one) for one in product(TRANSPOSES, SCHEDULES, PATHS))
+    yield from (scheduled(*case) for case in product(TRANSPOSES, SCHEDULES, PATHS))
     yield from (of_type(*kind, name, path) for kind, name, path in product(TYPES, EPILOGUE_SCHEDULES, PATHS))
     yield from map(brought, WAYS)
-    yield from (biased(*one) for one in product(INTEGERS_OR_NOT, SCHEDULES))
+    yield from (biased(*case) for case in product(INTEGERS_OR_NOT, SCHEDULES))
     for (data_type, more, _), *rest in product(TYPES, "MN", TRANSPOSES, SPLITS):
         yield of_vectors(data_type, more, *rest)
     yield from drawings()
@@ -260,7 +260,7 @@ def test_stream_k_does_not_hang_on_several_streams(streams):
     """Together they want more than fits at once; the test's time limit is what a hang runs into."""
     with running(*[long_k("stream-K")] * streams) as all_:
         for _ in range(200):
-            for one in all_:
-                one.prepared.enqueue()
-        results = {one.result() for one in all_}
+            for run in all_:
+                run.prepared.enqueue()
+        results = {run.result() for run in all_}
     assert len(results) == 1

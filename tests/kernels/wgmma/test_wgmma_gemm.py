@@ -54,7 +54,7 @@ BIG = [
 )
 def test_an_illegal_configuration_has_a_named_reason(reason, values, target):
     found = FAMILY.rejections(config(**values), kind(), dataclasses.replace(H200, **target))
-    assert reason in [one.reason for one in found]
+    assert reason in [rejection.reason for rejection in found]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,9 @@ def test_an_illegal_configuration_has_a_named_reason(reason, values, target):
     ],
 )
 def test_types_that_the_instruction_does_not_multiply_have_a_named_reason(reason, problem_type, values):
-    assert reason in {one.reason for one in FAMILY.rejections(config(problem_type, **values), problem_type, H200)}
+    assert reason in {
+        rejection.reason for rejection in FAMILY.rejections(config(problem_type, **values), problem_type, H200)
+    }
 
 
 @pytest.mark.parametrize("problem_type", {id(case): case.problem_type for case in CASES}.values())
@@ -96,7 +98,7 @@ def test_operands_with_strides_that_the_copy_engine_cannot_take_are_copied_first
     plan = FAMILY.plan(chosen, tight, H200)
     copy, *_, gemm = plan.steps
     assert (copy.entry, copy.module, copy.arguments[0]) == ("align", 1, OperandArgument("B"))
-    b, a = (one for one in gemm.arguments if isinstance(one, TensorMapArgument))
+    b, a = (argument for argument in gemm.arguments if isinstance(argument, TensorMapArgument))
     assert (a.name, b.name, b.strides) == ("A", "", (144 * 20, 144, 1))
     assert b.offset == copy.arguments[1].offset
     assert b.offset % 256 == 0
@@ -109,24 +111,28 @@ def test_operands_with_strides_that_the_copy_engine_cannot_take_are_copied_first
 @pytest.mark.parametrize(("layout", "names"), [("tn", ""), ("nn", "A"), ("tt", "B"), ("nt", "AB")])
 def test_operands_that_are_not_contiguous_along_k_are_transposed_where_they_must_be(data_type, layout, names):
     """The product is then that of operands which were contiguous, by the same program."""
-    its, usual = (kind(data_type, one, tf32=data_type == "s") for one in (layout, "tn"))
-    chosen = config(its, InstructionColumns=96)
-    assert not list(FAMILY.rejections(chosen, its, H200))
-    assert FAMILY.modules(chosen, its) == FAMILY.modules(chosen, usual)
-    plan = FAMILY.plan(chosen, problem(48, 33, 2, 100, problem_type=its, multiple=16), H200)
+    problem_type, usual = (kind(data_type, transposes, tf32=data_type == "s") for transposes in (layout, "tn"))
+    chosen = config(problem_type, InstructionColumns=96)
+    assert not list(FAMILY.rejections(chosen, problem_type, H200))
+    assert FAMILY.modules(chosen, problem_type) == FAMILY.modules(chosen, usual)
+    plan = FAMILY.plan(chosen, problem(48, 33, 2, 100, problem_type=problem_type, multiple=16), H200)
     *copies, gemm = plan.steps
-    assert [(one.entry, one.module, one.arguments[0].name) for one in copies] == [("transpose", 1, n) for n in names]
-    b, a = (one for one in gemm.arguments if isinstance(one, TensorMapArgument) and one.name != "D")
+    assert [(launch.entry, launch.module, launch.arguments[0].name) for launch in copies] == [
+        ("transpose", 1, n) for n in names
+    ]
+    b, a = (argument for argument in gemm.arguments if isinstance(argument, TensorMapArgument) and argument.name != "D")
     assert (a.shape, b.shape) == ((2, 48, 100), (2, 33, 100))
     assert (a.name, b.name) == ("" if "A" in names else "A", "" if "B" in names else "B")
-    assert [one.arguments[1].offset for one in copies] == [one.offset for one in (a, b) if not one.name]
+    assert [launch.arguments[1].offset for launch in copies] == [
+        argument.offset for argument in (a, b) if not argument.name
+    ]
     assert (a.block[1], b.block[1]) == (96, 128)
 
 
 def test_operands_of_16_bits_are_never_transposed():
     for layout in LAYOUTS:
-        its = kind("b", layout)
-        (gemm,) = FAMILY.plan(config(its), problem(48, 40, 2, 104, problem_type=its), H200).steps
+        problem_type = kind("b", layout)
+        (gemm,) = FAMILY.plan(config(problem_type), problem(48, 40, 2, 104, problem_type=problem_type), H200).steps
         assert gemm.entry == "gemm"
 
 
@@ -141,13 +147,15 @@ def test_a_copy_to_d_does_not_end_within_16_bytes(m):
 
 @pytest.mark.parametrize("sizes", [(0, 8, 1, 8), (8, 0, 1, 8), (8, 8, 0, 8), (8, 8, 1, 0)])
 def test_nothing_is_no_view_of_memory(sizes):
-    assert [one.reason for one in FAMILY.rejections_for(config(), problem(*sizes), H200)] == ["empty"]
+    assert [rejection.reason for rejection in FAMILY.rejections_for(config(), problem(*sizes), H200)] == ["empty"]
 
 
 def test_no_part_of_a_split_is_without_work():
     asked = problem(256, 256, 1, 256)
     assert not list(FAMILY.rejections_for(config(GlobalSplitU=4), asked, H200))
-    assert [one.reason for one in FAMILY.rejections_for(config(GlobalSplitU=5), asked, H200)] == ["global split"]
+    assert [rejection.reason for rejection in FAMILY.rejections_for(config(GlobalSplitU=5), asked, H200)] == [
+        "global split"
+    ]
 
 
 def test_work_groups_are_as_many_as_the_device_has_units_or_tiles():
@@ -181,7 +189,9 @@ def test_the_two_of_a_cluster_fetch_half_of_what_both_need():
 
     def boxes(**values):
         (launch,) = FAMILY.plan(config(**values), problem(1024, 1024, 1, 64), H200).steps
-        return {one.name: one.block for one in launch.arguments if isinstance(one, TensorMapArgument)}
+        return {
+            argument.name: argument.block for argument in launch.arguments if isinstance(argument, TensorMapArgument)
+        }
 
     assert boxes()["A"] == (1, 256, 64)
     assert boxes()["B"] == (1, 128, 64)
@@ -193,8 +203,8 @@ def test_with_rows_along_m_the_operands_change_places():
     along_n, along_m = (
         FAMILY.plan(config(RowsAlong=side), problem(64, 64, 1, 64), H200).steps[0].arguments[:3] for side in ("N", "M")
     )
-    assert [one.name for one in along_n if isinstance(one, TensorMapArgument)] == ["B", "A", "D"]
-    assert [one.name for one in along_m if isinstance(one, TensorMapArgument)] == ["A", "B", "D"]
+    assert [argument.name for argument in along_n if isinstance(argument, TensorMapArgument)] == ["B", "A", "D"]
+    assert [argument.name for argument in along_m if isinstance(argument, TensorMapArgument)] == ["A", "B", "D"]
 
 
 def test_where_whole_waves_leave_nothing_to_share_no_workspace_is_asked_for():
@@ -202,18 +212,18 @@ def test_where_whole_waves_leave_nothing_to_share_no_workspace_is_asked_for():
     plan = FAMILY.plan(config(StreamKGrid=4), problem(256, 512, 1, 2048), H200)
     (launch,) = plan.steps
     assert plan.workspace_bytes == 0
-    assert not [one for one in launch.arguments if isinstance(one, WorkspaceArgument)]
+    assert not [argument for argument in launch.arguments if isinstance(argument, WorkspaceArgument)]
 
 
 def test_all_ways_to_split_share_a_program():
     """Only whether tiles are shared is compiled in."""
-    its = kind()
+    problem_type = kind()
     first, *others = (
-        FAMILY.modules(config(**values), its)
+        FAMILY.modules(config(**values), problem_type)
         for values in ({"GlobalSplitU": 2}, {"GlobalSplitU": 4}, {"StreamKGrid": 132, "StreamKFullTiles": 1})
     )
     assert all(other == first for other in others)
-    assert FAMILY.modules(config(), its) != first
+    assert FAMILY.modules(config(), problem_type) != first
 
 
 def test_a_configuration_means_this_family_by_naming_its_instruction():
@@ -241,8 +251,8 @@ def test_tiles_that_fill_no_wave_are_expected_to_be_slower():
 def test_a_transposed_operand_is_expected_to_cost_its_way_through_memory():
     """64 MiB of A read and written, and nothing where it is contiguous along K already."""
     there, turned = (
-        FAMILY.guess(config(its), problem(8192, 512, 1, 8192, problem_type=its), H200)
-        for its in (kind("i8", layout) for layout in ("tn", "nn"))
+        FAMILY.guess(config(problem_type), problem(8192, 512, 1, 8192, problem_type=problem_type), H200)
+        for problem_type in (kind("i8", layout) for layout in ("tn", "nn"))
     )
     least = 2 * 8192 * 8192 / 4.8e12
     assert least < turned - there < 2 * least
@@ -256,9 +266,9 @@ def test_nothing_is_expected_to_be_faster_than_memory():
 
 
 @cache
-def compiled(chosen, its):
+def compiled(chosen, problem_type):
     """Once for the tests of a case with and without a GPU."""
-    module, _ = FAMILY.modules(chosen, its)
+    module, _ = FAMILY.modules(chosen, problem_type)
     binary = toolchain("CUDA").compile(module, H200)
     assert not list(FAMILY.rejections_compiled(chosen, binary.facts, H200))
     assert binary.facts[0].registers * 128 * (chosen.integer("WarpGroups") + 1) <= 65536
@@ -275,28 +285,28 @@ def test_nvrtc_compiles_every_case_without_a_gpu(case):
     compiled(case.config, case.problem_type)
 
 
-@pytest.mark.parametrize(("its", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
-def test_the_sums_of_big_tiles_stay_in_registers(its, values):
-    binary = compiled(config(its, **values), its)
+@pytest.mark.parametrize(("problem_type", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+def test_the_sums_of_big_tiles_stay_in_registers(problem_type, values):
+    binary = compiled(config(problem_type, **values), problem_type)
     assert (binary.facts[0].spill_bytes or 0) <= 64
 
 
-@pytest.mark.parametrize(("its", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
-def test_warp_groups_take_no_more_registers_than_there_are_at_launch(its, values):
+@pytest.mark.parametrize(("problem_type", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+def test_warp_groups_take_no_more_registers_than_there_are_at_launch(problem_type, values):
     """They would wait for the rest forever. By the numbers of kernel.cu: what one fetches with, and the others have."""
-    chosen = config(its, **values)
+    chosen = config(problem_type, **values)
     groups = chosen.integer("WarpGroups")
     fetching, multiplying = {2: (40, 232), 3: (32, 160)}[groups]
-    at_launch = compiled(chosen, its).facts[0].registers * (groups + 1)
+    at_launch = compiled(chosen, problem_type).facts[0].registers * (groups + 1)
     assert fetching + multiplying * groups <= at_launch
 
 
 @pytest.mark.parametrize("data_type", ["h", "b", "f8", "b8", "i8", "s"])
 def test_nvrtc_knows_every_instruction(data_type):
     """Of each type the narrowest; the widest are among the big tiles."""
-    its = kind(data_type, tf32=data_type == "s", use_beta=False)
-    chosen = config(its, WarpGroups=1, InstructionColumns=32, PromoteEvery=0, RowsAlong="M")
-    module, _ = FAMILY.modules(chosen, its)
+    problem_type = kind(data_type, tf32=data_type == "s", use_beta=False)
+    chosen = config(problem_type, WarpGroups=1, InstructionColumns=32, PromoteEvery=0, RowsAlong="M")
+    module, _ = FAMILY.modules(chosen, problem_type)
     assert "m64n32k" in module.text
     toolchain("CUDA").compile(module, H200)
 
@@ -328,10 +338,10 @@ def hopper():
     return device
 
 
-def wrong_on_hopper(chosen, its, problems):
+def wrong_on_hopper(chosen, problem_type, problems):
     """Every check of each problem between guard bands, as the bench does it; the program is compiled once."""
     device, operation = hopper(), GemmOperation()
-    programs = [device.load(compiled(chosen, its)), device.load(compiled_copies())]
+    programs = [device.load(compiled(chosen, problem_type)), device.load(compiled_copies())]
     for asked in problems:
         assert not list(FAMILY.rejections_for(chosen, asked, device.target))
         for check in operation.checks(asked):
@@ -344,26 +354,30 @@ def wrong_on_hopper(chosen, its, problems):
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_is_right_on_a_gpu(case):
-    its = case.problem_type
+    problem_type = case.problem_type
     sizes = [(8 if case.config.word("StorePath") == "TMA" else 1, 1, 1, 65 * case.config.integer("GlobalSplitU"))]
-    tiny = [problem(*size, problem_type=its, pad=16, multiple=16) for size in sizes]
-    assert list(wrong_on_hopper(case.config, its, [case.problem, *tiny])) == []
+    tiny = [problem(*size, problem_type=problem_type, pad=16, multiple=16) for size in sizes]
+    assert list(wrong_on_hopper(case.config, problem_type, [case.problem, *tiny])) == []
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("its", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
-def test_big_tiles_are_right_on_a_gpu(its, values):
+@pytest.mark.parametrize(("problem_type", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+def test_big_tiles_are_right_on_a_gpu(problem_type, values):
     asked = [
-        problem(m, n, 2, k, problem_type=its, pad=16, multiple=16) for m, n, k in ((520, 391, 333), (1000, 1999, 64))
+        problem(m, n, 2, k, problem_type=problem_type, pad=16, multiple=16)
+        for m, n, k in ((520, 391, 333), (1000, 1999, 64))
     ]
-    assert list(wrong_on_hopper(config(its, **values), its, asked)) == []
+    assert list(wrong_on_hopper(config(problem_type, **values), problem_type, asked)) == []
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("side", ["N", "M"])
 def test_every_layout_is_right_on_a_gpu(layout, side):
-    its = kind("b", layout)
-    asked = [problem(136, 77, 3, 1013, problem_type=its, pad=8), problem(264, 513, 1, 64, problem_type=its)]
-    chosen = config(its, RowsAlong=side, InstructionColumns=64, WorkGroupMapping=8)
-    assert list(wrong_on_hopper(chosen, its, asked)) == []
+    problem_type = kind("b", layout)
+    asked = [
+        problem(136, 77, 3, 1013, problem_type=problem_type, pad=8),
+        problem(264, 513, 1, 64, problem_type=problem_type),
+    ]
+    chosen = config(problem_type, RowsAlong=side, InstructionColumns=64, WorkGroupMapping=8)
+    assert list(wrong_on_hopper(chosen, problem_type, asked)) == []

@@ -40,10 +40,10 @@ def test_sums_do_not_depend_on_who_comes_first(library_of):
     """A shared tile is added up in the order of K, whoever was there first."""
     library = library_of(SHARED)
     inputs = GemmOperation().inputs(SHARED.problem, np.random.default_rng(5))
-    one, all_at_once = (
+    one_by_one, all_at_once = (
         result_on_host(FAMILY, SHARED.config, SHARED.problem, library, inputs, together) for together in (1, 5)
     )
-    assert (one.view(np.uint16) == all_at_once.view(np.uint16)).all()
+    assert (one_by_one.view(np.uint16) == all_at_once.view(np.uint16)).all()
 
 
 @pytest.mark.thorough

@@ -77,9 +77,9 @@ class Walked:
 
 
 def schedule(m, n, k, **values) -> WgmmaSchedule:
-    its, chosen = kind(), config(**values)
-    gemm = Gemm.of(problem(m, n, 1, k, problem_type=its))
-    return WgmmaSchedule.of(chosen, WgmmaShape.of(chosen, its), gemm, H200.compute_units)
+    problem_type, chosen = kind(), config(**values)
+    gemm = Gemm.of(problem(m, n, 1, k, problem_type=problem_type))
+    return WgmmaSchedule.of(chosen, WgmmaShape.of(chosen, problem_type), gemm, H200.compute_units)
 
 
 SIZES = [(1024, 1024, 640), (256, 128, 6400), (2048, 1920, 64), (5000, 3000, 1000), (200, 100, 1)]
@@ -138,9 +138,15 @@ def test_the_shares_are_those_of_stream_k(library, way, size):
     known = stream_k.StreamKSchedule.two_tile(tiles, made.iterations, made.grid, way.get("StreamKFullTiles", 0))
     for group in range(made.grid):
         mine = [(tile, begin, end) for tile, begin, end, _ in walked.segments(group)]
-        whole = [(one.tile, one.begin, one.end) for one in known.segments(group) if one.tile < known.alone]
+        whole = [
+            (segment.tile, segment.begin, segment.end)
+            for segment in known.segments(group)
+            if segment.tile < known.alone
+        ]
         mirrored = known.segments(made.grid - 1 - group)
-        assert mine == whole + [(one.tile, one.begin, one.end) for one in mirrored if one.tile >= known.alone]
+        assert mine == whole + [
+            (segment.tile, segment.begin, segment.end) for segment in mirrored if segment.tile >= known.alone
+        ]
 
 
 @pytest.mark.parametrize("splits", [2, 3, 5])
@@ -153,11 +159,11 @@ def test_parts_of_split_k_are_whole_and_as_equal_as_can_be(library, splits):
 
 
 def test_flags_are_all_that_has_to_be_zeroed_and_nothing_else_lies_among_them():
-    its = kind()
-    plan = FAMILY.plan(config(StreamKGrid=132), problem(1000, 1000, 1, 4096, problem_type=its), H200)
+    problem_type = kind()
+    plan = FAMILY.plan(config(StreamKGrid=132), problem(1000, 1000, 1, 4096, problem_type=problem_type), H200)
     (launch,) = plan.steps
     assert plan.zeroed == 132 * 2 * 4
     assert launch.grid == (132, 1, 1)
     assert plan.workspace_bytes >= ZEROED_HEAD + 132 * 128 * 256 * 4
-    offsets = [one.offset for one in launch.arguments if isinstance(one, WorkspaceArgument)]
+    offsets = [argument.offset for argument in launch.arguments if isinstance(argument, WorkspaceArgument)]
     assert sorted(offsets) == [0, ZEROED_HEAD]

@@ -23,10 +23,10 @@ def hopper():
 
 def long_k(device, **values):
     """24 tiles and a long K: the programs, the plan and the problem. With `values`, tiles are shared."""
-    its = kind("b", dest="s")
-    chosen, asked = config(its, **DIRECT | values), problem(1000, 700, 1, 9000, problem_type=its)
-    programs = [device.load(binary(module, device.target)) for module in FAMILY.modules(chosen, its)]
-    assert not list(FAMILY.rejections(chosen, its, device.target))
+    problem_type = kind("b", dest="s")
+    chosen, asked = config(problem_type, **DIRECT | values), problem(1000, 700, 1, 9000, problem_type=problem_type)
+    programs = [device.load(binary(module, device.target)) for module in FAMILY.modules(chosen, problem_type)]
+    assert not list(FAMILY.rejections(chosen, problem_type, device.target))
     return programs, FAMILY.plan(chosen, asked, device.target), asked
 
 
@@ -52,9 +52,9 @@ def test_stream_k_does_not_hang_on_several_streams(hopper, streams):
     into."""
     with running(long_k(hopper), *[long_k(hopper, StreamKGrid=132)] * streams) as (whole, *shared):
         for _ in range(200):
-            for one in shared:
+            for run in shared:
                 whole.prepared.enqueue()
-                one.prepared.enqueue()
-        results = {one.result() for one in shared}
+                run.prepared.enqueue()
+        results = {run.result() for run in shared}
         whole.synchronize()
     assert len(results) == 1

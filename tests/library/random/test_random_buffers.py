@@ -1,4 +1,4 @@
-"""The front door of random numbers without a device: what can be filled, on which stream, and how positions move."""
+"""Random generators without a device: which buffers they fill, on which stream, and how positions move."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = 128
 
 
 def test_positions_say_what_each_engine_has_given():
-    """Against engines that are counted one by one, through calls of vectors of one, two and four words."""
+    """Positions agree with a count of each engine's words, over calls with vectors of one, two and four words."""
     random = np.random.default_rng(3)
     for trial in range(200):
         engines, skips = int(random.integers(1, 9)), bool(trial % 2)
@@ -46,10 +46,10 @@ def test_positions_say_what_each_engine_has_given():
             position = position.after(vectors, width, engines, skips)
             assert (position.offset + position.vectors) % engines == first
             begun = (np.arange(engines) - position.offset) % engines < position.vectors
-            told = (
+            launches = (
                 position.offset // engines + (np.arange(engines) < position.offset % engines) + begun * position.width
             )
-            assert (told == given).all()
+            assert (launches == given).all()
             assert position.words == given.sum()
 
 
@@ -110,7 +110,7 @@ def test_gpu_arrays_tell_where_they_lie_and_who_wrote_them(monkeypatch):
 
 
 class Tensor:
-    """As much of torch's as is asked."""
+    """A stand-in for torch with the attributes that are used."""
 
     def __init__(self, array, dtype="float32", device="cpu", contiguous=True):
         self.array, self.dtype = array, f"torch.{dtype}"
@@ -142,7 +142,8 @@ def test_torch_tensors_are_taken_on_their_current_stream(monkeypatch):
 
 
 def test_streams_are_handles_or_have_one():
-    """Only what an object keeps alive, or CUDA itself, is the same stream under the same handle later on."""
+    """A handle still means the same stream later only if an object keeps the stream alive, or if it is one of CUDA's
+    own."""
 
     class Ours:
         def __cuda_stream__(self):
@@ -190,23 +191,23 @@ def test_generators_that_cannot_skip_say_so(name):
 
 
 def test_parameters_out_of_range_are_refused():
-    made, out = Generator(), np.zeros(4, np.float32)
+    numbers, out = Generator(), np.zeros(4, np.float32)
     for stddev in (-1.0, float("nan")):
         with pytest.raises(ValueError, match="stddev"):
-            made.normal(out, stddev=stddev)
+            numbers.normal(out, stddev=stddev)
     for lam in (0, -2, 2.0**31, float("nan")):
         with pytest.raises(ValueError, match="lam"):
-            made.poisson(out.astype(np.uint32), lam)
+            numbers.poisson(out.astype(np.uint32), lam)
     with pytest.raises(ValueError, match="uint32"):
-        made.poisson(out.astype(np.int32), 2.0**30)
+        numbers.poisson(out.astype(np.int32), 2.0**30)
     with pytest.raises(ValueError, match="host"):
-        made.uniform(out, stream=0)
+        numbers.uniform(out, stream=0)
 
 
 def test_an_empty_buffer_needs_no_device():
-    made, out = Generator("sobol32", dimensions=4), np.zeros((4, 0), np.float32)
-    assert made.uniform(out) is out
-    assert (made.position, made.launched) == (0, None)
+    numbers, out = Generator("sobol32", dimensions=4), np.zeros((4, 0), np.float32)
+    assert numbers.uniform(out) is out
+    assert (numbers.position, numbers.launched) == (0, None)
 
 
 def test_a_state_that_is_none_is_refused():
@@ -235,18 +236,18 @@ def streaming(monkeypatch):
     return device
 
 
-def filled(made, count, **options):
+def filled(numbers, count, **options):
     array = np.zeros(count, np.float32)
-    made.uniform(OnGpu(array), **options)
-    made._runner.device._inner.synchronize()
+    numbers.uniform(OnGpu(array), **options)
+    numbers._runner.device._inner.synchronize()
     return array
 
 
 @pytest.mark.opencl
 def test_nothing_waits_on_the_callers_stream_and_streams_follow_one_another(streaming):
     """Tables are copied before any work; engines are seeded and go on where the last call was enqueued."""
-    made = Generator("xorwow", 7, ordering="dynamic", shape=SHAPE, device=streaming)
-    first, second = filled(made, 100, stream=11), filled(made, 200, stream=22)
+    numbers = Generator("xorwow", 7, ordering="dynamic", shape=SHAPE, device=streaming)
+    first, second = filled(numbers, 100, stream=11), filled(numbers, 200, stream=22)
     close(np.concatenate([first, second]), expected("xorwow", "uniform", "float32", 300, seed=7, engines=T))
     setup = [("write", "own"), ("wait", "own"), ("initialise", 11)]
     assert streaming.log == [*setup, ("generate", 11), ("record", 11), ("follow", 22), ("generate", 22), ("record", 22)]
@@ -254,10 +255,11 @@ def test_nothing_waits_on_the_callers_stream_and_streams_follow_one_another(stre
 
 @pytest.mark.opencl
 def test_on_one_stream_that_lasts_there_is_nothing_but_launches(streaming):
-    """Where it ends is marked once another stream comes, or our own for a buffer that came without."""
-    made = Generator("xorwow", 7, ordering="dynamic", shape=SHAPE, device=streaming)
+    """The end of a call is marked when the next call uses another stream, or our own stream for a buffer without
+    one."""
+    numbers = Generator("xorwow", 7, ordering="dynamic", shape=SHAPE, device=streaming)
     first, second = SimpleNamespace(cuda_stream=11), SimpleNamespace(cuda_stream=22)
-    found = [filled(made, 100, stream=stream) for stream in (first, first, second, None, first)]
+    found = [filled(numbers, 100, stream=stream) for stream in (first, first, second, None, first)]
     close(np.concatenate(found), expected("xorwow", "uniform", "float32", 500, seed=7, engines=T))
     assert streaming.log[3:] == [
         ("generate", 11),
@@ -270,9 +272,9 @@ def test_on_one_stream_that_lasts_there_is_nothing_but_launches(streaming):
 
 @pytest.mark.opencl
 def test_a_new_poisson_table_is_copied_behind_the_launches_that_read_the_old_one(streaming):
-    made, out = Generator(device=streaming), OnGpu(np.zeros(64, np.uint32))
+    numbers, out = Generator(device=streaming), OnGpu(np.zeros(64, np.uint32))
     for lam in (3.0, 4.0):
-        made.poisson(out, lam, stream=11)
+        numbers.poisson(out, lam, stream=11)
     streaming._inner.synchronize()
     table = [("write", "own"), ("wait", "own"), ("generate", 11), ("record", 11)]
     assert streaming.log == [*table, ("follow", 11), ("write", 11), ("generate", 11), ("record", 11)]
@@ -280,11 +282,11 @@ def test_a_new_poisson_table_is_copied_behind_the_launches_that_read_the_old_one
 
 @pytest.mark.opencl
 def test_without_a_stream_the_numbers_are_there_on_return(streaming):
-    made, array = Generator(device=streaming), np.zeros(50, np.float32)
-    made.uniform(OnGpu(array, stream=5))
+    numbers, array = Generator(device=streaming), np.zeros(50, np.float32)
+    numbers.uniform(OnGpu(array, stream=5))
     assert streaming.log == [("wait", 5), ("generate", "own"), ("wait", "own")]
     close(array, expected("philox4_32_10", "uniform", "float32", 50, seed=0))
-    from_host = made.uniform(np.zeros(50, np.float32))
+    from_host = numbers.uniform(np.zeros(50, np.float32))
     close(from_host, expected("philox4_32_10", "uniform", "float32", 50, seed=0, position=50))
 
 
@@ -296,17 +298,17 @@ def test_a_buffer_on_another_gpu_is_refused(streaming, monkeypatch):
 
 
 def test_within_on_a_gpu_works_on_the_callers_stream_in_its_own_context(monkeypatch):
-    """Constants too are copied there, and nothing waits for them."""
+    """Constants are copied on that stream, too, and nothing waits for them."""
     log = []
     monkeypatch.setattr(cuda, "call", lambda name, *given: log.append((name, *given)))
     monkeypatch.setattr(cuda, "bindings", lambda: SimpleNamespace(CUstream=int))
 
     def of_driver(function):
-        return lambda *given: log.append((function, *(one.value for one in given))) or 0
+        return lambda *given: log.append((function, *(argument.value for argument in given))) or 0
 
-    monkeypatch.setattr("tunesmith.devices.cuda.repeated.entry", of_driver)
+    monkeypatch.setattr("tunesmith.devices.cuda.repeated.driver_function", of_driver)
     device = object.__new__(cuda.CudaDevice)
-    device._context, device._own, device._stream = "ours", 7, 7
+    device._context, device._own_stream, device._stream = "ours", 7, 7
     memory = cuda.CudaMemory(1000, 64, owned=True)
     with device.on(5):
         device.prepare(Plan((Write(16, b"abc"),), 64), [], {}, memory).enqueue()

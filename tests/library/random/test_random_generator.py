@@ -1,4 +1,4 @@
-"""The front door of random numbers, on an OpenCL device: each buffer holds what the sequence says, and nothing else."""
+"""Random generators on an OpenCL device: each buffer gets exactly the numbers of the sequence."""
 
 from __future__ import annotations
 
@@ -57,29 +57,29 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "distribution", "dtype", "count", "parameters"), CASES)
 def test_numbers_are_those_of_the_sequence(device, name, distribution, dtype, count, parameters):
-    made = generator(device, name, seed=2**40 + 3)
+    numbers = generator(device, name, seed=2**40 + 3)
     out = np.zeros(count, dtype)
-    assert getattr(made, distribution)(out, **parameters) is out
+    assert getattr(numbers, distribution)(out, **parameters) is out
     close(out, expected(name, distribution, dtype, count, seed=2**40 + 3, **parameters))
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "normal"])
 def test_engines_of_the_default_ordering_are_those_of_the_default_launch(device, distribution):
     out = np.zeros(200_001, np.float32)
-    made = generator(device, "xorwow", seed=3)
-    getattr(made, distribution)(out)
+    numbers = generator(device, "xorwow", seed=3)
+    getattr(numbers, distribution)(out)
     close(out, expected("xorwow", distribution, "float32", out.size, seed=3))
-    assert made.launched.shape.threads == GENERATORS["xorwow"].default_engines
+    assert numbers.launched.shape.threads == GENERATORS["xorwow"].default_engines
 
 
 def test_points_lie_dimension_after_dimension_and_go_on_where_they_ended(device):
-    made = generator(device, "sobol32", dimensions=3, offset=2)
-    first, second = made.uniform(np.zeros((3, 500), np.float32)), made.uniform(np.zeros(3 * 41, np.float32))
+    numbers = generator(device, "sobol32", dimensions=3, offset=2)
+    first, second = numbers.uniform(np.zeros((3, 500), np.float32)), numbers.uniform(np.zeros(3 * 41, np.float32))
     close(first, expected("sobol32", "uniform", "float32", 500, seed=0, position=2, dimensions=3))
     close(second, expected("sobol32", "uniform", "float32", 41, seed=0, position=502, dimensions=3))
-    assert made.position == 2 + 500 + 41
+    assert numbers.position == 2 + 500 + 41
     with pytest.raises(ValueError, match="dimensions"):
-        made.uniform(np.zeros(100, np.float32))
+        numbers.uniform(np.zeros(100, np.float32))
 
 
 def test_two_calls_give_what_one_gives_where_the_first_takes_whole_vectors(device):
@@ -91,10 +91,12 @@ def test_two_calls_give_what_one_gives_where_the_first_takes_whole_vectors(devic
 
 
 def test_a_call_that_cuts_a_vector_drops_the_rest_of_it(device):
-    made = generator(device)
-    made.normal(np.zeros(3, np.float32))
-    assert made.position == 4
-    close(made.uniform(np.zeros(9, np.float32)), expected("philox4_32_10", "uniform", "float32", 9, seed=7, position=4))
+    numbers = generator(device)
+    numbers.normal(np.zeros(3, np.float32))
+    assert numbers.position == 4
+    close(
+        numbers.uniform(np.zeros(9, np.float32)), expected("philox4_32_10", "uniform", "float32", 9, seed=7, position=4)
+    )
 
 
 @pytest.mark.parametrize("name", ["philox4_32_10", "xorwow"])
@@ -105,22 +107,22 @@ def test_an_offset_and_skipping_leave_out_words(device, name):
     skipping.uniform(np.zeros(33, np.float32))
     skipping.skip(5 * T)
     assert by_offset.position == skipping.position == offset
-    wanted = expected(name, "uniform", "float32", 3 * T + 1, seed=7, position=offset, engines=T)
-    for made in (by_offset, skipping):
-        close(made.uniform(np.zeros(3 * T + 1, np.float32)), wanted)
+    reference = expected(name, "uniform", "float32", 3 * T + 1, seed=7, position=offset, engines=T)
+    for numbers in (by_offset, skipping):
+        close(numbers.uniform(np.zeros(3 * T + 1, np.float32)), reference)
 
 
 def test_other_distributions_begin_with_a_new_turn_of_the_engines(device):
-    """Each engine has then given as many words as the others, or what the offset left it more."""
-    made, offset = few(device, offset=10), 10
-    close(made.normal(np.zeros(2 * T + 20, np.float32)), expected_at("normal", 2 * T + 20, Position(offset)))
+    """Then all engines have dealt equally many words, except for the words of the offset."""
+    numbers, offset = few(device, offset=10), 10
+    close(numbers.normal(np.zeros(2 * T + 20, np.float32)), expected_at("normal", 2 * T + 20, Position(offset)))
     # T + 10 vectors were given; the rest of the second turn is left out.
     offset += 2 * 2 * T
-    close(made.uniform(np.zeros(T + 5, np.float32)), expected_at("uniform", T + 5, Position(offset)))
+    close(numbers.uniform(np.zeros(T + 5, np.float32)), expected_at("uniform", T + 5, Position(offset)))
     offset += T + 5
-    close(made.normal(np.zeros(6, np.float32)), expected_at("normal", 6, Position(offset)))
-    close(made.normal(np.zeros(2 * T, np.float32)), expected_at("normal", 2 * T, Position(offset, 3, 2)))
-    assert made.position == offset + 2 * T + 3 * 2
+    close(numbers.normal(np.zeros(6, np.float32)), expected_at("normal", 6, Position(offset)))
+    close(numbers.normal(np.zeros(2 * T, np.float32)), expected_at("normal", 2 * T, Position(offset, 3, 2)))
+    assert numbers.position == offset + 2 * T + 3 * 2
 
 
 def expected_at(distribution, count, position, name="xorwow"):
@@ -132,8 +134,8 @@ def expected_at(distribution, count, position, name="xorwow"):
 def test_views_at_odd_elements_are_filled_and_nothing_beside_them(device, name, dtype):
     for begin, count in ((1, 1), (1, 6), (3, 1021)):
         memory = np.full(begin + count + 5, 99, dtype)
-        made = few(device, name)
-        made.normal(memory[begin : begin + count])
+        numbers = few(device, name)
+        numbers.normal(memory[begin : begin + count])
         close(memory[begin : begin + count], expected(name, "normal", dtype, count, seed=7, engines=T))
         assert (memory[:begin] == 99).all()
         assert (memory[begin + count :] == 99).all()
@@ -147,10 +149,10 @@ def test_an_array_at_an_odd_address_is_filled(device):
 
 
 def test_a_poisson_table_leaves_the_states_where_they_are(device):
-    made = few(device)
-    made.uniform(np.zeros(T, np.float32))
+    numbers = few(device)
+    numbers.uniform(np.zeros(T, np.float32))
     for turn, lam in ((1, 3.0), (2, 3999.0), (3, 5000.0), (4, 3.0)):
-        found = made.poisson(np.zeros(T, np.uint32), lam)
+        found = numbers.poisson(np.zeros(T, np.uint32), lam)
         values = expected("xorwow", "poisson", "uint32", T, seed=7, position=turn * T, engines=T, lam=lam)
         assert (np.abs(found - values.value.astype(np.float64)) <= values.bound).all()
     largest = max(poisson_table(lam).pairs.nbytes for lam in (31.999, 100.0, 1000.0, 4000.0))
@@ -166,8 +168,8 @@ def test_generators_share_a_device_without_disturbing_each_other(device):
 
 
 def test_threads_take_turns(device):
-    made, buffers = few(device), [np.zeros(T, np.uint32) for _ in range(8)]
-    threads = [threading.Thread(target=made.uniform, args=(buffer,)) for buffer in buffers]
+    numbers, buffers = few(device), [np.zeros(T, np.uint32) for _ in range(8)]
+    threads = [threading.Thread(target=numbers.uniform, args=(buffer,)) for buffer in buffers]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -180,28 +182,28 @@ def test_threads_take_turns(device):
 @pytest.mark.parametrize(
     "copied",
     [
-        lambda made, device: Generator.from_state(json.loads(json.dumps(made.state())), device=device),
-        lambda made, device: pickle.loads(pickle.dumps(made)),
+        lambda numbers, device: Generator.from_state(json.loads(json.dumps(numbers.state())), device=device),
+        lambda numbers, device: pickle.loads(pickle.dumps(numbers)),
     ],
     ids=["state", "pickle"],
 )
 def test_a_state_goes_on_in_the_middle_of_a_turn(device, copied, distribution, monkeypatch):
     monkeypatch.setenv("TUNESMITH_DEVICE", "OpenCL")
-    made = few(device, offset=11)
-    made.normal(np.zeros(2 * T + 70, np.float32))
-    twin = copied(made, device)
+    numbers = few(device, offset=11)
+    numbers.normal(np.zeros(2 * T + 70, np.float32))
+    twin = copied(numbers, device)
     assert (twin.name, twin.seed, twin.ordering, twin.shape) == ("xorwow", 7, "dynamic", SMALL)
-    assert twin.position == made.position
+    assert twin.position == numbers.position
     for _ in range(2):
-        outs = [getattr(each, distribution)(np.zeros(300, np.float32)) for each in (made, twin)]
+        outs = [getattr(each, distribution)(np.zeros(300, np.float32)) for each in (numbers, twin)]
         assert np.array_equal(*outs)
 
 
 def test_a_closed_generator_goes_on_where_it_was(device):
-    made = few(device)
-    with made:
-        first = made.normal(np.zeros(100, np.float32))
-    second = made.normal(np.zeros(900, np.float32))
+    numbers = few(device)
+    with numbers:
+        first = numbers.normal(np.zeros(100, np.float32))
+    second = numbers.normal(np.zeros(900, np.float32))
     close(np.concatenate([first, second]), expected_at("normal", 1000, Position(0)))
 
 
@@ -227,7 +229,7 @@ def test_counter_based_generators_are_launched_as_the_table_says_and_give_the_sa
 
 
 def test_engines_follow_the_table_in_the_dynamic_ordering_only(device):
-    """A pair's own shape is for launches with as many engines."""
+    """A pair's own shape is used only if it has the same number of engines."""
     pairs = {("normal", "float"): LaunchShape(32, 8), ("log_normal", "float"): LaunchShape(32, 16)}
     table = tuned(device, xorwow=TunedShapes(SMALL, pairs))
     dynamic = generator(device, "xorwow", ordering="dynamic", table=table)
@@ -257,36 +259,36 @@ def test_engines_follow_the_table_in_the_dynamic_ordering_only(device):
     ],
 )
 def test_shapes_that_cannot_be_are_refused_with_the_reason(device, name, ordering, shape, reason):
-    made = Generator(name, ordering=ordering, shape=shape, device=device)
+    numbers = Generator(name, ordering=ordering, shape=shape, device=device)
     with pytest.raises(UserError, match=reason):
-        made.uniform(np.zeros(10, np.float32))
-    assert made.position == 0
+        numbers.uniform(np.zeros(10, np.float32))
+    assert numbers.position == 0
 
 
 def test_what_fails_underway_is_seeded_again(device, monkeypatch):
-    made = few(device)
-    made.uniform(np.zeros(100, np.float32))
+    numbers = few(device)
+    numbers.uniform(np.zeros(100, np.float32))
     with monkeypatch.context() as patch:
         patch.setattr(device, "synchronize", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            made.uniform(np.zeros(100, np.float32))
-    close(made.uniform(np.zeros(300, np.float32)), expected_at("uniform", 300, Position(100)))
+            numbers.uniform(np.zeros(100, np.float32))
+    close(numbers.uniform(np.zeros(300, np.float32)), expected_at("uniform", 300, Position(100)))
 
 
 @pytest.mark.parametrize("name", ["mt19937", "mtgp32"])
 def test_engines_that_cannot_skip_go_over_what_was_given(device, name):
     engines = 512
-    made = Generator(name, 7, ordering="dynamic", shape=(256, 2), device=device)
-    made.normal(np.zeros(2 * engines + 50, np.float32))
+    numbers = Generator(name, 7, ordering="dynamic", shape=(256, 2), device=device)
+    numbers.normal(np.zeros(2 * engines + 50, np.float32))
     for distribution, position in (("normal", Position(0, engines + 25, 2)), ("uniform", Position(0, 4 * engines))):
-        twin = Generator.from_state(made.state(), device=device)
-        found = [getattr(each, distribution)(np.zeros(300, np.float32)) for each in (made, twin)]
+        twin = Generator.from_state(numbers.state(), device=device)
+        found = [getattr(each, distribution)(np.zeros(300, np.float32)) for each in (numbers, twin)]
         assert np.array_equal(*found)
         close(found[0], expected(name, distribution, "float32", 300, seed=7, position=position, engines=engines))
 
 
 def test_the_documentation_is_true(monkeypatch):
-    """Its programs run, but for those that need a GPU."""
+    """The programs of docs/random.md run, except those that need a GPU."""
     page = (Path(__file__).parents[3] / "docs" / "random.md").read_text(encoding="utf-8")
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(programs) == 5

@@ -1,4 +1,4 @@
-"""Random numbers into memory of a GPU: on torch's streams, at any address, the same as the CPU makes."""
+"""Random numbers in memory of a GPU: on torch's streams, at any address, and equal to the CPU's numbers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def few(gpu, name="xorwow", **options):
 def test_a_tensor_is_filled_from_any_element_and_nothing_beside_it(torch, gpu, name, dtype):
     for begin, count in ((0, 5000), (1, 5001), (3, 7)):
         whole = torch.full((begin + count + 5,), 99, dtype=getattr(torch, dtype), device="cuda")
-        made = few(gpu, name)
-        assert made.uniform(whole[begin : begin + count]) is not None
+        numbers = few(gpu, name)
+        assert numbers.uniform(whole[begin : begin + count]) is not None
         found = whole.cpu().numpy()
         close(found[begin : begin + count], expected(name, "uniform", dtype, count, seed=7, engines=T))
         assert (found[:begin] == 99).all()
@@ -45,45 +45,45 @@ def test_a_tensor_is_filled_from_any_element_and_nothing_beside_it(torch, gpu, n
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_normal_numbers_are_within_the_bound_of_the_reference(torch, gpu, dtype):
     out = few(gpu).normal(torch.empty(5001, dtype=getattr(torch, dtype), device="cuda")[1:], mean=1.0, stddev=2.0)
-    wanted = expected("xorwow", "normal", dtype, 5000, seed=7, engines=T, mean=1.0, stddev=2.0)
-    close(out.cpu().numpy(), wanted)
+    reference = expected("xorwow", "normal", dtype, 5000, seed=7, engines=T, mean=1.0, stddev=2.0)
+    close(out.cpu().numpy(), reference)
 
 
 def test_a_tensor_is_filled_on_the_current_stream_and_nothing_waits(torch, gpu):
-    """The stream is busy for a while before the call, and still is when the call returns."""
-    made, side = few(gpu), torch.cuda.Stream()
-    made.uniform(torch.empty(T, device="cuda"))
+    """The stream is busy before the call, and still busy when the call returns."""
+    numbers, side = few(gpu), torch.cuda.Stream()
+    numbers.uniform(torch.empty(T, device="cuda"))
     torch.cuda.synchronize()
     out = torch.zeros(3 * T, device="cuda")
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         torch.cuda._sleep(1_000_000_000)
-        made.uniform(out)
+        numbers.uniform(out)
         assert not side.query()
     side.synchronize()
     close(out.cpu().numpy(), expected("xorwow", "uniform", "float32", 3 * T, seed=7, position=T, engines=T))
 
 
 def test_engines_go_from_one_stream_to_the_next(torch, gpu):
-    """The first stream is held up, so that engines that did not wait for it would give their first numbers twice."""
-    made, streams = few(gpu), [torch.cuda.Stream() for _ in range(3)]
+    """The first stream is delayed, so that engines that did not wait for it would deal their first numbers twice."""
+    numbers, streams = few(gpu), [torch.cuda.Stream() for _ in range(3)]
     outs = [torch.zeros(100, device="cuda") for _ in streams]
     torch.cuda.synchronize()
     for stream, out in zip(streams, outs, strict=True):
         with torch.cuda.stream(stream):
             if out is outs[0]:
                 torch.cuda._sleep(300_000_000)
-        made.uniform(out, stream=stream)
+        numbers.uniform(out, stream=stream)
     torch.cuda.synchronize()
     found = torch.cat(outs).cpu().numpy()
     close(found, expected("xorwow", "uniform", "float32", 300, seed=7, engines=T))
 
 
 def test_a_tensor_without_a_device_named_opens_its_own(torch, gpu):
-    made, before = Generator("philox4_32_10", 3), torch.cuda.current_device()
-    out = made.uniform(torch.empty(1000, device="cuda"))
+    numbers, before = Generator("philox4_32_10", 3), torch.cuda.current_device()
+    out = numbers.uniform(torch.empty(1000, device="cuda"))
     close(out.cpu().numpy(), expected("philox4_32_10", "uniform", "float32", 1000, seed=3))
-    assert (made.launched.device, torch.cuda.current_device()) == (gpu.target.name, before)
+    assert (numbers.launched.device, torch.cuda.current_device()) == (gpu.target.name, before)
 
 
 def test_a_type_that_torch_has_and_nobody_else_is_refused(torch, gpu):
@@ -95,27 +95,27 @@ def test_a_type_that_torch_has_and_nobody_else_is_refused(torch, gpu):
 
 
 def test_host_arrays_and_tensors_are_filled_through_the_gpu(torch, gpu):
-    made = few(gpu)
-    first, second = made.uniform(np.zeros(301, np.float32)[1:]), made.uniform(torch.zeros(200)).numpy()
+    numbers = few(gpu)
+    first, second = numbers.uniform(np.zeros(301, np.float32)[1:]), numbers.uniform(torch.zeros(200)).numpy()
     close(np.concatenate([first, second]), expected("xorwow", "uniform", "float32", 500, seed=7, engines=T))
 
 
 def test_cupy_arrays_are_full_on_return_and_take_streams(gpu):
     cupy = pytest.importorskip("cupy")
-    made, out = few(gpu), cupy.zeros(1001, cupy.float32)
-    made.uniform(out[1:])
+    numbers, out = few(gpu), cupy.zeros(1001, cupy.float32)
+    numbers.uniform(out[1:])
     close(cupy.asnumpy(out[1:]), expected("xorwow", "uniform", "float32", 1000, seed=7, engines=T))
     stream = cupy.cuda.Stream(non_blocking=True)
     cupy.cuda.Device().synchronize()
-    made.poisson(counts := cupy.zeros(500, cupy.uint32), 4.0, stream=stream.ptr)
+    numbers.poisson(counts := cupy.zeros(500, cupy.uint32), 4.0, stream=stream.ptr)
     stream.synchronize()
-    wanted = expected("xorwow", "poisson", "uint32", 500, seed=7, position=1000, engines=T, lam=4.0)
-    close(cupy.asnumpy(counts), wanted)
+    reference = expected("xorwow", "poisson", "uint32", 500, seed=7, position=1000, engines=T, lam=4.0)
+    close(cupy.asnumpy(counts), reference)
 
 
 def test_a_state_goes_on_on_the_gpu(torch, gpu):
-    made = few(gpu)
-    made.normal(torch.empty(2 * T + 70, device="cuda"))
-    twin = Generator.from_state(made.state(), device=gpu)
-    outs = [each.normal(torch.empty(300, device="cuda")) for each in (made, twin)]
+    numbers = few(gpu)
+    numbers.normal(torch.empty(2 * T + 70, device="cuda"))
+    twin = Generator.from_state(numbers.state(), device=gpu)
+    outs = [each.normal(torch.empty(300, device="cuda")) for each in (numbers, twin)]
     assert torch.equal(*outs)

@@ -1,4 +1,4 @@
-"""rocRAND's own choices under `compat`: on its golden cases, and the rules behind them on made-up rows."""
+"""`compat` makes rocRAND's choices: on rocRAND's golden cases, and by its rules on made-up rows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from random_benchmarks import GOLDEN, decide, pair, rows
 from tunesmith.formats import read_random
 from tunesmith.formats.random.outputs import write_selection
 from tunesmith.logic.random.choice import choose
-from tunesmith.logic.random.compat import descending
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.rocrand_ranking import descending
 from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 from tunesmith.records import LaunchShape, Rejection
 
 COMPAT = RandomObjective.COMPAT
 DEFAULT = (256, 1024)
-"""Philox's."""
+"""The default shape of philox4_32_10."""
 
 
 def messages(decision: RandomDecision) -> list[str]:
-    """rocRAND's warnings, by the names of our constants, which have underscores."""
+    """The remarks that are rocRAND's warnings: those whose constants contain underscores."""
     return [remark.reason for remark in decision.remarks if "_" in remark.reason]
 
 
@@ -41,23 +41,23 @@ needs_golden = pytest.mark.skipif(not golden_cases(), reason="the golden cases a
 def test_compat_chooses_ranks_and_warns_as_rocrands_script(case: Path) -> None:
     reading = read_random(sorted(case.glob("*.json")))
     selection = choose(reading.rows, COMPAT)
-    found = {(one.generator, one.architecture): one for one in selection.decisions}
+    found = {(decision.generator, decision.architecture): decision for decision in selection.decisions}
     expected = json.loads((case / "expected.json").read_text())
     assert set(found) == {(generator, arch) for generator, archs in expected.items() for arch in archs}
     for (generator, arch), decision in found.items():
-        wanted = expected[generator][arch]
-        assert pair(decision.chosen) == (wanted["best"]["block_size"], wanted["best"]["grid_size"])
+        reference = expected[generator][arch]
+        assert pair(decision.chosen) == (reference["best"]["block_size"], reference["best"]["grid_size"])
         # The expected means come from another summation.
-        assert decision.score == pytest.approx(wanted["mean_speedup"], rel=1e-14)
-        assert [list(pair(shape)) for shape in decision.ties] == wanted["ties"]
-        assert {str(one.case): one.ratio for one in decision.ratios} == wanted["per_distribution"]
-        assert [str(one.case) for one in decision.regressions] == wanted["regressions"]
-        assert [list(pair(one.shape)) for one in decision.ranking] == [row[:2] for row in wanted["ranking"]]
-        assert [one.score for one in decision.ranking] == pytest.approx(
-            [row[2] for row in wanted["ranking"]], rel=1e-14
+        assert decision.score == pytest.approx(reference["mean_speedup"], rel=1e-14)
+        assert [list(pair(shape)) for shape in decision.ties] == reference["ties"]
+        assert {str(ratio.case): ratio.ratio for ratio in decision.ratios} == reference["per_distribution"]
+        assert [str(ratio.case) for ratio in decision.regressions] == reference["regressions"]
+        assert [list(pair(scored.shape)) for scored in decision.ranking] == [row[:2] for row in reference["ranking"]]
+        assert [scored.score for scored in decision.ranking] == pytest.approx(
+            [row[2] for row in reference["ranking"]], rel=1e-14
         )
-        assert messages(decision) == wanted.get("messages", [])
-        alternative = wanted.get("alternative_without_regressions")
+        assert messages(decision) == reference.get("messages", [])
+        alternative = reference.get("alternative_without_regressions")
         assert (decision.safe and list(pair(decision.safe.shape))) == alternative
 
 
@@ -85,7 +85,7 @@ def test_where_rocrands_script_crashes_we_say_in_which_file_and_go_on(name: str,
     reading = read_random(sorted((GOLDEN / name).glob("tuning*.json")))
     selection = choose(reading.rows, COMPAT)
     said = [str(complaint) for complaint in (*reading.complaints, *selection.complaints)]
-    assert any(words in one and "tuning_gfx90a.json" in one for one in said)
+    assert any(words in complaint and "tuning_gfx90a.json" in complaint for complaint in said)
     assert len(selection.decisions) == (1 if name == "C4_foreign_name" else 0)
 
 
@@ -136,9 +136,9 @@ def test_compat_divides_by_the_first_row_of_the_default_and_counts_all_rows() ->
     speeds = {"uniform/float": {DEFAULT: 100.0, (64, 64): 120.0}}
     again = {"uniform/float": {DEFAULT: 200.0}}
     decision = decide(rows("philox4_32_10", speeds) + rows("philox4_32_10", again), COMPAT)
-    assert [(pair(one.shape), one.score) for one in decision.ranking] == [(DEFAULT, 1.5), ((64, 64), 1.2)]
+    assert [(pair(scored.shape), scored.score) for scored in decision.ranking] == [(DEFAULT, 1.5), ((64, 64), 1.2)]
     turned = decide(rows("philox4_32_10", again) + rows("philox4_32_10", speeds), COMPAT)
-    assert [(pair(one.shape), one.score) for one in turned.ranking] == [(DEFAULT, 0.75), ((64, 64), 0.6)]
+    assert [(pair(scored.shape), scored.score) for scored in turned.ranking] == [(DEFAULT, 0.75), ((64, 64), 0.6)]
 
 
 def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geomean_is_not() -> None:
@@ -163,7 +163,7 @@ def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alter
         },
     )
     decision = decide(found, COMPAT)
-    assert [(pair(one.shape), one.score) for one in decision.ranking] == [
+    assert [(pair(scored.shape), scored.score) for scored in decision.ranking] == [
         ((64, 64), 1.25),
         ((512, 2048), 1.125),
         ((128, 64), 1.05),
@@ -205,9 +205,9 @@ def test_descending_sorts_and_keeps_nan_last_for_whatever_comes() -> None:
         values = [source.choice([math.nan, 0.0, 1.0, 2.0, source.random()]) for _ in range(source.randrange(70))]
         order = descending(values)
         assert sorted(order) == list(range(len(values)))
-        known = [values[index] for index in order if values[index] == values[index]]
-        assert known == sorted(known, reverse=True)
-        assert all(values[index] != values[index] for index in order[len(known) :])
+        sortable = [values[index] for index in order if values[index] == values[index]]
+        assert sortable == sorted(sortable, reverse=True)
+        assert all(values[index] != values[index] for index in order[len(sortable) :])
 
 
 @needs_golden

@@ -37,13 +37,13 @@ def messages(decision: RandomDecision) -> list[str]:
 
 @pytest.fixture
 def selection(tmp_path: Path) -> Selection:
-    """Two files, of two architectures. In the first, one benchmark failed, and one is nobody's."""
+    """Two files of two architectures. In the first, one benchmark failed, and one has no generator's name."""
     spoilt = [
         benchmark("philox4_32_10_normal_float_t128_b64", None),
         benchmark("BM_memcpy", 500.0),
     ]
-    known = [*benchmarks("philox4_32_10", PHILOX), *benchmarks("xorwow", XORWOW)]
-    write(tmp_path / "tuning_gfx90a.json", [*known, *spoilt])
+    valid = [*benchmarks("philox4_32_10", PHILOX), *benchmarks("xorwow", XORWOW)]
+    write(tmp_path / "tuning_gfx90a.json", [*valid, *spoilt])
     write(tmp_path / "tuning_gfx1100.json", benchmarks("philox4_32_10", OTHER_CARD), "gfx1100")
     reading = read_random(sorted(tmp_path.glob("*.json")))
     said = " ".join(map(str, reading.complaints))
@@ -53,15 +53,15 @@ def selection(tmp_path: Path) -> Selection:
 
 
 def test_compat_chooses_ranks_and_warns_by_generator_and_architecture(selection: Selection) -> None:
-    found = {(one.generator, one.architecture): one for one in selection.decisions}
+    found = {(decision.generator, decision.architecture): decision for decision in selection.decisions}
     assert set(found) == {("philox4_32_10", "gfx90a"), ("xorwow", "gfx90a"), ("philox4_32_10", "gfx1100")}
     first, second, third = (found[key] for key in sorted(found, key=lambda key: (key[0], key[1] != "gfx90a")))
 
     assert pair(first.chosen) == (64, 64)
     assert first.score == pytest.approx((0.95 + 1.4) / 2, rel=1e-15)
-    assert {str(one.case): one.ratio for one in first.ratios} == {"normal/float": 1.4, "uniform/float": 0.95}
-    assert [str(one.case) for one in first.regressions] == ["uniform/float"]
-    ranking = [(pair(one.shape), one.score) for one in first.ranking if one.score == one.score]
+    assert {str(ratio.case): ratio.ratio for ratio in first.ratios} == {"normal/float": 1.4, "uniform/float": 0.95}
+    assert [str(ratio.case) for ratio in first.regressions] == ["uniform/float"]
+    ranking = [(pair(scored.shape), scored.score) for scored in first.ranking if scored.score == scored.score]
     assert [shape for shape, _ in ranking] == [(64, 64), (512, 2048), (256, 1024), (1024, 512)]
     assert [score for _, score in ranking] == pytest.approx([1.175, 1.15, 1.0, 0.85], rel=1e-15)
     assert messages(first) == ["best_has_regressions", "next_best_without_regressions"]
@@ -86,12 +86,12 @@ def test_headers_of_compat_return_the_chosen_shapes(selection: Selection, tmp_pa
 
 
 def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(tmp_path: Path) -> None:
-    """Where rocRAND's script stops with an IndexError."""
+    """In this case rocRAND's script stops with an IndexError."""
     path = write(tmp_path / "tuning.json", benchmarks("philox4_32_10", {"uniform/float": {(64, 64): 90.0}}))
     selection = choose(read_random([path]).rows, COMPAT)
     assert selection.decisions == ()
-    said = [str(one) for one in selection.complaints if "tuning.json" in str(one)]
-    assert any("the default 256x1024 was not measured for uniform/float" in one for one in said)
+    said = [str(complaint) for complaint in selection.complaints if "tuning.json" in str(complaint)]
+    assert any("the default 256x1024 was not measured for uniform/float" in complaint for complaint in said)
 
 
 # --- the rules once more ----------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def by_the_rules(speeds: Speeds, default: Shape) -> dict[str, Any]:
     for case in sorted(speeds):
         for shape, speed in speeds[case].items():
             ratios.setdefault(shape, {})[case] = speed / speeds[case][default]
-    means = {shape: statistics.fmean(one.values()) for shape, one in ratios.items()}
+    means = {shape: statistics.fmean(by_case.values()) for shape, by_case in ratios.items()}
     ranking = sorted(means, key=lambda shape: -means[shape])
     best, *others = ranking
     regressions = [case for case, ratio in ratios[best].items() if ratio < 0.98]
@@ -118,7 +118,7 @@ def by_the_rules(speeds: Speeds, default: Shape) -> dict[str, Any]:
 
 
 def made_up(source: random.Random, default: Shape) -> Speeds:
-    """No two means alike, so that the order of equals (of NumPy's quicksort) is not asked."""
+    """All means differ, so that the order of equal values in NumPy's quicksort does not matter."""
     shapes = {(source.choice([64, 128, 256, 512, 1024]), source.choice([64, 512, 1024, 4096])) for _ in range(9)}
     cases = source.sample(["uniform/float", "normal/double", "poisson/unsigned_int", "log_normal/half"], 3)
     spread = source.choice([0.01, 0.1, 0.4])
@@ -131,15 +131,15 @@ def made_up(source: random.Random, default: Shape) -> Speeds:
 
 def test_made_up_speeds_are_chosen_from_as_by_a_second_writing_of_the_rules() -> None:
     shape = DEFAULT_SHAPES["philox4_32_10"]
-    default, seen = (shape.block, shape.grid), set()
+    default, met = (shape.block, shape.grid), set()
     for seed in range(200):
         speeds = made_up(random.Random(seed), default)
-        decision, wanted = decide(rows("philox4_32_10", speeds), COMPAT), by_the_rules(speeds, default)
-        assert [pair(one.shape) for one in decision.ranking] == wanted["ranking"]
-        means = [wanted["means"][shape] for shape in wanted["ranking"]]
-        assert [one.score for one in decision.ranking] == pytest.approx(means, rel=1e-14)
-        assert [str(one.case) for one in decision.regressions] == wanted["regressions"]
-        assert messages(decision) == wanted["said"]
-        assert (decision.safe and pair(decision.safe.shape)) == wanted["safe"]
-        seen.add(tuple(wanted["said"]))
-    assert len(seen) == 4, "every message is met"
+        decision, expected = decide(rows("philox4_32_10", speeds), COMPAT), by_the_rules(speeds, default)
+        assert [pair(scored.shape) for scored in decision.ranking] == expected["ranking"]
+        means = [expected["means"][shape] for shape in expected["ranking"]]
+        assert [scored.score for scored in decision.ranking] == pytest.approx(means, rel=1e-14)
+        assert [str(ratio.case) for ratio in decision.regressions] == expected["regressions"]
+        assert messages(decision) == expected["said"]
+        assert (decision.safe and pair(decision.safe.shape)) == expected["safe"]
+        met.add(tuple(expected["said"]))
+    assert len(met) == 4, "every message is met"

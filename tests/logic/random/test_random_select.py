@@ -1,4 +1,4 @@
-"""Which launch shape our objectives choose, what they say about it, and `tunesmith random select` around them."""
+"""The launch shapes that our objectives choose, their remarks, and `tunesmith random select`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPAT, GEOMEAN, WORST, WEIGHTED = (
     RandomObjective.WEIGHTED,
 )
 DEFAULT = (256, 1024)
-"""Philox's."""
+"""The default shape of philox4_32_10."""
 
 SPEEDS = {
     "uniform/float": {DEFAULT: 100.0, (64, 64): 200.0, (128, 64): 112.0, (512, 64): 130.0},
@@ -54,13 +54,13 @@ def test_weights_say_what_matters_and_a_generators_own_come_first() -> None:
     own = weights | {("xorwow", "normal", "float"): 0.0}
     decision = decide(rows("xorwow", SPEEDS), WEIGHTED, defaults=defaults, weights=own)
     assert pair(decision.chosen) == (64, 64)
-    assert [str(one.case) for one in decision.regressions] == ["normal/float"], "no weight, but told all the same"
+    assert [str(ratio.case) for ratio in decision.regressions] == ["normal/float"], "no weight, but told all the same"
 
 
 def test_a_weight_for_what_was_not_measured_is_said() -> None:
     weights = {("", "uniform", "half"): 1.0, ("", "uniform", "float"): 1.0}
     selection = choose(rows("philox4_32_10", SPEEDS), WEIGHTED, weights=weights)
-    assert [str(one) for one in selection.complaints] == [
+    assert [str(complaint) for complaint in selection.complaints] == [
         "weights: uniform/half was not measured; leave it out, or measure it"
     ]
     assert len(selection.decisions) == 1
@@ -71,7 +71,7 @@ def test_every_objective_tells_regressions_and_can_do_without(objective: RandomO
     found, defaults = rows("xorwow", SPEEDS), {"xorwow": LaunchShape(*DEFAULT)}
     decision = decide(found, objective, defaults=defaults)
     slower = {COMPAT: ["normal/float"], GEOMEAN: ["normal/float"], WORST: []}[objective]
-    assert [str(one.case) for one in decision.regressions] == slower
+    assert [str(ratio.case) for ratio in decision.regressions] == slower
     assert any(remark.look for remark in decision.remarks) == bool(slower)
     if slower:
         assert decision.safe
@@ -86,12 +86,12 @@ def test_geomean_agrees_with_brute_force_where_nothing_ties() -> None:
     shapes = list(itertools.product((64, 256, 512), (512, 1024, 2048)))
     pairs = ["uniform/float", "normal/double", "poisson/unsigned_int"]
     for _ in range(100):
-        speeds = {one: {shape: source.uniform(50, 200) for shape in shapes} for one in pairs}
+        speeds = {case: {shape: source.uniform(50, 200) for shape in shapes} for case in pairs}
         found: tuple[RandomRow, ...] = ()
-        for one, row in speeds.items():
+        for case, row in speeds.items():
             for shape, speed in row.items():
-                found += rows("xorwow", {one: {shape: speed}}, interval=(speed * (1 - 1e-9), speed * (1 + 1e-9)))
-        best = max(shapes, key=lambda shape: math.prod(speeds[one][shape] / speeds[one][256, 512] for one in pairs))
+                found += rows("xorwow", {case: {shape: speed}}, interval=(speed * (1 - 1e-9), speed * (1 + 1e-9)))
+        best = max(shapes, key=lambda shape: math.prod(speeds[case][shape] / speeds[case][256, 512] for case in pairs))
         assert pair(decide(found).chosen) == best
 
 
@@ -116,11 +116,11 @@ def test_repeats_tell_the_noise_over_all_cells_together() -> None:
     }
     found: tuple[RandomRow, ...] = ()
     for factor in (0.99, 1 / 0.99):
-        found += rows("xorwow", {one: {s: v * factor for s, v in row.items()} for one, row in middle.items()})
+        found += rows("xorwow", {case: {s: v * factor for s, v in row.items()} for case, row in middle.items()})
     decision = decide(found)
     # Standard deviation of the logarithm -ln(0.99) sqrt(2), Student's 2.776 for 4 degrees, two repeats, two shapes.
     reach = 2.7764 * -math.log(0.99) * math.sqrt(2)
-    by_case = {str(one.case): one for one in decision.ratios}
+    by_case = {str(ratio.case): ratio for ratio in decision.ratios}
     assert math.log(by_case["normal/float"].high / by_case["normal/float"].ratio) == pytest.approx(reach, rel=1e-4)
     assert pair(decision.chosen) == (64, 512)
     assert not decision.regressions, "97 of 100 is within 4 %"
@@ -133,10 +133,10 @@ def test_a_shape_that_is_missing_somewhere_may_not_be_chosen_and_that_is_said() 
     }
     decision = decide(rows("xorwow", speeds))
     assert pair(decision.chosen) == (512, 512)
-    assert [pair(one.shape) for one in decision.ranking] == [(512, 512), (256, 512)]
-    (said,) = [remark for remark in decision.remarks if remark.reason == "not measured everywhere"]
-    assert said.look
-    assert said.detail == "64x512 may not be chosen: not measured for normal/float"
+    assert [pair(scored.shape) for scored in decision.ranking] == [(512, 512), (256, 512)]
+    (remark,) = [remark for remark in decision.remarks if remark.reason == "not measured everywhere"]
+    assert remark.look
+    assert remark.detail == "64x512 may not be chosen: not measured for normal/float"
 
 
 def test_counter_based_generators_get_shapes_by_pair_and_others_do_not() -> None:
@@ -157,8 +157,8 @@ def test_buffers_of_several_sizes_are_compared_each_with_its_own_default() -> No
     large = rows("xorwow", {"uniform/float": {(256, 512): 100.0, (64, 512): 110.0}}, bytes=2**30)
     small = rows("xorwow", {"uniform/float": {(256, 512): 1000.0, (64, 512): 1210.0}}, bytes=2**24)
     decision = decide(large + small)
-    assert [one.case.bytes for one in decision.ratios] == [2**24, 2**30]
-    assert [one.ratio for one in decision.ratios] == pytest.approx([1.21, 1.1])
+    assert [ratio.case.bytes for ratio in decision.ratios] == [2**24, 2**30]
+    assert [ratio.ratio for ratio in decision.ratios] == pytest.approx([1.21, 1.1])
     assert decision.score == pytest.approx(math.sqrt(1.21 * 1.1))
 
 
@@ -167,11 +167,11 @@ def test_generators_and_architectures_are_chosen_for_one_by_one_and_the_unknown_
     found = rows("xorwow", speeds) + rows("xorwow", speeds, "sm_90") + rows("wellrng", speeds)
     found += rows("mrg32k3a", {"uniform/float": {(64, 512): 120.0}})
     selection = choose(found)
-    assert [(one.generator, one.architecture) for one in selection.decisions] == [
+    assert [(decision.generator, decision.architecture) for decision in selection.decisions] == [
         ("xorwow", "gfx90a"),
         ("xorwow", "sm_90"),
     ]
-    assert [str(one).partition(";")[0] for one in selection.complaints] == [
+    assert [str(complaint).partition(";")[0] for complaint in selection.complaints] == [
         "f.json: uniform/float: wellrng has no default shape",
         "f.json: mrg32k3a on gfx90a: the default 256x512 was not measured for uniform/float",
         "mrg32k3a on gfx90a: nothing can be compared with the default",

@@ -43,21 +43,21 @@ def heuristic(buckets: tuple[Mapping[str, Value], ...] = TILES, rule: MetricRule
     return FittedHeuristic(replace(ORIGIN, data_type="bf16"), 206.0, 132, {}, rule, seeds)
 
 
-def written(folder: Path, made: FittedHeuristic) -> Path:
+def written(folder: Path, fitted: FittedHeuristic) -> Path:
     path = folder / "fitted.yaml"
-    path.write_text(dump_heuristic(made), encoding="utf-8")
+    path.write_text(dump_heuristic(fitted), encoding="utf-8")
     return path
 
 
 def chosen(policy: FittedPolicy, kernel: str, *sizes: int, **fields: bool) -> PolicyChoice:
-    made = problem("b", *sizes, **fields)
-    answer = policy.choose(made, H200, KERNELS[kernel])
+    gemm = problem("b", *sizes, **fields)
+    answer = policy.choose(gemm, H200, KERNELS[kernel])
     assert isinstance(answer, PolicyChoice)
-    assert is_legal(KERNELS[kernel], answer.configuration, made, H200)
+    assert is_legal(KERNELS[kernel], answer.configuration, gemm, H200)
     return answer
 
 
-def test_a_configuration_of_the_asked_family_is_taken_as_it_was_tuned() -> None:
+def test_a_configuration_of_the_requested_family_is_taken_as_it_was_tuned() -> None:
     """2 M N K / (M N + N K + M K) of 256 x 256 x 64 is 85, in the second bucket: cut points at 30 and 200."""
     answer = chosen(fitted_to_families(), "TritonGemm", 256, 256, 64)
     assert answer.configuration["MacroTile"] == (128, 256)
@@ -74,8 +74,8 @@ def test_another_family_gets_the_tile_of_the_tuned_configuration() -> None:
     assert "as it was tuned" not in answer.lines[-1].text
 
 
-def test_what_was_tuned_and_is_illegal_here_gives_its_tile() -> None:
-    """Loads of 8 elements need rows of 16 bytes; 255 has none."""
+def test_a_tuned_configuration_that_is_illegal_gives_its_tile() -> None:
+    """Loads of 8 elements need rows that are multiples of 16 bytes; rows of 255 elements are not."""
     answer = chosen(fitted_to_families(), "TritonGemm", 255, 255, 65)
     assert [line.step for line in answer.lines] == ["bucket", "seed", "mapping", "rejected", "tile", "mapping"]
     assert answer.configuration["GlobalReadVectorWidth"] == 1
@@ -85,8 +85,8 @@ def test_a_bucket_of_the_vendors_library_asks_it_first_and_has_no_tile_for_other
     buckets = ({"MacroTile": (64, 64)}, {"Kernel": "VendorBlas"})
     policy = FittedPolicy(heuristic(buckets, MetricRule("mn", (CutPoint(1e6),))), "vendor.yaml")
     large, small = problem("b", 4096, 4096, 64), problem("b", 64, 64, 64)
-    for made, kernel in ((large, "VendorBlas"), (small, "CudaWgmmaGemm")):
-        answer = policy.choose_among(made, H200, kernel_order(made, H200))
+    for gemm, kernel in ((large, "VendorBlas"), (small, "CudaWgmmaGemm")):
+        answer = policy.choose_among(gemm, H200, kernel_order(gemm, H200))
         assert isinstance(answer, PolicyChoice)
         assert answer.kernel == kernel
         assert answer.reason.startswith("bucket ")
@@ -98,20 +98,20 @@ def test_a_bucket_of_the_vendors_library_asks_it_first_and_has_no_tile_for_other
 
 
 def test_steps_that_are_off_are_off_in_the_latency_model_too() -> None:
-    """Of a product with few tiles and a long K, whose parts the model would share out."""
+    """The product has few tiles and a long K, so the model would split K."""
     policy = FittedPolicy(heuristic(({"Kernel": "VendorBlas"},), MetricRule("mn", ())), "vendor.yaml")
-    made, kernel = problem("b", 256, 256, 65536), KERNELS["TritonGemm"]
+    gemm, kernel = problem("b", 256, 256, 65536), KERNELS["TritonGemm"]
     latency = POLICIES["latency"]
-    answers = [policy.with_steps(steps).choose(made, H200, kernel) for steps in ((), ("split",))]
-    asked = [latency.with_steps(steps).choose(made, H200, kernel) for steps in ((), ("split",))]
-    assert all(isinstance(answer, PolicyChoice) for answer in (*answers, *asked))
+    answers = [policy.with_steps(steps).choose(gemm, H200, kernel) for steps in ((), ("split",))]
+    of_latency = [latency.with_steps(steps).choose(gemm, H200, kernel) for steps in ((), ("split",))]
+    assert all(isinstance(answer, PolicyChoice) for answer in (*answers, *of_latency))
     configurations = [answer.configuration for answer in answers]
-    assert configurations == [answer.configuration for answer in asked]
+    assert configurations == [answer.configuration for answer in of_latency]
     assert configurations[0] != configurations[1]
 
 
-def test_an_open_grid_is_not_handed_on() -> None:
-    """Whoever launches the choice would have to decide it."""
+def test_a_configuration_with_an_open_grid_is_not_taken() -> None:
+    """The launch of the choice would have to decide the grid."""
     bucket = {"Kernel": "CudaWgmmaGemm", "WarpGroups": 1, "InstructionColumns": 128, "StreamKGrid": -1}
     policy = FittedPolicy(heuristic((bucket,), MetricRule("mn", ())), "open.yaml")
     answer = chosen(policy, "CudaWgmmaGemm", 1024, 1024, 1024)
@@ -138,7 +138,7 @@ def test_a_pin_written_into_the_file_is_read_at_once(tmp_path: Path) -> None:
     cuts = MetricRule("mnk", (CutPoint(1e6), CutPoint(1e9)))
     path = written(tmp_path, heuristic(rule=cuts))
     before = chosen(fitted_policy(path), "TritonGemm", 64, 64, 64)
-    assert fitted_policy(path) is fitted_policy(path), "it is not read again while it stays as it is"
+    assert fitted_policy(path) is fitted_policy(path), "an unchanged file is not read again"
     path.write_text(path.read_text().replace("{fitted: 1000000.0}", "{fitted: 1000000.0, pinned: 10.0}"))
     after = chosen(fitted_policy(path), "TritonGemm", 64, 64, 64)
     assert before.configuration["MacroTile"] == (16, 64)
@@ -147,7 +147,7 @@ def test_a_pin_written_into_the_file_is_read_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bucket", "told"),
+    ("bucket", "message"),
     [
         ({"Solution": "Cij_MT64x64"}, "bucket 1 of 1: {'Solution': 'Cij_MT64x64'} has no tile; give MacroTile"),
         ({"MacroTile": (64,)}, "has no tile"),
@@ -164,28 +164,28 @@ def test_a_pin_written_into_the_file_is_read_at_once(tmp_path: Path) -> None:
         ({"Kernel": "VendorBlas", "MacroTile": (64, 64)}, "VendorBlas has no parameter MacroTile"),
     ],
 )
-def test_a_bucket_without_a_tile_is_named(bucket: Mapping[str, Value], told: str, tmp_path: Path) -> None:
+def test_a_bucket_without_a_tile_is_named(bucket: Mapping[str, Value], message: str, tmp_path: Path) -> None:
     path = written(tmp_path, heuristic((bucket,), MetricRule("mn", ())))
     with pytest.raises(UserError) as raised:
         fitted_policy(path)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert str(path) in str(raised.value)
 
 
-def test_whatever_stands_in_a_file_a_policy_answers_or_our_error_comes_out(tmp_path: Path) -> None:
-    """Mutated files of both rules; what can be read gives legal configurations or named reasons."""
-    chance = random.Random("fitted")
-    texts = [dump_heuristic(made) for made in (heuristic(), fitted_to_families().heuristic)]
+def test_a_damaged_file_gives_a_policy_that_answers_or_our_error(tmp_path: Path) -> None:
+    """Mutated files of both rules. A policy from a readable file gives legal configurations or named reasons."""
+    generator = random.Random("fitted")
+    texts = [dump_heuristic(fitted) for fitted in (heuristic(), fitted_to_families().heuristic)]
     outcomes: Counter[str] = Counter()
     mistakes: list[tuple[Path, UserError]] = []
-    asked = [problem("b", 300, 200, 1000), problem("s", 1, 77, 5000), problem("h", 4096, 4096, 64)]
+    problems = [problem("b", 300, 200, 1000), problem("s", 1, 77, 5000), problem("h", 4096, 4096, 64)]
     for number in range(300):
         text = texts[number % 2]
         if number % 3:
-            text = yaml.safe_dump(mutated(yaml.safe_load(text), chance), allow_unicode=True)
+            text = yaml.safe_dump(mutated(yaml.safe_load(text), generator), allow_unicode=True)
         else:
-            start = chance.randrange(len(text))
-            text = text[:start] + chance.choice("{}[]:-,'\"#&*!%@\t\n09a") + text[start + chance.randrange(3) :]
+            start = generator.randrange(len(text))
+            text = text[:start] + generator.choice("{}[]:-,'\"#&*!%@\t\n09a") + text[start + generator.randrange(3) :]
         path = tmp_path / f"{number}.yaml"
         path.write_text(text, encoding="utf-8")
         try:
@@ -194,12 +194,12 @@ def test_whatever_stands_in_a_file_a_policy_answers_or_our_error_comes_out(tmp_p
             outcomes["refused"] += 1
             mistakes += [(path, mistake) for mistake in error.errors]
             continue
-        for made in asked:
+        for gemm in problems:
             for target, kernel in ((H200, "CudaWgmmaGemm"), (H200, "TritonGemm"), (MI210, "TritonGemm")):
-                answer = policy.choose(made, target, KERNELS[kernel])
+                answer = policy.choose(gemm, target, KERNELS[kernel])
                 outcomes[type(answer).__name__] += 1
                 if isinstance(answer, PolicyChoice):
-                    assert is_legal(KERNELS[kernel], answer.configuration, made, target)
+                    assert is_legal(KERNELS[kernel], answer.configuration, gemm, target)
                 else:
                     assert answer.rejection.reason in ("data type", "layout"), answer
     assert outcomes["refused"] > 30
@@ -208,31 +208,32 @@ def test_whatever_stands_in_a_file_a_policy_answers_or_our_error_comes_out(tmp_p
 
 
 def test_the_packaged_heuristic_of_the_target_and_type_decides() -> None:
-    """For gfx90a in half precision there is one; for sm_90 there is none, and the reason says who decides instead."""
-    made = problem("h", 4096, 4096, 4096)
-    answer = POLICIES["fitted"].choose(made, MI210, KERNELS["TritonGemm"])
+    """For gfx90a in half precision there is a heuristic. For sm_90 there is none, and the reason says so."""
+    gemm = problem("h", 4096, 4096, 4096)
+    answer = POLICIES["fitted"].choose(gemm, MI210, KERNELS["TritonGemm"])
     assert isinstance(answer, PolicyChoice)
-    own = fitted_policy(FOLDER / "gfx90a_float16.yaml").choose(made, MI210, KERNELS["TritonGemm"])
-    assert answer == own
-    for target, kind, told in ((H200, "b", "sm_90 in bfloat16"), (MI210, "s", "gfx90a in float32")):
+    assert answer == fitted_policy(FOLDER / "gfx90a_float16.yaml").choose(gemm, MI210, KERNELS["TritonGemm"])
+    for target, kind, message in ((H200, "b", "sm_90 in bfloat16"), (MI210, "s", "gfx90a in float32")):
         other = problem(kind, 4096, 4096, 4096)
         fallback = POLICIES["fitted"].choose(other, target, KERNELS["TritonGemm"])
         latency = POLICIES["latency"].choose(other, target, KERNELS["TritonGemm"])
         assert isinstance(fallback, PolicyChoice)
         assert isinstance(latency, PolicyChoice)
         assert fallback.configuration == latency.configuration
-        assert fallback.reason.startswith(f"no heuristic is packaged for {told}, so the latency model decides; least")
+        start = f"no heuristic is packaged for {message}, so the latency model decides; least"
+        assert fallback.reason.startswith(start)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_packaged_file_says_its_held_out_score_and_fits_its_name(path: Path) -> None:
-    made = read_heuristic(path)
+    packaged = read_heuristic(path)
     types = {"f16": "float16", "bf16": "bfloat16"}
-    assert path.stem == f"{made.origin.device}_{types[made.origin.data_type]}"
-    assert made.scores["r2-low"] > made.scores["published-r2"]
+    assert path.stem == f"{packaged.origin.device}_{types[packaged.origin.data_type]}"
+    scores = packaged.scores
+    assert scores["r2-low"] > scores["published-r2"]
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
-    score = f"{made.scores['r2']:.2f} [{made.scores['r2-low']:.2f}, {made.scores['r2-high']:.2f}]"
-    assert f"| `{path.name}` | {made.origin.products:,} | {score} |" in page
+    score = f"{scores['r2']:.2f} [{scores['r2-low']:.2f}, {scores['r2-high']:.2f}]"
+    assert f"| `{path.name}` | {packaged.origin.products:,} | {score} |" in page
 
 
 @pytest.mark.parametrize("data_type", ["f16", "bf16", "f32"])
@@ -248,11 +249,11 @@ def test_explain_takes_a_file() -> None:
     path = FOLDER / "gfx90a_bfloat16.yaml"
     common = ["heuristics", "explain", "--size", "512,512,512", "--type", "b", "--architecture", "gfx90a"]
     result = CliRunner().invoke(app, [*common, "--heuristic", str(path), "--json"])
-    made: dict[str, Any] = json.loads(result.stdout)
-    assert made["policy"] == "fitted"
-    assert [line["step"] for line in made["lines"]] == ["bucket", "seed", "tile", "mapping"]
+    document: dict[str, Any] = json.loads(result.stdout)
+    assert document["policy"] == "fitted"
+    assert [line["step"] for line in document["lines"]] == ["bucket", "seed", "tile", "mapping"]
     default = json.loads(CliRunner().invoke(app, [*common, "--json"]).stdout)
     assert default["policy"] == DEFAULT_POLICY
-    both = CliRunner().invoke(app, [*common, "--heuristic", str(path), "--policy", "latency"])
-    assert isinstance(both.exception, UserError)
-    assert str(both.exception) == "--heuristic: --policy latency is named too; give one of the two"
+    result = CliRunner().invoke(app, [*common, "--heuristic", str(path), "--policy", "latency"])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == "--heuristic: --policy latency is named too; give one of the two"

@@ -1,4 +1,4 @@
-"""A fitted heuristic's file: read as written, pins kept, mistakes told with their line, and the function made of it."""
+"""A fitted heuristic's file: round trip, pins, mistakes with their line, and the generated Python function."""
 
 from __future__ import annotations
 
@@ -49,10 +49,12 @@ def test_a_file_gives_its_heuristic_back(tmp_path: Path, heuristic: FittedHeuris
 
 
 def test_a_fitted_heuristic_survives_its_file(tmp_path: Path) -> None:
-    made = sample(100)
-    fitted = fit_cut_points(made, FitSettings(("intensity",), resamples=20), ORIGIN).heuristic
+    tuned = sample(100)
+    fitted = fit_cut_points(tuned, FitSettings(("intensity",), resamples=20), ORIGIN).heuristic
     read = read_heuristic(written(tmp_path, dump_heuristic(fitted)))
-    assert [read.bucket(product) for product in made.products] == [fitted.bucket(product) for product in made.products]
+    assert [read.bucket(product) for product in tuned.products] == [
+        fitted.bucket(product) for product in tuned.products
+    ]
 
 
 def test_a_pin_that_a_person_writes_counts(tmp_path: Path) -> None:
@@ -64,7 +66,7 @@ def test_a_pin_that_a_person_writes_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("tunesmith-heuristic: 1", "tunesmith-heuristic: 2", "h.yaml:5: format 2"),
         ("metric: mnk", "metric: mkn", "metric cannot be mkn; give one of mn, mnk"),
@@ -80,12 +82,12 @@ def test_a_pin_that_a_person_writes_counts(tmp_path: Path) -> None:
         ("buckets:", "bucket:", "did you mean buckets?"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = dump_heuristic(HEURISTIC)
     assert old in text
     with pytest.raises(UserError, match=r"h\.yaml:\d+: ") as caught:
         read_heuristic(written(tmp_path, text.replace(old, new, 1)))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("numbers", [(0, 1, 1), (0, 1, 3), (0, 1, -1)])
@@ -101,32 +103,33 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def mutated(value: Any, chance: random.Random) -> Any:
-    """The value with something in it changed, removed, doubled or moved."""
-    if isinstance(value, dict) and value and chance.random() < 0.85:
-        key = chance.choice(list(value))
-        match chance.randrange(8):
+def mutated(value: Any, generator: random.Random) -> Any:
+    """The value with a random part of it changed, removed or duplicated."""
+    if isinstance(value, dict) and value and generator.random() < 0.85:
+        key = generator.choice(list(value))
+        match generator.randrange(8):
             case 0:
                 return {name: item for name, item in value.items() if name != key}
             case 1:
-                return {**value, str(chance.choice(VALUES)): value[key]}
+                return {**value, str(generator.choice(VALUES)): value[key]}
             case _:
-                return {**value, key: mutated(value[key], chance)}
-    if isinstance(value, list) and value and chance.random() < 0.85:
-        index = chance.randrange(len(value))
-        match chance.randrange(6):
+                return {**value, key: mutated(value[key], generator)}
+    if isinstance(value, list) and value and generator.random() < 0.85:
+        index = generator.randrange(len(value))
+        match generator.randrange(6):
             case 0:
                 return value[:index] + value[index + 1 :]
             case 1:
                 return [*value, value[index]]
             case _:
-                return [*value[:index], mutated(value[index], chance), *value[index + 1 :]]
-    return chance.choice(VALUES)
+                return [*value[:index], mutated(value[index], generator), *value[index + 1 :]]
+    return generator.choice(VALUES)
 
 
-def test_whatever_stands_in_a_file_only_our_error_comes_out(tmp_path: Path) -> None:
-    """A file that is read all the same gives every product one of its configurations, and a function that says so."""
-    chance = random.Random("heuristics")
+def test_a_damaged_file_raises_nothing_but_our_error(tmp_path: Path) -> None:
+    """If a damaged file can still be read, heuristic and generated function give every product the same
+    configuration."""
+    generator = random.Random("heuristics")
     sizes = products(20, seed=1)
     outcomes = {"read": 0, "refused": 0}
     mistakes: list[UserError] = []
@@ -134,12 +137,14 @@ def test_whatever_stands_in_a_file_only_our_error_comes_out(tmp_path: Path) -> N
         text = dump_heuristic(HEURISTIC if number % 2 else TREE)
         match number % 3:
             case 0:
-                text = text[: chance.randrange(len(text))]
+                text = text[: generator.randrange(len(text))]
             case 1:
-                text = yaml.safe_dump(mutated(yaml.safe_load(text), chance), allow_unicode=True)
+                text = yaml.safe_dump(mutated(yaml.safe_load(text), generator), allow_unicode=True)
             case _:
-                start = chance.randrange(len(text))
-                text = text[:start] + chance.choice("{}[]:-,'\"#&*!%@\t\n0a") + text[start + chance.randrange(3) :]
+                start = generator.randrange(len(text))
+                text = (
+                    text[:start] + generator.choice("{}[]:-,'\"#&*!%@\t\n0a") + text[start + generator.randrange(3) :]
+                )
         try:
             read = read_heuristic(written(tmp_path, text))
         except UserError as error:
@@ -153,15 +158,15 @@ def test_whatever_stands_in_a_file_only_our_error_comes_out(tmp_path: Path) -> N
 
 
 def agrees(heuristic: FittedHeuristic, sizes: list[Product]) -> bool:
-    """Whether the generated function gives the configuration of the heuristic, for each product."""
+    """Whether the generated function returns the heuristic's configuration for each product."""
     names: dict[str, Any] = {}
     exec(compile(python_source(heuristic), "generated.py", "exec"), names)
     for product in sizes:
-        made = names["configuration_for"](
+        configuration = names["configuration_for"](
             product.m, product.n, product.k, product.batch, product.operand_bytes, product.result_bytes
         )
         values = {name: _listed(value) for name, value in heuristic.seed(product).configuration.items()}
-        if made != values:
+        if configuration != values:
             return False
     return True
 
@@ -172,10 +177,10 @@ def _listed(value: Any) -> Any:
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_the_generated_function_agrees_on_random_products(feature: str) -> None:
-    """Cut points lie among the products' values, two of them on a value, where < and <= differ."""
-    chance = np.random.default_rng(7)
+    """The two cut points are values of products, where < and <= differ."""
+    generator = np.random.default_rng(7)
     sizes = [
-        replace(product, batch=int(chance.integers(1, 5)), operand_bytes=float(chance.choice([1.0, 2.0, 4.0])))
+        replace(product, batch=int(generator.integers(1, 5)), operand_bytes=float(generator.choice([1.0, 2.0, 4.0])))
         for product in products(400, seed=2)
     ]
     values = sorted({FEATURES[feature](product, HEURISTIC.ridge, HEURISTIC.units) for product in sizes})

@@ -1,4 +1,4 @@
-"""Cut points, trees, cross-validation and intervals: exact where brute force can tell, and right on made-up tuning."""
+"""Cut points, trees, cross-validation and intervals: compared with brute force, and on synthetic tuning."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from tunesmith.models.intensity.metrics import METRICS
 
 
 def brute_force(values: np.ndarray, loss: Loss, buckets: int, weights: np.ndarray, pins: tuple[float, ...]) -> float:
-    """The least loss of all segmentations, each tried; infinite where there is none."""
+    """The least loss of all segmentations, by trying each; infinite if there is none."""
     distinct = sorted(set(values))
     best = math.inf
     for chosen in combinations(distinct[1:], buckets - 1):
-        # A pin must separate the same products as one of the cut points does.
+        # Each pin must separate the same products as one of the cut points.
         if any(not any(below_of(values, pin) == below_of(values, cut) for cut in chosen) for pin in pins):
             continue
         numbers = bucket_numbers(chosen, values)
@@ -53,34 +53,34 @@ def below_of(values: np.ndarray, cut: float) -> int:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_no_other_cut_points_cost_less(seed: int, is_regret: bool, is_pinned: bool) -> None:
-    """Dynamic programming against every segmentation there is, with ties, weights and pins."""
-    chance = np.random.default_rng(seed)
-    count = int(chance.integers(4, 10))
-    values = chance.integers(1, 9, size=count).astype(float)
+    """Compares dynamic programming with all segmentations, with ties, weights and pins."""
+    generator = np.random.default_rng(seed)
+    count = int(generator.integers(4, 10))
+    values = generator.integers(1, 9, size=count).astype(float)
     loss: Loss = (
-        LogRegret(chance.integers(0, 4, size=(count, 3)).astype(float))
+        LogRegret(generator.integers(0, 4, size=(count, 3)).astype(float))
         if is_regret
-        else SquaredError(chance.normal(size=count))
+        else SquaredError(generator.normal(size=count))
     )
-    weights = chance.integers(0, 3, size=count).astype(float)
+    weights = generator.integers(0, 3, size=count).astype(float)
     inner = sorted(set(values))[1:]
     pins = (inner[0] - 0.5,) if is_pinned and inner else ()
-    found = segmentations(values, loss, 4, weights=weights, pins=pins)
+    by_count = segmentations(values, loss, 4, weights=weights, pins=pins)
     for buckets in range(1, 5):
         least = brute_force(values, loss, buckets, weights, pins)
-        if buckets not in found:
+        if buckets not in by_count:
             assert math.isinf(least)
             continue
         # Running sums of at most 10 numbers of size 4: a few units in the last place of 100.
-        assert found[buckets].loss == pytest.approx(least, abs=1e-12)
-        assert set(pins) <= set(found[buckets].cuts)
-        losses = loss.of_products(found[buckets].decided(values)) * weights
+        assert by_count[buckets].loss == pytest.approx(least, abs=1e-12)
+        assert set(pins) <= set(by_count[buckets].cuts)
+        losses = loss.of_products(by_count[buckets].decided(values)) * weights
         assert float(losses.sum()) == pytest.approx(least, abs=1e-12)
 
 
 def test_quantiles_instead_of_all_gaps_cost_no_less_and_little_more() -> None:
-    made = sample(400)
-    values, loss = made.values("mnk"), made.loss
+    tuned = sample(400)
+    values, loss = tuned.values("mnk"), tuned.loss
     exact = segmentations(values, loss, 3)[3].loss
     coarse = segmentations(values, loss, 3, most_boundaries=50)[3].loss
     assert exact <= coarse <= constant_losses(loss).sum() * 0.1
@@ -104,7 +104,7 @@ def test_a_pin_that_separates_nothing_is_refused() -> None:
 
 
 def test_a_configuration_that_did_not_run_is_chosen_for_no_product() -> None:
-    """It is the fastest elsewhere, which must not make up for it."""
+    """The configuration is the fastest on the other products, which must not compensate for the failure."""
     seconds = np.array([[1.0, 2.0], [1.0, 2.0], [np.nan, 2.0]])
     loss = LogRegret.of_times(seconds)
     assert loss.regrets[2].tolist() == [NEVER_RAN, 0.0]
@@ -127,22 +127,22 @@ def test_groups_stay_together_and_folds_are_even() -> None:
 
 
 def test_a_held_out_product_has_no_say_in_its_own_decision() -> None:
-    """A response that is nonsense in one group changes the decisions for every other group, and not for that one."""
-    made = sample(120)
-    groups = np.array(made.groups)
-    folds = fold_numbers(made.groups, 5, seed=0)
-    responses = np.log(made.areas)
+    """Nonsense responses in one group change the decisions for all other groups, but not for this group."""
+    tuned = sample(120)
+    groups = np.array(tuned.groups)
+    folds = fold_numbers(tuned.groups, 5, seed=0)
+    responses = np.log(tuned.areas)
     spoilt = responses + 100.0 * (groups == groups[0])
-    values = made.values("mnk")
+    values = tuned.values("mnk")
     for count in (1, 3):
         clean, other = (held_out_cuts("mnk", values, SquaredError(y), folds, 3)[count - 1] for y in (responses, spoilt))
-        own = groups == groups[0]
-        expected = np.sqrt(clean.losses[own])
-        assert np.abs(np.sqrt(other.losses[own]) - 100.0).max() <= expected.max() + 1e-6
+        in_group = groups == groups[0]
+        expected = np.sqrt(clean.losses[in_group])
+        assert np.abs(np.sqrt(other.losses[in_group]) - 100.0).max() <= expected.max() + 1e-6
         assert (other.losses[(folds != folds[0])] != clean.losses[folds != folds[0]]).any()
 
 
-def test_labels_that_a_fold_alone_has_get_everybodys_decision() -> None:
+def test_a_label_that_occurs_only_in_one_fold_gets_the_decision_of_all_products() -> None:
     loss = SquaredError(np.array([1.0, 3.0, 9.0]))
     held = held_out_labels("r", np.array([0, 0, 1]), loss, np.array([0, 1, 2]))
     assert held.losses.tolist() == [4.0, 4.0, 49.0]
@@ -163,13 +163,13 @@ def test_one_standard_error_prefers_fewer_buckets() -> None:
     assert (chosen.rule, chosen.buckets) == ("b", 3)
 
 
-def test_made_up_tuning_gives_its_metric_and_its_breaks_back() -> None:
-    made = sample(300)
-    fit = fit_cut_points(made, FitSettings(tuple(METRICS), resamples=60), ORIGIN)
+def test_a_fit_to_synthetic_tuning_finds_its_metric_and_its_cut_points() -> None:
+    tuned = sample(300)
+    fit = fit_cut_points(tuned, FitSettings(tuple(METRICS), resamples=60), ORIGIN)
     assert fit.comparison is not None
     rule = fit.heuristic.rule
     assert (rule.metric, len(rule.cut_points)) == ("mnk", 2)
-    values = np.sort(made.values("mnk"))
+    values = np.sort(tuned.values("mnk"))
     for cut, true in zip(rule.cut_points, BREAKS, strict=True):
         assert below_of(values, cut.value) == below_of(values, true), "no product lies between the two"
         assert cut.low <= cut.value <= cut.high
@@ -181,9 +181,8 @@ def test_made_up_tuning_gives_its_metric_and_its_breaks_back() -> None:
 
 
 def test_a_matrix_of_times_decides_by_regret() -> None:
-    """Two candidates, each twice as fast on its side of 1e8: the cut point lies there, and nothing is lost."""
-    made = products(120)
-    small = np.array([product.mnk < 1e8 for product in made])
+    """Two candidates are each twice as fast on one side of 1e8, so the cut point is there, and nothing is lost."""
+    small = np.array([product.mnk < 1e8 for product in products(120)])
     seconds = np.stack([np.where(small, 1.0, 2.0), np.where(small, 2.0, 1.0), np.full(120, 1.9)], axis=1)
     fit = fit_cut_points(sample(120, seconds=seconds, candidates=3), FitSettings(("mnk", "mn"), resamples=20), ORIGIN)
     assert [seed.configuration["Candidate"] for seed in fit.heuristic.seeds] == [0, 1]
@@ -194,12 +193,12 @@ def test_a_matrix_of_times_decides_by_regret() -> None:
 
 
 def test_a_tree_finds_what_no_single_metric_tells() -> None:
-    """Tall and wide products want different tiles: two questions, and no cut point along M N K does."""
-    made = sample(200)
-    m, n = made.values("m"), made.values("n")
+    """Tall and wide products need different tiles: two questions tell them apart, cut points along M N K do not."""
+    tuned = sample(200)
+    m, n = tuned.values("m"), tuned.values("n")
     loss = SquaredError(np.where(m < 300, 0.0, np.where(n < 300, 1.0, 5.0)))
     values = {"m": m, "n": n}
-    assert segmentations(made.values("mnk"), loss, 3)[3].loss > 1.0
+    assert segmentations(tuned.values("mnk"), loss, 3)[3].loss > 1.0
     tree = grown(values, loss, 2)
     assert isinstance(tree, TreeSplit)
     assert {tree.feature, *(side.feature for side in (tree.below, tree.beyond) if isinstance(side, TreeSplit))} == {
@@ -212,20 +211,20 @@ def test_a_tree_finds_what_no_single_metric_tells() -> None:
 
 
 def test_a_fitted_tree_decides_as_its_leaves_do() -> None:
-    made = sample(200)
-    fit = fit_tree(made, FitSettings(("mnk",), depths=(1, 2)), ORIGIN)
-    numbers = [fit.heuristic.bucket(product) for product in made.products]
+    tuned = sample(200)
+    fit = fit_tree(tuned, FitSettings(("mnk",), depths=(1, 2)), ORIGIN)
+    numbers = [fit.heuristic.bucket(product) for product in tuned.products]
     assert np.bincount(numbers).tolist() == [seed.products for seed in fit.heuristic.seeds]
-    areas = [fit.heuristic.seed(product).tile_area for product in made.products]
-    assert np.corrcoef(np.log(areas), np.log(made.areas))[0, 1] > 0.99
+    areas = [fit.heuristic.seed(product).tile_area for product in tuned.products]
+    assert np.corrcoef(np.log(areas), np.log(tuned.areas))[0, 1] > 0.99
 
 
 def test_intervals_hold_the_share_and_narrow_with_more_groups() -> None:
-    chance = np.random.default_rng(3)
+    generator = np.random.default_rng(3)
     widths = []
     for count in (40, 640):
-        responses = chance.normal(size=count)
-        losses = 0.3 * chance.normal(size=count) ** 2
+        responses = generator.normal(size=count)
+        losses = 0.3 * generator.normal(size=count) ** 2
         constant = (responses - responses.mean()) ** 2
         groups = [str(number) for number in range(count)]
         ((low, high), (better_low, better_high)), leads = explained_intervals([losses, constant], constant, groups)
@@ -238,16 +237,16 @@ def test_intervals_hold_the_share_and_narrow_with_more_groups() -> None:
 
 
 def test_a_pinned_cut_point_has_no_width() -> None:
-    made = sample(200)
+    tuned = sample(200)
     ((low, high), (other_low, other_high)) = cut_intervals(
-        made.values("mnk"), made.loss, 3, made.groups, pins=(5e6,), resamples=30
+        tuned.values("mnk"), tuned.loss, 3, tuned.groups, pins=(5e6,), resamples=30
     )
     assert (low, high) == (5e6, 5e6) or (other_low, other_high) == (5e6, 5e6)
 
 
 def test_q2_is_r2_of_lines_that_leave_a_point_out() -> None:
-    chance = np.random.default_rng(5)
-    x, y = chance.normal(size=9), chance.normal(size=9)
+    generator = np.random.default_rng(5)
+    x, y = generator.normal(size=9), generator.normal(size=9)
     fitted = line_fit(x, y, [str(row) for row in range(9)], 50, 0)
     errors = []
     for left in range(9):
@@ -263,10 +262,10 @@ def test_q2_is_r2_of_lines_that_leave_a_point_out() -> None:
 
 
 def test_the_interval_of_a_line_draws_groups() -> None:
-    """Products of one group are alike, so three groups of many products say little more than three products."""
-    chance = np.random.default_rng(6)
-    x = np.repeat([1.0, 2.0, 3.0], 50) + chance.normal(scale=0.01, size=150)
-    y = np.repeat([1.0, 4.0, 2.0], 50) + chance.normal(scale=0.01, size=150)
+    """Products of one group are alike, so three groups of many products tell little more than three products."""
+    generator = np.random.default_rng(6)
+    x = np.repeat([1.0, 2.0, 3.0], 50) + generator.normal(scale=0.01, size=150)
+    y = np.repeat([1.0, 4.0, 2.0], 50) + generator.normal(scale=0.01, size=150)
     grouped = line_fit(x, y, [str(row // 50) for row in range(150)], 500, 0).r2_interval
     single = line_fit(x, y, [str(row) for row in range(150)], 500, 0).r2_interval
     assert grouped[1] > 0.99, "where one of the three groups is not drawn, a line through two is nearly exact"
@@ -274,9 +273,9 @@ def test_the_interval_of_a_line_draws_groups() -> None:
 
 
 def test_an_r2_that_is_undefined_has_no_interval() -> None:
-    """One solution is the fastest everywhere: a constant decision loses nothing, so there is no share to save."""
-    made = sample(60, seconds=np.tile([1.0, 2.0], (60, 1)), candidates=2)
-    chosen = compare_rules(made, FitSettings(("mnk",))).chosen
+    """One solution is the fastest everywhere, so a constant decision has no loss, and there is no share to save."""
+    tuned = sample(60, seconds=np.tile([1.0, 2.0], (60, 1)), candidates=2)
+    chosen = compare_rules(tuned, FitSettings(("mnk",))).chosen
     assert math.isnan(chosen.explained)
     assert all(map(math.isnan, (*chosen.interval, *chosen.lead_interval)))
     losses = np.array([0.0, 0.0, 0.0, 1.0])
@@ -285,10 +284,11 @@ def test_an_r2_that_is_undefined_has_no_interval() -> None:
 
 
 def test_percentiles_cut_where_the_proposal_did() -> None:
-    """A product at the lower percentile is in the low bucket, one at the higher in the middle."""
-    made = sample(101)
-    fit = fit_percentiles(made, made.values("intensity"), made.areas, FitSettings(("intensity",)), ORIGIN)
-    intensities = made.values("intensity")
+    """A product at the lower percentile is in the low bucket; a product at the higher percentile is in the middle
+    bucket."""
+    tuned = sample(101)
+    fit = fit_percentiles(tuned, tuned.values("intensity"), tuned.areas, FitSettings(("intensity",)), ORIGIN)
+    intensities = tuned.values("intensity")
     low, high = np.percentile(intensities, [30, 80])
     assert [seed.products for seed in fit.heuristic.seeds] == [
         int((intensities <= low).sum()), int(((intensities > low) & (intensities <= high)).sum()),

@@ -42,12 +42,12 @@ UNANSWERABLE = {
     "no BLAS",
     "no vector",
 }
-"""Reasons that no tile can change."""
+"""Reasons that do not depend on the tile."""
 TOO_LARGE = {"maximum allocation", "device memory", "alignment", "TMA alignment"}
-"""Reasons that lie in the sizes: operands that no memory holds, strides that a library or the copy engine refuses."""
+"""Reasons that depend on the sizes: operands larger than memory, strides that a library or the copy engine rejects."""
 ALL = list(POLICIES)
-ASKED = (*POLICIES.values(), fitted_to_families())
-"""Every policy, and one that has configurations of some families in its buckets."""
+EVERY_POLICY = (*POLICIES.values(), fitted_to_families())
+"""Every policy, and a fitted policy with configurations of some families in its buckets."""
 
 
 def check(policy, problem: Problem, target: Target, kernel, reasons: Counter[str]) -> None:
@@ -67,18 +67,18 @@ def check(policy, problem: Problem, target: Target, kernel, reasons: Counter[str
 
 def sweep(count: int, seed: int) -> Counter[str]:
     reasons: Counter[str] = Counter()
-    for made in random_problems(count, seed):
+    for gemm in random_problems(count, seed):
         for target in TARGETS:
             for kernel in FAMILIES:
-                for policy in ASKED:
-                    check(policy, made, target, kernel, reasons)
+                for policy in EVERY_POLICY:
+                    check(policy, gemm, target, kernel, reasons)
     return reasons
 
 
 def test_random_problems_get_a_legal_configuration_or_a_named_reason() -> None:
     """60 problems on six targets in ten families by every policy: 18,000 decisions."""
     reasons = sweep(60, seed=1)
-    assert sum(reasons.values()) == 60 * len(TARGETS) * len(FAMILIES) * len(ASKED)
+    assert sum(reasons.values()) == 60 * len(TARGETS) * len(FAMILIES) * len(EVERY_POLICY)
     assert reasons["chosen"] > 0.2 * sum(reasons.values())
 
 
@@ -91,40 +91,40 @@ SMALL = {
 
 @pytest.mark.parametrize("limit", SMALL)
 def test_a_device_with_less_gets_smaller_tiles_and_less_memory(limit: str) -> None:
-    """A family's usual tiles do not fit these devices, so that rejections have to be remedied."""
+    """A family's usual tiles do not fit these devices, so rejections must be remedied."""
     reasons: Counter[str] = Counter()
     remedied = 0
     sizes = [(2048, 1024, 512), (33, 1000, 77), (512, 512, 4096)]
     for size in sizes:
         for kind in ("s", "b"):
-            made = problem(kind, *size)
+            gemm = problem(kind, *size)
             for target in (replace(target, **SMALL[limit]) for target in TARGETS):
                 for kernel in FAMILIES:
-                    for policy in ASKED:
-                        check(policy, made, target, kernel, reasons)
-                        lines = policy.choose(made, target, kernel).lines
+                    for policy in EVERY_POLICY:
+                        check(policy, gemm, target, kernel, reasons)
+                        lines = policy.choose(gemm, target, kernel).lines
                         remedied += any(line.step == "rejected" and "tried instead" in line.text for line in lines)
     assert remedied
     assert "no tile" not in reasons
 
 
 def test_huge_sizes_and_odd_devices_get_an_answer_too() -> None:
-    """Sizes beyond 32 bits and beyond any memory, leading dimensions, a device of which little is known, a tiny one."""
+    """Sizes beyond 32 bits and beyond any memory, leading dimensions, a device with unknown limits, a tiny device."""
     random = np.random.default_rng(3)
     unknown = replace(H200, compute_units=0, global_memory_bytes=0, max_allocation_bytes=0, sub_group_size=0)
     tiny = replace(H200, compute_units=1, local_memory_bytes=1024, max_work_group_size=1)
     targets = (H200, CPU, unknown, tiny, replace(CPU, local_memory_bytes=1024), fake_target())
     for _ in range(15):
         m, n, k = (int(2 ** random.uniform(0, 34)) for _ in range(3))
-        made = problem(str(random.choice(KINDS)), m, n, k, int(2 ** random.uniform(0, 20)))
-        strided = replace(made, leading=(m + 3, m + 5, m + 1, n + k))
+        gemm = problem(str(random.choice(KINDS)), m, n, k, int(2 ** random.uniform(0, 20)))
+        strided = replace(gemm, leading=(m + 3, m + 5, m + 1, n + k))
         for target in targets:
             for kernel in FAMILIES:
-                for policy in ASKED:
-                    for asked in (made, strided):
-                        answer = policy.choose(asked, target, kernel)
+                for policy in EVERY_POLICY:
+                    for variant in (gemm, strided):
+                        answer = policy.choose(variant, target, kernel)
                         if isinstance(answer, PolicyChoice):
-                            assert is_legal(kernel, answer.configuration, asked, target)
+                            assert is_legal(kernel, answer.configuration, variant, target)
 
 
 @pytest.mark.thorough
@@ -153,21 +153,21 @@ def test_ten_thousand_random_problems(seed: int) -> None:
 )
 @pytest.mark.parametrize("policy", ALL)
 def test_a_family_that_can_compute_a_type_is_never_refused(policy: str, kernel: str, architecture: str, kinds) -> None:
-    """A refusal would be allowed by the random test; for these pairs there is always a legal configuration."""
+    """The random test would allow a refusal; for these pairs there is always a legal configuration."""
     sizes = [(1, 1, 1), (1, 4097, 33), (4097, 1, 1000), (7, 13, 5), (100, 100, 100), (4096, 4096, 64), (8191, 33, 8193)]
     for kind in kinds:
         for size in sizes:
             for transposes in ({}, {"transpose_a": True}, {"transpose_b": False}):
-                made = problem(kind, *size, **transposes)
-                answer = POLICIES[policy].choose(made, KNOWN_TARGETS[architecture], KERNELS[kernel])
+                gemm = problem(kind, *size, **transposes)
+                answer = POLICIES[policy].choose(gemm, KNOWN_TARGETS[architecture], KERNELS[kernel])
                 assert isinstance(answer, PolicyChoice), (kind, size, transposes, answer)
 
 
 @pytest.mark.parametrize("policy", ALL)
 def test_vectors_go_to_their_own_kernel(policy: str) -> None:
     for size in ((1, 8192, 4096), (8192, 1, 4096), (1, 1, 100_000)):
-        made = problem("b", *size)
-        answer = POLICIES[policy].choose_among(made, H200, kernel_order(made, H200))
+        gemm = problem("b", *size)
+        answer = POLICIES[policy].choose_among(gemm, H200, kernel_order(gemm, H200))
         assert isinstance(answer, PolicyChoice)
         assert answer.kernel == "TritonGemv"
         assert answer.lines[0].step == "matrix-vector"
@@ -175,37 +175,39 @@ def test_vectors_go_to_their_own_kernel(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ALL)
 def test_every_step_and_every_pair_of_steps_can_be_switched_on_and_off(policy: str) -> None:
-    """Alone and in pairs, from nothing on and from everything on; every answer stays legal."""
-    own = POLICIES[policy]
-    sets = [(), own.acts, *((step,) for step in own.acts), *combinations(own.acts, 2)]
-    sets += [tuple(step for step in own.acts if step not in pair) for pair in combinations(own.acts, 2)]
+    """Single steps and pairs are switched on with all others off, and pairs are switched off; every answer is legal."""
+    registered = POLICIES[policy]
+    acts = registered.acts
+    sets = [(), acts, *((step,) for step in acts), *combinations(acts, 2)]
+    sets += [tuple(step for step in acts if step not in pair) for pair in combinations(acts, 2)]
     problems = [problem("b", 1024, 1536, 4096), problem("b", 8192, 8192, 512), problem("b", 1, 4096, 4096)]
     problems += [problem("b", 333, 77, 1111)]
     for steps in sets:
-        switched = own.with_steps(steps)
+        switched = registered.with_steps(steps)
         assert switched.steps == frozenset(steps)
-        for made in problems:
-            answer = switched.choose(made, H200, KERNELS["TritonGemm"])
+        for gemm in problems:
+            answer = switched.choose(gemm, H200, KERNELS["TritonGemm"])
             assert isinstance(answer, PolicyChoice)
-            assert is_legal(KERNELS["TritonGemm"], answer.configuration, made, H200)
+            assert is_legal(KERNELS["TritonGemm"], answer.configuration, gemm, H200)
             names = {line.step for line in answer.lines}
             assert not names & (set(STEPS) - set(steps)), "a step that is off has no line"
-    assert own.steps == POLICIES[policy].steps, "the registry's own policy is as it was"
+    assert registered.steps == POLICIES[policy].steps, "the policy in the registry is unchanged"
 
 
 def test_each_step_changes_some_choice() -> None:
-    """A step that never does anything would pass every other test."""
-    own = POLICIES["published-intensity"]
+    """A step without any effect would pass every other test."""
+    policy = POLICIES["published-intensity"]
     problems = list(random_problems(150, seed=7))
     for step in STEPS:
-        without = own.with_steps(frozenset(STEPS) - {step})
-        whole = own.with_steps(STEPS)
+        without = policy.with_steps(frozenset(STEPS) - {step})
+        with_step = policy.with_steps(STEPS)
         if step == "subgroup-favor":
-            # The later of the two decides, so this one shows where the other is off.
-            whole, without = own.with_steps({step}), own.with_steps(())
+            # `tile-favor` overrides this step, so it only shows if `tile-favor` is off.
+            with_step, without = policy.with_steps({step}), policy.with_steps(())
         assert any(
-            without.choose(made, target, KERNELS[name]).lines[-1] != whole.choose(made, target, KERNELS[name]).lines[-1]
-            for made in problems
+            without.choose(gemm, target, KERNELS[name]).lines[-1]
+            != with_step.choose(gemm, target, KERNELS[name]).lines[-1]
+            for gemm in problems
             for target, name in ((H200, "TritonGemm"), (KNOWN_TARGETS["gfx942"], "TritonGemm"), (CPU, "RegisterGemm"))
         ), step
 
@@ -222,8 +224,8 @@ def test_a_step_that_a_policy_lacks_is_the_users_mistake() -> None:
 
 
 def test_what_no_policy_can_map_is_refused_by_name() -> None:
-    made = problem("s", 8, 8, 8)
-    answer = POLICIES["latency"].choose(made, H200, KERNELS["FakeGemm"])
+    gemm = problem("s", 8, 8, 8)
+    answer = POLICIES["latency"].choose(gemm, H200, KERNELS["FakeGemm"])
     assert isinstance(answer, PolicyRefusal)
     assert answer.rejection.reason == "no mapping"
     empty = POLICIES["latency"].choose(Problem(gemm_type(), (0, 8, 8)), H200, KERNELS["CudaSimtGemm"])
@@ -232,30 +234,30 @@ def test_what_no_policy_can_map_is_refused_by_name() -> None:
 
 
 def test_operands_that_no_memory_holds_are_refused_by_name() -> None:
-    made = problem("d", 200_000, 200_000, 8)
-    answer = POLICIES["published-intensity"].choose(made, CPU, KERNELS["RegisterGemm"])
+    gemm = problem("d", 200_000, 200_000, 8)
+    answer = POLICIES["published-intensity"].choose(gemm, CPU, KERNELS["RegisterGemm"])
     assert isinstance(answer, PolicyRefusal)
     assert answer.rejection.reason == "maximum allocation"
 
 
 def test_every_gemm_family_for_people_has_a_mapping_and_every_order_names_families() -> None:
-    own = {kernel.name for kernel in KERNELS.values() if kernel.operation == "GEMM" and kernel.name != "FakeGemm"}
-    assert own == set(MAPPINGS)
-    assert {name for names in ORDER.values() for name in names} <= own
+    families = {kernel.name for kernel in KERNELS.values() if kernel.operation == "GEMM" and kernel.name != "FakeGemm"}
+    assert families == set(MAPPINGS)
+    assert {name for names in ORDER.values() for name in names} <= families
 
 
 def test_the_same_question_gets_the_same_answer() -> None:
-    made = problem("h", 1000, 3000, 500)
+    gemm = problem("h", 1000, 3000, 500)
     for policy in POLICIES.values():
-        first, second = (policy.choose(made, H200, KERNELS["TritonGemm"]) for _ in range(2))
+        first, second = (policy.choose(gemm, H200, KERNELS["TritonGemm"]) for _ in range(2))
         assert first == second
 
 
 def test_the_page_shows_the_scores_that_are_recorded() -> None:
-    """On the list on which no constant was fixed."""
+    """The scores are from the list of problems on which no constant was fitted."""
     page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     rows = json.loads((ROOT / "benchmarks" / "recorded" / "policies" / "second.json").read_text(encoding="utf-8"))
-    # Nothing is packaged for the H200, so that the fitted policy is the latency model there.
+    # No heuristic is packaged for the H200, so the fitted policy is the latency model there.
     assert packaged_policy("sm_90", "bfloat16") is None
     assert set(ALL) - {row["policy"] for row in rows} <= {"fitted"}
     for row in rows:

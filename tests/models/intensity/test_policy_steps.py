@@ -1,4 +1,4 @@
-"""The published seeds and formulas, with the numbers of their sources, and what the steps make of them."""
+"""The published seeds and formulas, with the numbers of their sources, and the results of the steps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def situation(m: int, n: int, k: int, target=MI300X, kind: str = "b", batch: int
     ],
 )
 def test_the_seeds_are_the_published_ones(generation: str, workload: Workload, seeds) -> None:
-    """Typed once more from IREE's tables, in their order: small, medium, large."""
+    """Copied a second time from IREE's tables, in their order: small, medium, large."""
     buckets = (Bucket.SMALL, Bucket.MEDIUM, Bucket.LARGE)
     assert [SEEDS[generation, workload][bucket] for bucket in buckets] == [TileSeed(*seed) for seed in seeds]
     assert SEEDS[generation, workload][Bucket.VERY_LARGE] == TileSeed(*seeds[-1])
@@ -74,7 +74,7 @@ def test_a_chip_without_a_data_sheet_has_no_ridge() -> None:
     [("NVIDIA L4", "sm_89"), ("NVIDIA GeForce RTX 3060", "sm_86"), ("NVIDIA GH200 480GB", "sm_90")],
 )
 def test_another_chip_of_a_known_architecture_has_no_ridge_but_an_estimate(name: str, architecture: str) -> None:
-    """As `characterize` has it; the latency model goes on with figures of the architecture."""
+    """The same as in `characterize`. The latency model uses the figures of the architecture instead."""
     target = replace(H200, name=name, architecture=architecture)
     assert chip_of(name, architecture) is None
     assert situation(64, 64, 64, target, "h").ridge is None
@@ -84,7 +84,7 @@ def test_another_chip_of_a_known_architecture_has_no_ridge_but_an_estimate(name:
 @pytest.mark.parametrize("kind", ["s", "d", "h", "b", "f8", "b8", "i8", "tf32"])
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100", "gfx90a", "gfx942"])
 def test_a_policy_has_the_ridge_that_characterize_has(architecture: str, kind: str) -> None:
-    """None of a type that the data sheet lacks, such as single precision of the B200."""
+    """The ridge is None for a type that the data sheet lacks, such as single precision on the B200."""
     target = KNOWN_TARGETS[architecture]
     chip = chip_of(target.name, architecture)
     assert chip is not None
@@ -93,7 +93,7 @@ def test_a_policy_has_the_ridge_that_characterize_has(architecture: str, kind: s
 
 
 def test_without_a_ridge_the_cut_offs_are_those_without_a_chip() -> None:
-    """2/3 of 4096 FLOP per element lie between 1000 and 7000."""
+    """The intensity, 2/3 of 4096 FLOP per element, is between 1000 and 7000."""
     answer = POLICIES["published-intensity"].choose(
         problem("s", 4096, 4096, 4096), KNOWN_TARGETS["sm_100"], KERNELS["TritonGemm"]
     )
@@ -110,11 +110,11 @@ def test_bits_along_k_count_before_tiles() -> None:
 def test_the_cap_halves_tiles_until_each_compute_unit_has_a_work_group() -> None:
     """1024 x 1024 / (16 tiles x 16 x 16 x 4 sub-groups) = 64 work-groups for 304 compute units: 16 tiles become 8
     (128), 4 (256) and 2 (512)."""
-    where, seed = situation(1024, 1024, 1024), TileSeed(4, 16, 2, 512)
-    assert work_groups(seed, where) == 64
-    capped = SEED_STEPS["workgroup-cap"](seed, where, Bucket.MEDIUM)
-    assert (capped.tiles, work_groups(capped, where)) == (2, 512)
-    assert SEED_STEPS["workgroup-cap"](seed, where, Bucket.SMALL) == seed, "small products are left alone"
+    gemm_situation, seed = situation(1024, 1024, 1024), TileSeed(4, 16, 2, 512)
+    assert work_groups(seed, gemm_situation) == 64
+    capped = SEED_STEPS["workgroup-cap"](seed, gemm_situation, Bucket.MEDIUM)
+    assert (capped.tiles, work_groups(capped, gemm_situation)) == (2, 512)
+    assert SEED_STEPS["workgroup-cap"](seed, gemm_situation, Bucket.SMALL) == seed, "small products are left alone"
     assert SEED_STEPS["workgroup-cap"](seed, situation(16, 16, 16), Bucket.LARGE).tiles == 1, "and it ends"
     assert SEED_STEPS["workgroup-cap"](seed, situation(1024, 1024, 64, batch=8), Bucket.LARGE) == seed
 
@@ -128,7 +128,7 @@ def test_the_guard_halves_tiles_where_waves_would_be_less_than_half_full() -> No
         assert SEED_STEPS["utilisation-guard"](seed, situation(m, n, 512, H200), Bucket.LARGE).tiles == tiles
 
 
-def test_boost_wants_two_waves_of_large_tiles_and_a_short_k() -> None:
+def test_boost_needs_two_waves_of_large_tiles_and_a_short_k() -> None:
     seed, boost = TileSeed(4, 16, 2, 512), SEED_STEPS["boost"]
     assert boost(seed, situation(8192, 8192, 8192, H200), Bucket.LARGE).tiles == 32
     assert boost(seed, situation(8192, 8192, 8192, H200), Bucket.VERY_LARGE) == seed, "there it spilled registers"
@@ -139,18 +139,18 @@ def test_boost_wants_two_waves_of_large_tiles_and_a_short_k() -> None:
 
 
 def test_the_two_strategies_spend_the_same_budget() -> None:
-    """IREE's: convolutions get 8 x {4, 8}, GEMMs 4 x {8, 16}; either step turns one into the other."""
+    """IREE gives convolutions 8 x {4, 8} and GEMMs 4 x {8, 16}; each step turns one into the other."""
     many, few = SEED_STEPS["subgroup-favor"], SEED_STEPS["tile-favor"]
-    where = situation(64, 64, 64)
+    gemm_situation = situation(64, 64, 64)
     for tiles in (8, 16):
         conv, gemm = TileSeed(8, tiles // 2, 4), TileSeed(4, tiles, 4)
-        assert many(gemm, where, Bucket.LARGE) == many(conv, where, Bucket.LARGE) == conv
-        assert few(gemm, where, Bucket.LARGE) == few(conv, where, Bucket.LARGE) == gemm
-    assert many(TileSeed(2, 2, 4), where, Bucket.SMALL) == TileSeed(2, 2, 4), "small seeds are alike in both"
+        assert many(gemm, gemm_situation, Bucket.LARGE) == many(conv, gemm_situation, Bucket.LARGE) == conv
+        assert few(gemm, gemm_situation, Bucket.LARGE) == few(conv, gemm_situation, Bucket.LARGE) == gemm
+    assert many(TileSeed(2, 2, 4), gemm_situation, Bucket.SMALL) == TileSeed(2, 2, 4), "small seeds are alike in both"
 
 
 def test_tiles_are_dealt_evenly() -> None:
-    """Four sub-groups and 16 tiles are 2 x 2 and 4 x 4, where both sides divide."""
+    """Four sub-groups and 16 tiles become 2 x 2 and 4 x 4 if both sides are divisible."""
     even = dealt(64, 64, TileSeed(4, 16, 2))
     assert (even.groups, even.tiles) == ((2, 2), (4, 4))
     odd = dealt(64, 3, TileSeed(4, 16, 2))
@@ -160,18 +160,19 @@ def test_tiles_are_dealt_evenly() -> None:
 
 
 def test_a_long_side_gets_what_is_left_over() -> None:
-    """64 x 1 tiles with 16 tiles a sub-group: N takes one, M its share of four; the other four go to M, too."""
+    """64 x 1 tiles with 16 tiles for each sub-group: N gets 1, M gets its share of 4, and the remaining factor of 4
+    goes to M too."""
     assert dealt(64, 1, TileSeed(4, 16, 2)).tiles == (16, 1)
 
 
 def test_a_tile_never_exceeds_its_seed() -> None:
-    chance = random.Random(1)
+    generator = random.Random(1)
     for _ in range(2000):
-        rows, columns = chance.randint(1, 600), chance.randint(1, 600)
-        seed = TileSeed(2 ** chance.randint(0, 3), 2 ** chance.randint(0, 5), 4)
-        made = dealt(rows, columns, seed)
-        assert math.prod(made.groups) <= seed.sub_groups
-        assert math.prod(made.tiles) <= seed.tiles
+        rows, columns = generator.randint(1, 600), generator.randint(1, 600)
+        seed = TileSeed(2 ** generator.randint(0, 3), 2 ** generator.randint(0, 5), 4)
+        shares = dealt(rows, columns, seed)
+        assert math.prod(shares.groups) <= seed.sub_groups
+        assert math.prod(shares.tiles) <= seed.tiles
 
 
 def test_sizes_are_rounded_up_by_their_own_size() -> None:
@@ -186,23 +187,23 @@ def test_k_is_cut_by_the_greatest_common_divisor() -> None:
 
 
 def test_tiles_shrink_to_registers_and_shared_memory() -> None:
-    where = situation(4096, 4096, 4096, H200)
-    small = registers(TileWish(256, 256, 64, (2, 2)), where)
+    gemm_situation = situation(4096, 4096, 4096, H200)
+    small = registers(TileWish(256, 256, 64, (2, 2)), gemm_situation)
     assert small.elements == 128 * 4 * 32, "128 sums for each of 4 x 32 work-items"
-    fits = shared_memory(TileWish(256, 256, 128, (2, 2), stages=4), where)
+    fits = shared_memory(TileWish(256, 256, 128, (2, 2), stages=4), gemm_situation)
     assert fits.stages * fits.stage_bytes(2) <= H200.local_memory_bytes < 3 * TileWish(256, 256, 128).stage_bytes(2)
-    assert shared_memory(TileWish(128, 128, 64), where) == TileWish(128, 128, 64)
+    assert shared_memory(TileWish(128, 128, 64), gemm_situation) == TileWish(128, 128, 64)
 
 
-def test_the_model_prefers_what_must_be_faster() -> None:
-    """More waves of the same tile take longer; on a long K with one tile, parts of K are faster."""
+def test_the_latency_model_prefers_fewer_waves_and_splits_a_long_k() -> None:
+    """More waves of the same tile take longer. With a long K and a single tile, parts of K are faster."""
     tile = TileWish(128, 128, 64, stages=4)
     mapping = MAPPINGS["TritonGemm"]
     few, many = (estimate(tile, situation(128 * 132, 128 * waves, 4096, H200), mapping).seconds for waves in (1, 2))
     assert few < many < 2 * few + 1e-6
-    where = situation(128, 128, 65536, H200)
+    gemm_situation = situation(128, 128, 65536, H200)
     parts = TileWish(128, 128, 64, stages=4, split=16)
-    assert estimate(parts, where, mapping).seconds < estimate(tile, where, mapping).seconds / 4
+    assert estimate(parts, gemm_situation, mapping).seconds < estimate(tile, gemm_situation, mapping).seconds / 4
 
 
 def test_powers_of_two_are_the_nearest_by_ratio() -> None:

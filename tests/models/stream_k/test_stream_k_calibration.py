@@ -1,4 +1,4 @@
-"""Calibrations as files: what is written is read again, what a person puts right stays, what is wrong is said."""
+"""Calibration files: round trip, adjustments of a person, and mistakes with their line."""
 
 from __future__ import annotations
 
@@ -19,58 +19,59 @@ ROOM = Room(132, 2)
 
 @pytest.fixture
 def written(tmp_path):
-    """A file with one calibration, its text, and what was written."""
-    one = calibration(ROOM)
+    """A file with one calibration, its text, and the calibration."""
+    original = calibration(ROOM)
     path = tmp_path / "calibration.yaml"
-    path.write_text(dump([one]))
-    return path, path.read_text(), one
+    path.write_text(dump([original]))
+    return path, path.read_text(), original
 
 
-def test_what_is_written_is_read_again(written, tmp_path):
-    path, text, one = written
+def test_a_file_gives_its_calibration_back(written, tmp_path):
+    path, text, original = written
     (again,) = read(path)
-    assert again.subject == one.subject
-    assert again.subject.tile.block == one.subject.tile.block > 1
-    assert again.origin == one.origin
-    assert [(run.work, run.choice) for run in again.runs] == [(run.work, run.choice) for run in one.runs]
-    np.testing.assert_allclose(again.values, one.values, rtol=1e-5)
-    np.testing.assert_allclose(again.covariance, one.covariance, rtol=1e-5)
+    assert again.subject == original.subject
+    assert again.subject.tile.block == original.subject.tile.block > 1
+    assert again.origin == original.origin
+    assert [(run.work, run.choice) for run in again.runs] == [(run.work, run.choice) for run in original.runs]
+    np.testing.assert_allclose(again.values, original.values, rtol=1e-5)
+    np.testing.assert_allclose(again.covariance, original.covariance, rtol=1e-5)
     assert dump([again]) == text
 
 
 def test_decisions_from_the_file_are_those_from_the_fit(written):
-    path, _, one = written
+    path, _, original = written
     (again,) = read(path)
     for tiles in (1, 7, 131, 133, 200, 264, 265, 1001):
         work = Work(tiles, 64, 64)
-        assert Calibrated(again).choose(work) == Calibrated(one).choose(work)
+        assert Calibrated(again).choose(work) == Calibrated(original).choose(work)
 
 
 def test_a_person_can_read_it(written):
-    """A line a cost, in microseconds, with what it is; nothing longer than a screen is wide but lists of numbers."""
-    _, text, one = written
-    for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
+    """Each cost has a line, in microseconds, with its meaning."""
+    _, text, original = written
+    for (name, doc), cost in zip(COSTS.items(), original.costs, strict=True):
         (line,) = [line for line in text.splitlines() if line.strip().startswith(f"{name}: {{fitted")]
         assert f"fitted: {cost.fitted * 1e6:.6g}" in line.replace(".0,", ",") or cost.fitted * 1e6 < 1e-3
         assert line.endswith(f"# {doc}")
     assert "adjusted: 3.9" in text.partition("calibrations:")[0]
 
 
-# --- put right ------------------------------------------------------------------------------------------------------
+# --- adjusted -------------------------------------------------------------------------------------------------------
 
 
 def adjusted(text, name, micro):
-    """What a person does to the file."""
+    """The text after a person adjusted a cost."""
     return re.sub(rf"({name}: {{fitted: [^}}]*)}}", rf"\1, adjusted: {micro}}}", text, count=1)
 
 
 def test_an_adjustment_counts_and_stays_over_refits(written):
-    path, text, one = written
+    path, text, original = written
     path.write_text(adjusted(text, "peer", 5))
     (read_again,) = read(path)
     assert read_again.adjusted == {"peer": pytest.approx(5e-6)}
-    assert read_again.costs[list(COSTS).index("peer")].fitted == pytest.approx(one.costs[6].fitted, rel=1e-5)
-    fresh = StreamKCalibration.of(one.subject, one.origin, runs_on(ROOM, noise=0.05), np.random.default_rng(1))
+    assert read_again.costs[list(COSTS).index("peer")].fitted == pytest.approx(original.costs[6].fitted, rel=1e-5)
+    runs = runs_on(ROOM, noise=0.05)
+    fresh = StreamKCalibration.of(original.subject, original.origin, runs, np.random.default_rng(1))
     (kept,) = merged([read_again], [fresh])
     assert kept.adjusted == {"peer": pytest.approx(5e-6)}
     assert kept.costs[6].fitted == fresh.costs[6].fitted
@@ -80,23 +81,23 @@ def test_an_adjustment_counts_and_stays_over_refits(written):
 
 
 def test_an_adjustment_changes_decisions_and_has_no_doubt(written):
-    path, text, one = written
+    path, text, original = written
     few = Work(8, 1024, 64)
     path.write_text(adjusted(text, "peer", 1000))
-    (dear,) = read(path)
-    assert Calibrated(one).choose(few).grid > 8
-    assert Calibrated(dear).choose(few).grid == 8
-    assert not dear.doubt[6].any()
-    assert not dear.doubt[:, 6].any()
-    assert dear.doubt[0, 0] == pytest.approx(one.covariance[0, 0], rel=1e-5)
+    (expensive_peer,) = read(path)
+    assert Calibrated(original).choose(few).grid > 8
+    assert Calibrated(expensive_peer).choose(few).grid == 8
+    assert not expensive_peer.doubt[6].any()
+    assert not expensive_peer.doubt[:, 6].any()
+    assert expensive_peer.doubt[0, 0] == pytest.approx(original.covariance[0, 0], rel=1e-5)
 
 
-def test_a_newer_calibration_takes_the_place_of_its_subjects_alone():
-    one, other = calibration(ROOM), calibration(Room(64))
-    newer = replace(one, scatter=0.5)
-    assert [c.scatter for c in merged([one, other], [newer])] == [0.5, other.scatter]
-    elsewhere = replace(one, subject=replace(one.subject, tile=MacroTile(64, 64, 64)))
-    assert len(merged([one], [elsewhere])) == 2
+def test_a_newer_calibration_replaces_only_that_of_its_subject():
+    older, other = calibration(ROOM), calibration(Room(64))
+    newer = replace(older, scatter=0.5)
+    assert [kept.scatter for kept in merged([older, other], [newer])] == [0.5, other.scatter]
+    another_tile = replace(older, subject=replace(older.subject, tile=MacroTile(64, 64, 64)))
+    assert len(merged([older], [another_tile])) == 2
 
 
 # --- wrong ----------------------------------------------------------------------------------------------------------
@@ -118,15 +119,15 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong", "said"), MISTAKES)
-def test_a_mistake_is_said_with_its_line(written, right, wrong, said):
+@pytest.mark.parametrize(("right", "wrong", "message"), MISTAKES)
+def test_a_mistake_is_reported_with_its_line(written, right, wrong, message):
     path, text, _ = written
     assert right in text
     path.write_text(text.replace(right, wrong, 1))
     with pytest.raises(UserError) as error:
         read(path)
     assert re.match(rf"{re.escape(str(path))}:\d+$", error.value.location)
-    assert any(said in one.what for one in error.value.errors)
+    assert any(message in mistake.what for mistake in error.value.errors)
 
 
 def test_a_negative_adjustment_is_refused(written):
@@ -136,25 +137,25 @@ def test_a_negative_adjustment_is_refused(written):
         read(path)
 
 
-def test_two_of_one_subject_are_refused(written):
-    path, _, one = written
-    path.write_text(dump([one, one]))
+def test_two_calibrations_of_one_subject_are_refused(written):
+    path, _, original = written
+    path.write_text(dump([original, original]))
     with pytest.raises(UserError, match="a second calibration of SomeGemm s 128x128x64 on a GPU"):
         read(path)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(UserError, match="cannot be read"):
         read(tmp_path / "nothing.yaml")
 
 
-@pytest.mark.parametrize("place", [(0, 0), (0, 1)])
-def test_a_covariance_that_is_none_gives_no_error_where_it_is_used(written, index):
-    """A variance below zero is refused; between two costs, rounding may make too much of what they share."""
-    path, _, one = written
-    covariance = one.covariance.copy()
+@pytest.mark.parametrize("index", [(0, 0), (0, 1)])
+def test_an_invalid_covariance_between_costs_gives_no_error_when_it_is_used(written, index):
+    """A negative variance is refused. Between two costs, rounding may make a covariance too large."""
+    path, _, original = written
+    covariance = original.covariance.copy()
     covariance[index] = covariance[index[::-1]] = -1e18
-    path.write_text(dump([replace(one, covariance=covariance)]))
+    path.write_text(dump([replace(original, covariance=covariance)]))
     if index == (0, 0):
         with pytest.raises(UserError, match=r"calibration\.yaml:\d+: covariance cannot be -1e\+30"):
             read(path)

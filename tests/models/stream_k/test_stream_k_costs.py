@@ -1,4 +1,4 @@
-"""What launches of stream-K are expected to cost: the terms, the scan over all choices, and the fit."""
+"""The calibrated cost model of stream-K: its terms, the scan over all choices, and the fit."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from tunesmith.models.stream_k.predict import (
 
 @settings(deadline=None)
 @given(work=works, room=rooms, part=st.floats(0, 1), grid=st.integers(1, 90))
-def test_what_costs_are_multiplied_by_is_counted_from_the_schedule(work, room, part, grid):
-    """Iterations exactly; tiles begun and peers exactly or one too many, where shares run across tiles."""
+def test_the_factors_of_costs_are_counted_from_the_schedule(work, room, part, grid):
+    """Iterations are exact. If shares extend over tile boundaries, tiles begun and peers may be one too many."""
     streamed = round(part * work.tiles)
     schedule = StreamKSchedule(work.tiles, work.iterations, grid, streamed)
-    found = counts(work, StreamKChoice(grid, streamed), room)
-    assert found[list(COSTS).index("iteration")] == loads(schedule).iterations.max()
-    assert 0 <= found[TILE] + 1 - loads(schedule).segments.max() <= 1
-    assert 0 <= found[PEER] + 1 - peers(schedule).max() <= 1
+    factors = counts(work, StreamKChoice(grid, streamed), room)
+    assert factors[list(COSTS).index("iteration")] == loads(schedule).iterations.max()
+    assert 0 <= factors[TILE] + 1 - loads(schedule).segments.max() <= 1
+    assert 0 <= factors[PEER] + 1 - peers(schedule).max() <= 1
 
 
 @settings(deadline=None)
@@ -69,16 +69,16 @@ def test_the_scan_is_the_model_on_every_choice(work, room, seed):
 
 @settings(deadline=None)
 @given(work=works, room=rooms, seed=st.integers(0, 99))
-def test_nothing_is_faster_than_what_is_chosen(work, room, seed):
-    """By more than what counts as equal; also not with more full waves than are looked at: the model has no use for a
-    second one. Whole tiles are launched with a work-group each."""
+def test_no_choice_is_faster_than_the_best_beyond_the_tolerance(work, room, seed):
+    """This includes choices with more full waves than the scan considers: in the model a second full wave never pays.
+    Whole tiles are launched with a work-group each."""
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
     choice, seconds = scan.best(work)
     whole = StreamKChoice.whole_tiles(work, room)
     grids = [grid for grid in range(1, room.groups + 1) if work.tiles % grid]  # else shares are whole tiles, on fewer
-    every = [whole, *(one for full in range(5) for grid in grids for one in choices_on(work, grid, full))]
+    every = [whole, *(streamed for full in range(5) for grid in grids for streamed in choices_on(work, grid, full))]
     every += [StreamKChoice.split_k(work, room, parts) for parts in SPLITS if parts <= work.iterations]
-    least = min(scan.seconds(work, one) for one in every)
+    least = min(scan.seconds(work, any_choice) for any_choice in every)
     assert least * (1 - 1e-9) <= seconds <= least * (1 + AS_GOOD)
     assert scan.seconds(work, choice) == pytest.approx(seconds)
 
@@ -97,7 +97,7 @@ def test_each_mode_wins_where_it_should(work, mode):
 
 
 def only(name: str) -> np.ndarray:
-    """Costs of which all others are nothing."""
+    """Costs of 1 for one term, and 0 for all others."""
     costs = np.zeros(len(COSTS))
     costs[list(COSTS).index(name)] = 1
     return costs
@@ -110,13 +110,13 @@ CACHED = Room(132, 1, (1920, 3840))
 @pytest.mark.parametrize(
     ("work", "choice", "waits"),
     [
-        (Work(132, 4096, 64), StreamKChoice(132), 0),  # side by side, 11 in a column share what 12 in a row share
-        (Work(132, 4096, 64, down=1), StreamKChoice(132), 0.05),  # all have A's piece in common, nobody one of B
-        (Work(132, 4096, 64, down=132), StreamKChoice(132), 0.52),  # and the other way round: A's piece is twice B's
-        (Work(132, 4, 64, down=132), StreamKChoice(132), 0.52),  # which is fetched once, however small
+        (Work(132, 4096, 64), StreamKChoice(132), 0),  # adjacent tiles: 11 in a column share B, 12 in a row share A
+        (Work(132, 4096, 64, down=1), StreamKChoice(132), 0.05),  # all share the piece of A, none a piece of B
+        (Work(132, 4096, 64, down=132), StreamKChoice(132), 0.52),  # the other way round: A's piece is twice B's
+        (Work(132, 4, 64, down=132), StreamKChoice(132), 0.52),  # a first fetch, however small the product
         (Work(264, 4096, 64), StreamKChoice(132, streamed=264), 0),  # two whole tiles each
-        (Work(66, 4096, 64), StreamKChoice(132, streamed=66), 0),  # halves of tiles: two places of K
-        (Work(144, 4096, 64), StreamKChoice(132, streamed=144), 1),  # a share ends anywhere
+        (Work(66, 4096, 64), StreamKChoice(132, streamed=66), 0),  # halves of tiles: two positions of K
+        (Work(144, 4096, 64), StreamKChoice(132, streamed=144), 1),  # shares end anywhere
         (Work(144, 4096, 64), StreamKChoice(66, streamed=144), 0.29),  # and half of the work-groups fetch half as much
         (Work(144, 32, 64), StreamKChoice(132, streamed=144), 0),  # of operands that the cache holds
         (Work(144, 512, 64), StreamKChoice(132, streamed=144), 1),
@@ -138,11 +138,11 @@ CACHED = Room(132, 1, (1920, 3840))
         ),  # a column for each matrix
     ],
 )
-def test_who_finds_nothing_in_the_cache_waits_for_memory(work, choice, waits):
-    """Of the iterations of the work-group that has most."""
+def test_work_groups_that_find_nothing_in_the_cache_wait_for_memory(work, choice, waits):
+    """`waits` is a share of the iterations of the work-group that has most."""
     schedule = StreamKSchedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
-    found = Scan(only("misaligned"), CACHED).seconds(work, choice)
-    assert found == pytest.approx(waits * schedule.busiest, abs=0.01 * schedule.busiest)
+    seconds = Scan(only("misaligned"), CACHED).seconds(work, choice)
+    assert seconds == pytest.approx(waits * schedule.busiest, abs=0.01 * schedule.busiest)
 
 
 @pytest.mark.parametrize(
@@ -168,20 +168,20 @@ def test_parts_of_k_lose_step_in_several_turns(work, choice, apart):
 
 
 def test_split_k_collects_in_every_turn():
-    """264 tiles in 4 parts on 132 work-groups are 8 turns, in each of which somebody waits for three others."""
+    """264 tiles in 4 parts on 132 work-groups are 8 turns; in each turn a work-group waits for three others."""
     assert Scan(only("peer"), H200).seconds(Work(264, 64, 64), StreamKChoice(132, splits=4)) == 8 * 3
     assert Scan(only("partial"), H200).seconds(Work(264, 64, 64), StreamKChoice(132, splits=4)) == 8
 
 
 def test_equals_go_to_what_splits_less():
-    """All costs but iterations are nothing: 132 tiles on 132 work-groups are equally fast however they are cut."""
+    """If only iterations cost, 132 tiles on 132 work-groups are equally fast however they are cut."""
     assert Scan(only("iteration"), H200).best(Work(132, 16, 64))[0] == StreamKChoice(132)
 
 
 @pytest.mark.parametrize(
     ("cost", "iterations", "grid"),
     [
-        ("iteration", 64, 132),  # 65 for whom has most, on 131 work-groups too
+        ("iteration", 64, 132),  # at most 65 iterations, on 131 work-groups too
         ("busy", 64, 132),  # 65 x 132 are 0.8 % more than 76 x 112, the least there is
         ("busy", 15, 125),  # 16 x 125 are 0.3 % more than 19 x 105, 16 x 126 are 1.05 %
     ],
@@ -191,7 +191,7 @@ def test_of_grids_as_good_the_largest_is_taken(cost, iterations, grid):
 
 
 @given(work=works, room=rooms, seed=st.integers(0, 99))
-def test_no_candidate_is_faster_than_what_is_chosen(work, room, seed):
+def test_no_candidate_is_faster_than_the_best(work, room, seed):
     scan = Scan(np.random.default_rng(seed).random(len(COSTS)), room)
     seconds = scan.best(work)[1]
     assert all(seconds <= candidate * (1 + 1e-9) for _, candidate in (*scan.candidates(work), *scan.splits(work)))
@@ -202,7 +202,7 @@ def test_no_candidate_is_faster_than_what_is_chosen(work, room, seed):
 
 @pytest.mark.parametrize("room", [H200, CACHED, Room(132, 2), Room(108), Room(64), MI300X, Room(2)], ids=str)
 def test_a_fit_finds_the_costs_that_made_the_runs(room):
-    """1 % of noise, and one run that somebody disturbed."""
+    """The runs have 1 % of noise, and one run was disturbed."""
     runs = runs_on(room, noise=0.01)
     runs[5] = StreamKRun(runs[5].work, runs[5].choice, 3 * runs[5].seconds)
     costs, _, scatter = fit(runs, room, np.random.default_rng(0))
@@ -229,7 +229,7 @@ def test_about_forty_runs_of_whole_tiles(room):
     )
 
 
-def test_what_split_k_costs_is_measured_where_there_is_split_k():
+def test_split_k_is_measured_if_the_kernel_has_it():
     tile = MacroTile(256, 128, 64)
     for occupancy in (1, 2, 8):
         room = replace(CACHED, occupancy=occupancy)
@@ -252,13 +252,12 @@ def test_too_few_runs_are_no_fit():
         fit(runs_on(H200)[:7], H200, np.random.default_rng(0))
 
 
-def test_an_interval_holds_what_it_says():
-    """Of new runs, about 95 %."""
+def test_an_interval_covers_about_95_percent_of_new_runs():
     model, random = Calibrated(calibration(H200, noise=0.02)), np.random.default_rng(7)
     inside, planned = 0, calibration_runs(H200, MacroTile(128, 128, 32), SPLITS)
     for work, choice in planned:
         seconds, (low, high) = model.expect(work, choice)
-        took = float(counts(work, choice, H200) @ COSTLY) * (1 + 0.02 * random.standard_normal())
+        measured = float(counts(work, choice, H200) @ COSTLY) * (1 + 0.02 * random.standard_normal())
         assert low < seconds < high
-        inside += low <= took <= high
+        inside += low <= measured <= high
     assert inside >= 0.85 * len(planned)

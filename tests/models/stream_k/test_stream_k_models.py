@@ -1,4 +1,4 @@
-"""Stream-K's predictions: Tensile's vectors, the ratios, and what a decision says."""
+"""Stream-K's predictions: Tensile's published numbers, the portable ratios, and decisions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_published_grids(sizes, tiles, mode1, mode2, mode3, mode2_132, mode3_132
     ],
 )
 def test_published_curve(k, largest):
-    """The largest remainder that still gets a full wave, on the curve's chip."""
+    """`largest` is the largest remainder that still gets a full wave, on the curve's chip."""
     assert max(r for r in range(1, 304) if tensile.full_tiles(r, k, 304) == 1) == largest
 
 
@@ -92,7 +92,7 @@ def test_without_a_remainder_nothing_is_streamed():
     assert Published(MI300X).choose(Work(608, 64, 64)).mode is SharingMode.DATA_PARALLEL
 
 
-def test_the_gate_lets_only_the_curves_chip_pass_unless_lifted():
+def test_the_curve_holds_for_its_chip_only_unless_the_gate_is_lifted():
     few = Work(1001, 16, 64)
     assert Published(Room(100)).choose(few) == StreamKChoice(100, 1)
     assert Published(Room(100), gated=False).choose(few) == StreamKChoice(100, 101)
@@ -100,14 +100,15 @@ def test_the_gate_lets_only_the_curves_chip_pass_unless_lifted():
 
 
 def test_k_is_rounded_up_to_whole_iterations_before_the_curve_is_asked():
-    """K = 500 counts as 512, where a remainder of 303 is still too few and below which all are."""
+    """K = 500 counts as 512. There a remainder of 303 still gets a full wave; for smaller K every remainder does."""
     work = MacroTile(256, 256, 64).work(256 * (304 + 303), 256, 1, 500)
     assert work.k == 512
     assert Published(MI300X).choose(work).streamed == 304 + 303
 
 
 def test_the_analytical_grid_looks_at_every_grid():
-    """Two shipped defects: the search began where it should have ended, and took the last grid instead of the best."""
+    """Tensile shipped two defects: the search began where it should have ended, and took the last grid, not the
+    best."""
     for units in (7, 64, 108, 132, 304):
         best = min(range(1, units + 1), key=lambda grid: (tensile.microseconds(37, 50, grid), grid))
         assert tensile.analytical_grid(37, 50, units) == best
@@ -120,7 +121,7 @@ def test_the_analytical_grid_looks_at_every_grid():
     ("work", "choice"),
     [
         (Work(1000, 64, 64), StreamKChoice(100)),
-        (Work(1001, 64, 64), StreamKChoice(100, 101)),  # 0.64 iterations for each: a full wave goes along
+        (Work(1001, 64, 64), StreamKChoice(100, 101)),  # 0.64 iterations for each: a full wave is streamed too
         (Work(130, 64, 64), StreamKChoice(100, 30)),  # 19 iterations for each
         (Work(101, 300, 64), StreamKChoice(100, 1)),  # three for each
         (Work(101, 299, 64), StreamKChoice(100, 101)),
@@ -157,10 +158,10 @@ def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
     assert (schedule.tiles, schedule.iterations) == (work.tiles, work.iterations)
     match decision.mode:
         case SharingMode.STREAM_K:
-            again = StreamKSchedule.two_tile(
+            launched = StreamKSchedule.two_tile(
                 work.tiles, work.iterations, parameters.integer("StreamKGrid"), parameters.integer("StreamKFullTiles")
             )
-            assert again == schedule
+            assert launched == schedule
             assert parameters["GlobalSplitU"] == 1
         case SharingMode.SPLIT_K:
             assert parameters["GlobalSplitU"] == schedule.splits > 1
@@ -169,17 +170,17 @@ def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
             assert set(parameters.values()) == {0, 1}
 
 
-def test_what_is_chosen_is_the_fastest_of_each_kind():
+def test_the_choice_is_the_fastest_among_the_best_of_each_kind():
     model, work = Calibrated(calibration(H200)), Work(140, 256, 64)
     considered = list(model.considered(work))
-    assert [one.mode for one in considered] == [
+    assert [choice.mode for choice in considered] == [
         SharingMode.DATA_PARALLEL,
         *[SharingMode.STREAM_K] * 2,
         *[SharingMode.SPLIT_K] * len(SPLITS),
     ]
     assert considered[0] == StreamKChoice(132)
-    assert [one.streamed // one.grid for one in considered[1:3]] == [0, 1]
-    assert model.choose(work) == min(considered, key=lambda one: model.expect(work, one)[0])
+    assert [choice.streamed // choice.grid for choice in considered[1:3]] == [0, 1]
+    assert model.choose(work) == min(considered, key=lambda choice: model.expect(work, choice)[0])
 
 
 def test_batch_counts_as_tiles():
@@ -203,45 +204,45 @@ def test_empty_products_are_decided_too(model, sizes):
     assert Predictor(BIG, model).decide(*sizes).schedule.tiles == (0 if 0 in sizes[:3] else 1)
 
 
-def test_without_a_calibration_the_rules_of_thumb_hold_and_that_is_said_once():
-    said = []
+def test_without_a_calibration_the_portable_model_is_used_with_one_warning():
+    warnings = []
     target, tile, room = fake_target(), MacroTile(64, 64, 16), Room(8)
-    known = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room))
-    calibrations = Calibrations([known], said.append)
+    calibrated = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room))
+    calibrations = Calibrations([calibrated], warnings.append)
     assert isinstance(calibrations.model(Subject.of(target, "FakeGemm", "s", tile, room), target.driver), Calibrated)
-    assert said == []
+    assert warnings == []
     for _ in range(3):
         assert isinstance(calibrations.model(Subject.of(target, "FakeGemm", "d", tile, room), target.driver), Portable)
-    assert len(said) == 1
-    assert "FakeGemm d 64x64x16 on fake GPU" in said[0]
+    assert len(warnings) == 1
+    assert "FakeGemm d 64x64x16 on fake GPU" in warnings[0]
 
 
-def test_another_driver_is_said():
-    said = []
+def test_a_calibration_of_another_driver_gives_a_warning():
+    warnings = []
     target, tile, room = fake_target(), MacroTile(64, 64, 16), Room(8)
-    known: StreamKCalibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
-    assert isinstance(Calibrations([known], said.append).model(known.subject, target.driver), Calibrated)
-    assert "driver 0.9, this is 1.0" in said[0]
+    older: StreamKCalibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
+    assert isinstance(Calibrations([older], warnings.append).model(older.subject, target.driver), Calibrated)
+    assert "driver 0.9, this is 1.0" in warnings[0]
 
 
 @pytest.mark.parametrize(
-    ("given", "block"),
+    ("parameters", "block"),
     [
         ({"KernelLanguage": "CUDA", "MatrixInstruction": "wgmma"}, 4),
         ({"KernelLanguage": "CUDA", "MatrixInstruction": "wgmma", "WorkGroupMapping": 8}, 8),
         ({"KernelLanguage": "Triton", "Schedule": "StreamK"}, 1),
     ],
 )
-def test_a_tile_knows_how_work_groups_walk(given, block):
-    kind = gemm_type("h", use_beta=False)
-    family = family_for("GEMM", Configuration(given))
-    config = family.space(kind).defaults | given
-    tile = tile_of(Solution(kind, family.name, config))
+def test_a_tile_has_the_block_in_which_work_groups_walk(parameters, block):
+    problem_type = gemm_type("h", use_beta=False)
+    family = family_for("GEMM", Configuration(parameters))
+    config = family.space(problem_type).defaults | parameters
+    tile = tile_of(Solution(problem_type, family.name, config))
     assert tile.block == tile.work(1000, 1000, 1, 1000).block == block
 
 
 def test_deciding_needs_no_scipy():
-    """A running program decides; only calibrating fits."""
+    """A running program only decides; fits are made by `tunesmith calibrate`."""
     program = "import sys, tunesmith.models.stream_k.predict; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"scipy", "yaml", "sqlalchemy", "jinja2"} & set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"scipy", "yaml", "sqlalchemy", "jinja2"} & set(process.stdout.split())

@@ -1,4 +1,4 @@
-"""Environment variables of stream-K: what they mean, which wins, and what is said about a value that means nothing."""
+"""Environment variables of stream-K: their meaning, their priority, and errors for invalid values."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ PRIORITY = [("FIXED_GRID", 100, 100), ("DYNAMIC_GRID", 2, 256), ("MAX_CUS", 200,
 
 @pytest.mark.parametrize("first", range(len(PRIORITY)))
 def test_the_published_priority(first):
-    """With all from one on set, that one wins; order of setting plays no part."""
+    """If a variable and all later ones in PRIORITY are set, it wins, in whatever order they were set."""
     chosen = PRIORITY[first:]
     for order in (chosen, chosen[::-1]):
         assert grid(**{name: value for name, value, _ in order}) == chosen[0][2]
 
 
-def test_one_that_says_nothing_gives_way():
+def test_a_variable_that_leaves_the_choice_open_gives_way_to_the_next():
     assert grid(FIXED_GRID=0, DYNAMIC_GRID=0, MAX_CUS=200) == 200
 
 
@@ -90,7 +90,7 @@ def test_tensiles_names_work_and_ours_win(name):
     assert StreamKOverride.of({theirs: "3", ours: ""}).named == {name: theirs}
 
 
-def test_what_is_used_is_named_as_it_was_spelled():
+def test_used_variables_are_named_as_they_are_spelled():
     environment = {
         "TENSILE_STREAMK_FULL_TILES": "1",
         "TUNESMITH_STREAMK_MAX_CUS": "64",
@@ -117,7 +117,7 @@ def test_what_is_used_is_named_as_it_was_spelled():
     ],
 )
 @pytest.mark.parametrize("prefix", ["TUNESMITH", "TENSILE"])
-def test_a_value_that_means_nothing_is_an_error_with_its_name(prefix, name, value):
+def test_an_invalid_value_is_an_error_with_the_variables_name(prefix, name, value):
     variable = f"{prefix}_STREAMK_{name}"
     with pytest.raises(UserError) as error:
         StreamKOverride.of({variable: value})

@@ -107,10 +107,10 @@ def threefry_once_more(bits: int, rounds: int, counter: list[int], key: list[int
     for round_ in range(rounds):
         # Of four words, the odd ones change places from round to round.
         pairs = [(0, 1)] if count == 2 else [(0, 1), (2, 3)] if round_ % 2 == 0 else [(0, 3), (2, 1)]
-        for (one, other), rotations in zip(pairs, ROTATIONS[count, bits], strict=True):
+        for (first, second), rotations in zip(pairs, ROTATIONS[count, bits], strict=True):
             by = rotations[round_ % 8]
-            words[one] = (words[one] + words[other]) & mask
-            words[other] = ((words[other] << by | words[other] >> (bits - by)) & mask) ^ words[one]
+            words[first] = (words[first] + words[second]) & mask
+            words[second] = ((words[second] << by | words[second] >> (bits - by)) & mask) ^ words[first]
         if round_ % 4 == 3:
             words = injected(words, round_ // 4 + 1)
     return words

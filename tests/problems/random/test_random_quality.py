@@ -22,7 +22,7 @@ from random_statistics import (
     moments_off,
 )
 from tunesmith.problems.random import GENERATORS, GeneratorKind, poisson_table, scalars_for, width_of
-from tunesmith.problems.random.distributions import quasi_values_of, values_of
+from tunesmith.problems.random.reference import quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
 from tunesmith.records import Configuration
 
@@ -229,9 +229,9 @@ def test_neighbouring_seeds_give_uncorrelated_streams(generator: str, seed: int)
     2^31 - 1, of which engines 128 apart stand 128 * 2^55 steps apart, which is one: so no more than 64 are compared.
     """
     engines = 64 if generator == "lfsr113" else ENGINES
-    one, other = (words(generator, start, 0, engines, np.arange(COUNT), 1)[:, 0] for start in (seed, seed + 2))
-    assert abs(correlation(one * 2.0**-32, other * 2.0**-32, 0.5, 1 / 12)) < FARTHEST
-    assert (np.abs(bits_off(one ^ other, unlike(generator))) < FARTHEST).all()
+    first, second = (words(generator, start, 0, engines, np.arange(COUNT), 1)[:, 0] for start in (seed, seed + 2))
+    assert abs(correlation(first * 2.0**-32, second * 2.0**-32, 0.5, 1 / 12)) < FARTHEST
+    assert (np.abs(bits_off(first ^ second, unlike(generator))) < FARTHEST).all()
 
 
 def unlike(generator: str) -> NDArray[np.float64]:

@@ -20,8 +20,8 @@ from portblas_fakes import DEFAULT, TILES, fake, faulty, tune
 from tunesmith.devices import Found
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched
-from tunesmith.library.doors import storage_for
-from tunesmith.library.gemm._door import GemmDoor
+from tunesmith.library.call_adapters import storage_for
+from tunesmith.library.gemm._call_adapter import GemmCallAdapter
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Measurement, Outcome, UserError
@@ -282,7 +282,7 @@ def test_logic_and_header_have_the_times_of_the_printed_ranking(run):
 
 def multiply(library, problem) -> None:
     """On arrays in the problem's layout, against NumPy."""
-    call = GemmDoor().call(library, problem, storage_for(problem, np.random.default_rng(0)))
+    call = GemmCallAdapter().call(library, problem, storage_for(problem, np.random.default_rng(0)))
     call()
     a, b = call.args
     np.testing.assert_allclose(call.keywords["out"], a @ b, rtol=1e-4, atol=1e-4)

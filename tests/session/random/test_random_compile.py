@@ -22,7 +22,7 @@ from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
 from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserError
 from tunesmith.report import CompilingReport
-from tunesmith.report.random import compiled as random_compiled
+from tunesmith.report.random.tuned import compiled_document
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.session.frame.record import RunOutcome as Done
@@ -124,7 +124,7 @@ def test_too_many_registers_for_a_block_are_named(tmp_path: Path, monkeypatch) -
         None,
         "registers",
     ]
-    document = random_compiled.document(outcome)
+    document = compiled_document(outcome)
     assert document["generators"][0]["rejected"] == {"registers": 1}  # type: ignore[index]
     assert document["look_at"] == []
 

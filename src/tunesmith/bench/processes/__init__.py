@@ -1,1 +1,1 @@
-"""The bench's processes: the workers that time, the compilers, and what the parent says to them."""
+"""The bench's processes: the workers that time, the compilers, and the parent's messages to them."""

@@ -1,4 +1,4 @@
-"""A process of the compile pool: compiles what the parent sends, until the parent is gone."""
+"""A process of the compile pool: compiles the parent's modules, until the parent is gone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.records import Binary, Module, Target, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
-from .. import faults
+from .. import injected_faults
 from ..device_runner import OUT_OF_MEMORY
-from ..machine import MACHINE_FAILED
+from ..machine_failures import MACHINE_FAILED
 from ..verification.poison import itemsize
 from .messages import Built, CompilerReady, Probe, Running
 from .process import connect_to_parent, requests
@@ -24,7 +24,7 @@ from .process import connect_to_parent, requests
 
 def main(arguments: list[str]) -> None:
     connection = connect_to_parent(arguments)
-    faults.play("compiler")
+    injected_faults.set_role("compiler")
     builder = _Builder(connection.recv().target, lambda now: connection.send(Running(now)))
     connection.send(CompilerReady())
     for request in requests(connection):
@@ -32,7 +32,10 @@ def main(arguments: list[str]) -> None:
 
 
 class _Builder:
-    """One process's compilers, and its device once it has to probe; `running` hears when a launch runs and is over."""
+    """Compiles modules and launches probes. Opens the device at the first probe.
+
+    `running` is called with True when a launch starts to run and with False when it is over.
+    """
 
     def __init__(self, target: Target, running: Callable[[bool], None]) -> None:
         self._target, self._running = target, running
@@ -61,12 +64,12 @@ class _Builder:
         return Built(time.perf_counter() - began, binary, *failure)
 
     def _compiled(self, module: Module) -> Binary:
-        faults.reached("compiling")
+        injected_faults.reached("compiling")
         return TOOLCHAINS[module.language].compile(module, self._target)
 
     def _launch(self, request: Probe) -> None:
-        """Execute a small plan once, so that a compiler which waits for the first launch has been run by now."""
-        faults.reached("probing")
+        """Execute a small plan once, since some compilers only run at the first launch."""
+        injected_faults.reached("probing")
         device = self._device = self._device or open_device(self._target)
         plan, operands = request.plan, OPERATIONS[request.problem.type.operation].operands(request.problem)
         sizes = {operand.name: max(1, operand.storage_elements * itemsize(operand.dtype)) for operand in operands}

@@ -15,7 +15,7 @@ from tunesmith.toolchains import BinaryCache
 from ..details import JobDetails
 from ..events import Event, ModuleCompiled
 from ..job import Policy, launch_outcome
-from ..machine import COMPILER_KILLED, COMPILER_WAITED, killed
+from ..machine_failures import COMPILER_KILLED, COMPILER_WAITED, ended_from_outside
 from .messages import Built, CompilerReady, Probe, Running, Start
 from .process import UNWATCHED_SECONDS, Child, Spawner
 from .workers import TIMEOUT
@@ -23,12 +23,12 @@ from .workers import TIMEOUT
 _DYING_SECONDS = 5.0
 _STARTING_SECONDS = 120.0
 CRASHED, TIMED_OUT = "compiler crashes", "compiler timed out"
-"""Reasons. Earlier versions wrote "compiler crashed" whatever the machine had done, so that word is not used again."""
+"""Reasons. Earlier versions wrote "compiler crashed" for the machine's failures too, so that text is not used again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What came of a module: its binary, or the measurement that says why there is none. `found`: it lay on disk."""
+    """A module's binary, or the measurement that says why there is none. `found`: the binary was in the disk cache."""
 
     module: Module
     made: Binary | Measurement
@@ -37,7 +37,7 @@ class Compilation:
 
 @dataclass(eq=False)
 class _Task:
-    """One thing to build, once for all jobs that need it."""
+    """A module to compile or a probe to launch, once for all jobs that need it."""
 
     key: str
     request: Module | Probe
@@ -49,8 +49,8 @@ class _Task:
 
 
 @dataclass(eq=False)
-class _Seat:
-    """A process of the pool and what it is at; `running` says that a launch of its task runs."""
+class _PoolProcess:
+    """A process of the pool and its task. `running` says that a launch of the task runs."""
 
     child: Child
     task: _Task | None = None
@@ -61,64 +61,64 @@ class _Seat:
 
 
 class Compilers:
-    """Builds what jobs need. Request jobs, `pump` whenever there is time, and ask for what has become of a job.
+    """Builds what jobs need. Call `request`, `pump` whenever there is time, and ask `binaries` for a job's result.
 
-    A process that crashed is replaced, and what it was at is tried once more in a fresh one before it is blamed: a
-    program probed before it may have broken the process. What is in the cache already is not compiled.
+    A process that crashed is replaced. Its task is tried once more in a fresh process before the task is blamed: a
+    program that was probed before may have broken the process. A module that is in the cache is not compiled.
     """
 
     def __init__(
-        self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None], kept: BinaryCache
+        self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None], cache: BinaryCache
     ) -> None:
         self._spawner, self._target, self._policy, self._observe = spawner, target, policy, observe
-        self._kept = kept
+        self._cache = cache
         self.processes = policy.compile_processes or len(os.sched_getaffinity(0))
         self._tasks: dict[str, _Task] = {}
         self._queue: deque[_Task] = deque()
-        self._seats: list[_Seat] = []
+        self._pool: list[_PoolProcess] = []
 
     @property
     def busy(self) -> bool:
-        return bool(self._queue) or any(seat.task for seat in self._seats)
+        return bool(self._queue) or any(process.task for process in self._pool)
 
     @property
     def connections(self) -> list[Connection]:
-        return [seat.child.connection for seat in self._seats if seat.task]
+        return [process.child.connection for process in self._pool if process.task]
 
     @property
     def deadline(self) -> float:
-        return min((seat.deadline for seat in self._seats if seat.task), default=float("inf"))
+        return min((process.deadline for process in self._pool if process.task), default=float("inf"))
 
     def request(self, modules: Iterable[tuple[str, Module]]) -> int:
-        """See to it that modules, given with their digests, are compiled; how many tasks this adds."""
+        """Queue modules, which come with their digests; returns how many tasks this adds."""
         before = len(self._queue)
         for digest, module in modules:
             self._add(digest, module)
         return len(self._queue) - before
 
     def compilation(self, digest: str, module: Module) -> Compilation | None:
-        """What has become of a module that was requested; None when it is not decided yet."""
+        """The result for a module that was requested; None if it is not decided yet."""
         task = self._tasks[digest]
-        made = task.failure or (task.built and task.built.binary)
-        return Compilation(module, made, task.found) if made else None
+        result = task.failure or (task.built and task.built.binary)
+        return Compilation(module, result, task.found) if result else None
 
     def pump(self) -> None:
-        """Collect what is finished, end what takes too long, and hand out what waits. Never blocks for long."""
-        for seat in list(self._seats):
-            if seat.task:
-                self._collect(seat, seat.task)
+        """Collect finished tasks, end those that take too long, and hand out waiting ones. Never blocks for long."""
+        for process in list(self._pool):
+            if process.task:
+                self._collect(process, process.task)
         self.hand_out()
 
     def hand_out(self) -> None:
-        """Give what waits to the processes that have nothing to do."""
-        while self._queue and (seat := self._free_seat(self._queue[0])):
-            allowed = self._policy.compile_timeout_seconds if seat.started else _STARTING_SECONDS
-            seat.task, seat.deadline = self._queue.popleft(), time.monotonic() + allowed
-            seat.child.send(seat.task.request)
-            seat.child.watch()
+        """Give waiting tasks to idle processes."""
+        while self._queue and (process := self._free_process(self._queue[0])):
+            seconds = self._policy.compile_timeout_seconds if process.started else _STARTING_SECONDS
+            process.task, process.deadline = self._queue.popleft(), time.monotonic() + seconds
+            process.child.send(process.task.request)
+            process.child.watch()
 
     def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:
-        """The job's binaries, the measurement that says why there are none, or None when it is not decided yet."""
+        """The job's binaries; the measurement that says why there are none; None if it is not decided yet."""
         tasks = [self._tasks[digest] for digest, _ in job.modules]
         failure = self._failure(tasks)
         if failure or not all(task.built for task in tasks):
@@ -130,7 +130,7 @@ class Compilers:
         return self._failure([probe]) or (binaries if probe.built else None)
 
     def charge(self, job: JobDetails) -> float:
-        """Seconds that building the job took, as far as no other job has been charged for it."""
+        """Seconds that building the job took, without those that another job was charged for already."""
         keys = [digest for digest, _ in job.modules]
         keys += [job.probe_key] if self._target.shares_the_host else []
         seconds = 0.0
@@ -139,16 +139,16 @@ class Compilers:
         return seconds
 
     def close(self) -> None:
-        for seat in self._seats:
-            seat.child.end()
-        self._seats.clear()
+        for process in self._pool:
+            process.child.end()
+        self._pool.clear()
 
     def _add(self, key: str, request: Module | Probe) -> _Task:
         if key not in self._tasks:
             task = self._tasks[key] = _Task(key, request)
-            if isinstance(request, Module) and (kept := self._kept.find(request)):
+            if isinstance(request, Module) and (binary := self._cache.find(request)):
                 task.found = True
-                self._settle(task, Built(0.0, kept), Outcome.OK)
+                self._settle(task, Built(0.0, binary), Outcome.OK)
             else:
                 self._queue.append(task)
         return self._tasks[key]
@@ -156,81 +156,86 @@ class Compilers:
     def _failure(self, tasks: Sequence[_Task]) -> Measurement | None:
         return next((replace(task.failure, started=time.time()) for task in tasks if task.failure), None)
 
-    def _free_seat(self, task: _Task) -> _Seat | None:
-        """A seat for a task; a task that is tried again gets a fresh process."""
-        for seat in self._seats:
-            if seat.task is None and not (task.tried and seat.served):
-                return seat
-        idle = next((seat for seat in self._seats if seat.task is None), None)
-        if len(self._seats) >= self.processes:
+    def _free_process(self, task: _Task) -> _PoolProcess | None:
+        """An idle process for a task, started if need be. A task that is tried again gets a fresh process."""
+        for process in self._pool:
+            if process.task is None and not (task.tried and process.served):
+                return process
+        idle = next((process for process in self._pool if process.task is None), None)
+        if len(self._pool) >= self.processes:
             if idle is None:
                 return None
-            self._leave(idle)
-        seat = _Seat(self._spawner.start("tunesmith.bench.processes.compiler"))
-        seat.child.send(Start(self._target, self._policy))
-        self._seats.append(seat)
-        return seat
+            self._end(idle)
+        process = _PoolProcess(self._spawner.start("tunesmith.bench.processes.compiler"))
+        process.child.send(Start(self._target, self._policy))
+        self._pool.append(process)
+        return process
 
-    def _leave(self, seat: _Seat, patience: float = 0.0) -> str:
-        self._seats.remove(seat)
-        return seat.child.end(patience)
+    def _end(self, process: _PoolProcess, patience: float = 0.0) -> str:
+        self._pool.remove(process)
+        return process.child.end(patience)
 
-    def _collect(self, seat: _Seat, task: _Task) -> None:
-        if seat.child.connection.poll():
-            message = seat.child.receive()
+    def _collect(self, process: _PoolProcess, task: _Task) -> None:
+        if process.child.connection.poll():
+            message = process.child.receive()
             if isinstance(message, UserError):
                 raise message
             if isinstance(message, CompilerReady):
-                seat.started = True
-                seat.deadline = time.monotonic() + self._policy.compile_timeout_seconds
+                process.started = True
+                process.deadline = time.monotonic() + self._policy.compile_timeout_seconds
             elif isinstance(message, Running):
-                seat.running = message.now
-                seat.deadline = time.monotonic() + self._allowed(seat)
+                process.running = message.now
+                process.deadline = time.monotonic() + self._timeout(process)
             elif isinstance(message, Built):
-                self._finished(seat, task, message)
+                self._finished(process, task, message)
             else:
-                self._died(seat, task, self._leave(seat, _DYING_SECONDS))
-        elif (late := time.monotonic() - seat.deadline) > 0:
-            seconds = self._allowed(seat)
+                self._died(process, task, self._end(process, _DYING_SECONDS))
+        elif (late := time.monotonic() - process.deadline) > 0:
+            seconds = self._timeout(process)
             if late > UNWATCHED_SECONDS:
-                seat.deadline = time.monotonic() + seconds
+                process.deadline = time.monotonic() + seconds
                 return
-            waited = seat.child.kept_waiting(seconds)
-            self._leave(seat)
-            self._died(seat, task, "", waited)
+            waited = process.child.kept_waiting(seconds)
+            self._end(process)
+            self._died(process, task, "", waited)
 
-    def _allowed(self, seat: _Seat) -> float:
-        """Seconds for what it does: a kernel that runs has those of a launch."""
-        return self._policy.timeout_seconds if seat.running else self._policy.compile_timeout_seconds
+    def _timeout(self, process: _PoolProcess) -> float:
+        """The timeout of a process's task: that of a launch while a kernel runs, else that of compiling."""
+        return self._policy.timeout_seconds if process.running else self._policy.compile_timeout_seconds
 
-    def _finished(self, seat: _Seat, task: _Task, built: Built) -> None:
-        seat.task, seat.served = None, seat.served + 1
+    def _finished(self, process: _PoolProcess, task: _Task, built: Built) -> None:
+        process.task, process.served = None, process.served + 1
         if built.poisoned:
-            self._leave(seat)
+            self._end(process)
         if isinstance(task.request, Probe):
             self._settle(task, built, launch_outcome(built.reason))
             return
         if built.binary:
-            self._kept.keep(task.request, built.binary)
+            self._cache.keep(task.request, built.binary)
         self._settle(task, built, Outcome.COMPILE_ERROR)
 
-    def _died(self, seat: _Seat, task: _Task, cause: str, waited: bool = False) -> None:
-        """A crash is tried again in a fresh process, a silence only if the process had done something before."""
+    def _died(self, process: _PoolProcess, task: _Task, cause: str, waited: bool = False) -> None:
+        """Settle a task whose process crashed or timed out, or try it again in a fresh process.
+
+        A crash is tried again. A timeout is tried again only if the process had finished another task before.
+        """
         task.tried += 1
-        if task.tried == 1 and (cause or seat.served):
+        if task.tried == 1 and (cause or process.served):
             self._queue.appendleft(task)
             return
-        seconds = self._allowed(seat)
-        words = "\n".join(filter(None, [cause, seat.child.last_words()]))
-        what = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
+        seconds = self._timeout(process)
+        output = "\n".join(filter(None, [cause, process.child.last_words()]))
+        activity = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
         if not cause:
-            reason = COMPILER_WAITED if waited else TIMEOUT if seat.running else TIMED_OUT
-            self._settle(task, Built(seconds, None, reason, f"{what} took more than {seconds:g} s"), Outcome.TIMEOUT)
+            reason = COMPILER_WAITED if waited else TIMEOUT if process.running else TIMED_OUT
+            self._settle(
+                task, Built(seconds, None, reason, f"{activity} took more than {seconds:g} s"), Outcome.TIMEOUT
+            )
         elif isinstance(task.request, Probe):
-            self._settle(task, Built(0.0, None, cause, f"at {what}\n{words}"), Outcome.CRASH)
+            self._settle(task, Built(0.0, None, cause, f"at {activity}\n{output}"), Outcome.CRASH)
         else:
-            reason = COMPILER_KILLED if killed(cause) else CRASHED
-            self._settle(task, Built(0.0, None, reason, words), Outcome.COMPILE_ERROR)
+            reason = COMPILER_KILLED if ended_from_outside(cause) else CRASHED
+            self._settle(task, Built(0.0, None, reason, output), Outcome.COMPILE_ERROR)
 
     def _settle(self, task: _Task, built: Built, failed: Outcome) -> None:
         task.built, task.uncharged = built, built.seconds
@@ -240,5 +245,5 @@ class Compilers:
 
 
 def facts(binaries: Sequence[Binary]) -> tuple[CompiledFacts, ...]:
-    """What the compiler told of every entry, in the order of the modules."""
+    """The compiler's facts about every entry, in the order of the modules."""
     return tuple(fact for binary in binaries for fact in binary.facts)

@@ -1,5 +1,7 @@
-"""What the parent and its processes say to each other, over a socket pair. A compiler is sent modules besides, and a
-UserError may take the place of an answer."""
+"""The messages between the parent and its processes, over a socket pair.
+
+A compiler also receives `Module` records. A UserError may take the place of any answer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Literal
 
 from tunesmith.records import Binary, Measurement, Plan, Problem, Target
 
-from ..details import Bound
+from ..details import JobPlans
 from ..job import Policy
 
 Stage = Literal["opening the device", "preparing", "verifying", "timing"]
@@ -16,7 +18,7 @@ Stage = Literal["opening the device", "preparing", "verifying", "timing"]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The first word to a worker or compiler: what it works for."""
+    """The first message to a worker or compiler."""
 
     target: Target
     policy: Policy
@@ -24,24 +26,24 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class CompilerReady:
-    """A compiler has started: from now on time is counted against what it compiles."""
+    """A compiler has started. From now on its time counts against its task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job as a worker sees it. `verify` is off when this very candidate was found right before, in this run."""
+    """A job as a worker sees it. `verify` is False if the same candidate was verified before, in this run."""
 
     binaries: tuple[Binary, ...]
     problem: Problem
-    bound: Bound
+    plans: JobPlans
     verify: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """Verify and time one candidate; stop early when it is provably slower than `race_above` seconds.
+    """Verify and time one candidate. Stop early if it is provably slower than `race_above` seconds.
 
-    `ahead` are problems that later candidates will be verified on: to be made ready while the device is busy.
+    `ahead` are problems that later candidates will be verified on. The worker prepares them while the device is busy.
     """
 
     candidate: Candidate
@@ -51,15 +53,15 @@ class MeasureRequest:
 
 @dataclass(frozen=True, slots=True)
 class InterleaveRequest:
-    """Time candidates of one problem in alternating blocks; `until_clear` ends them where a winner is clear before."""
+    """Time candidates of one problem in alternating blocks. `until_clear` ends them early once a winner is clear."""
 
     candidates: tuple[Candidate, ...]
     until_clear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class At:
-    """The worker enters a stage with a candidate (its index in an Interleave): the clock of the timeout starts anew."""
+class StageEntered:
+    """The worker enters a stage with a candidate (`index` in an InterleaveRequest). The timeout starts anew."""
 
     stage: Stage
     index: int = 0
@@ -67,9 +69,10 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer to Measure (one measurement) or Interleave (one each); without any, the worker has its device open.
+    """The answer to MeasureRequest (one measurement) or InterleaveRequest (one for each candidate). Without
+    measurements it says that the worker has its device open.
 
-    When `poisoned`, the process ends with it.
+    `poisoned` is the index of a candidate that broke the context; the process ends after this message.
     """
 
     measurements: tuple[Measurement, ...]
@@ -78,7 +81,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Launch a small plan once, for compilers that finish at the first launch."""
+    """The request to launch a small plan once, for compilers that finish at the first launch."""
 
     binaries: tuple[Binary, ...]
     problem: Problem
@@ -87,15 +90,15 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A compiler's launch runs, so that the time of a launch is counted, or (`now` False) is over: the next one may
-    have to be compiled first."""
+    """A compiler's launch runs (`now`), so the timeout of a launch applies; or it is over, and the next launch may have
+    to be compiled first."""
 
     now: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The answer to a Module or a Probe: a binary for the former; `reason` is empty when it went well."""
+    """The answer to a Module, with its binary, or to a Probe. `reason` is empty if nothing failed."""
 
     seconds: float
     binary: Binary | None = None

@@ -1,4 +1,4 @@
-"""The process that owns the device: verifies and times what the parent sends, until the parent is gone."""
+"""The process that owns the device: verifies and times the parent's candidates, until the parent is gone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from tunesmith.devices import Device, LaunchError, open_device
 from tunesmith.records import UserError
 
-from .. import faults
+from .. import injected_faults
 from ..device_runner import DeviceRunner
 from .messages import Done, InterleaveRequest, MeasureRequest, Start
 from .process import connect_to_parent, requests
@@ -16,7 +16,7 @@ from .process import connect_to_parent, requests
 
 def main(arguments: list[str]) -> None:
     connection = connect_to_parent(arguments)
-    faults.play("worker")
+    injected_faults.set_role("worker")
     start = connection.recv()
     device = _opened(start, connection)
     if device is not None:
@@ -34,18 +34,18 @@ def _opened(start: Start, connection: Connection) -> Device | None:
     return device
 
 
-def _serve(stand: DeviceRunner, connection: Connection) -> None:
+def _serve(runner: DeviceRunner, connection: Connection) -> None:
     for request in requests(connection):
-        done = _answer(stand, request)
-        faults.reached("reporting")
+        done = _answer(runner, request)
+        injected_faults.reached("reporting")
         connection.send(done)
         if isinstance(done, Done) and done.poisoned is not None:
             return
 
 
-def _answer(stand: DeviceRunner, request: MeasureRequest | InterleaveRequest) -> Done | UserError:
+def _answer(runner: DeviceRunner, request: MeasureRequest | InterleaveRequest) -> Done | UserError:
     try:
-        return stand.measure(request) if isinstance(request, MeasureRequest) else stand.interleave(request)
+        return runner.measure(request) if isinstance(request, MeasureRequest) else runner.interleave(request)
     except UserError as error:
         return error
 

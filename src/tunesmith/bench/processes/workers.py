@@ -1,4 +1,4 @@
-"""The parent's side of timing: the worker at work, the standby behind it, and how a death is told from an answer."""
+"""The parent's side of timing: the current worker, its standby, and their answers or deaths."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from tunesmith.records import Outcome, Target, UserError
 
 from ..events import Event, WorkerLost
 from ..job import Policy
-from ..machine import WAITED
-from .messages import At, Done, InterleaveRequest, MeasureRequest, Start
+from ..machine_failures import WAITED
+from .messages import Done, InterleaveRequest, MeasureRequest, StageEntered, Start
 from .process import UNWATCHED_SECONDS, Child, Spawner
 
 _OPENING_SECONDS = 120.0
 _PREPARING_FACTOR = 10.0
-"""Preparing a big problem's reference is the host's work and may take longer than any candidate."""
+"""The timeout of preparing over that of a launch: the host computes a big problem's reference, which takes long."""
 _DYING_SECONDS = 5.0
 TIMEOUT = "timeout"
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker is gone, and its answer with it: a signal's name, an exit status or "timeout", and what it was doing.
+    """A worker died without an answer. `cause` is a signal's name, an exit status or "timeout"; `stage` and `index` say
+    what the worker was doing.
 
-    For a poisoned context `done` holds what the worker still said.
+    If the worker ended because its context was poisoned, `done` holds its last answer.
     """
 
     cause: str
@@ -42,35 +43,35 @@ class Death:
 
 
 def wait_until(connections: Sequence[Connection], deadline: float) -> None:
-    """Sleep until one of them has something to say, or until the deadline on the monotonic clock."""
+    """Sleep until a connection has a message, or until the deadline on the monotonic clock."""
     wait(connections, None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
 
 
 class Worker:
-    """One process with the device open. Ask it, then poll for the answer; a Death is an answer too.
+    """One process with the device open. Call `ask`, then `poll` for the answer; a Death is an answer too.
 
-    It answers once without being asked: when it has opened the device.
+    The worker sends one answer without being asked: when it has opened the device.
     """
 
     def __init__(self, child: Child, target: Target, policy: Policy) -> None:
         self._child, self._policy = child, policy
-        self._at = At("opening the device")
+        self._at = StageEntered("opening the device")
         self.pid, self.connection = child.pid, child.connection
         self.deadline = time.monotonic() + _OPENING_SECONDS
         self.served = 0
         child.send(Start(target, policy))
 
     def ask(self, request: MeasureRequest | InterleaveRequest) -> None:
-        self._enter(At("preparing"))
+        self._enter(StageEntered("preparing"))
         self.served += 1
         self._child.send(request)
 
     def poll(self) -> Done | Death | None:
-        """What has come of it; None when nothing yet. Raises the UserError that the worker met."""
+        """The answer; None if there is none yet. Raises the UserError that the worker sent."""
         while self._child.connection.poll():
             message = self._child.receive()
             match message:
-                case At():
+                case StageEntered():
                     self._enter(message)
                 case UserError():
                     raise message
@@ -92,7 +93,7 @@ class Worker:
         return None
 
     def answer(self) -> Done | Death:
-        """Wait for what comes of it."""
+        """Wait for the answer."""
         while (answer := self.poll()) is None:
             wait_until([self.connection], self.deadline)
         return answer
@@ -100,7 +101,7 @@ class Worker:
     def end(self) -> None:
         self._child.end()
 
-    def _enter(self, at: At) -> None:
+    def _enter(self, at: StageEntered) -> None:
         self._at = at
         self._child.watch()
         factor = _PREPARING_FACTOR if at.stage == "preparing" else 1.0
@@ -114,9 +115,9 @@ class Worker:
 
 
 class Workers:
-    """The worker at work and, for a GPU, a standby that has its device open already, since opening one takes seconds.
+    """The current worker and, for a GPU, a standby that has the device open already, since opening takes seconds.
 
-    On a device that is the host's CPU a standby would start up while something is timed; there is none.
+    If the device is the host's CPU there is no standby, since its start would disturb the timing.
     """
 
     def __init__(self, spawner: Spawner, target: Target, policy: Policy, observe: Callable[[Event], None]) -> None:
@@ -125,7 +126,7 @@ class Workers:
         self._standby: Worker | None = None
 
     def current(self) -> Worker:
-        """The worker at work, with its device open; a new one where there is none."""
+        """The current worker, with its device open. Starts a worker if there is none."""
         if self._current is None:
             self._current, self._standby = self._standby or self._start(), None
             self._await_opened(self._current)
@@ -134,19 +135,19 @@ class Workers:
         return self._current
 
     def fresh(self) -> Worker:
-        """A worker that has served nobody."""
+        """A worker that has had no request yet."""
         if self._current is not None and self._current.served:
             self.drop()
         return self.current()
 
     def drop(self) -> None:
-        """End the worker at work, or take note that it is dead."""
+        """End the current worker, which may be dead already."""
         if self._current is not None:
             self._current.end()
             self._current = None
 
     def lost(self, death: Death, key: str) -> None:
-        """Take note of a death and let the standby step in."""
+        """Report a death. The standby becomes the current worker at the next request."""
         if self._current is not None:
             self._observe(WorkerLost(self._current.pid, death.cause, death.stage, key))
         self.drop()

@@ -1,1 +1,1 @@
-"""Is a result right? Guarded and poisoned memory, the comparison with the reference, on the host and on the device."""
+"""Is a result right? Guarded and poisoned memory, and comparison with the reference, on the host and the device."""

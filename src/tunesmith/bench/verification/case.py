@@ -1,4 +1,4 @@
-"""A problem made ready for verification."""
+"""A problem prepared for verification."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .regions import Region, padding_mask
 
 @dataclass(frozen=True)
 class VerificationCase:
-    """A problem to verify a plan on: operands with contents, and what the outputs must hold."""
+    """A problem to verify a plan on: operands, the contents of inputs, and the expected outputs."""
 
     operands: tuple[Operand, ...]
     inputs: Mapping[str, Array]
@@ -25,7 +25,7 @@ class VerificationCase:
 
     @property
     def size(self) -> int:
-        """Bytes of host memory that it holds, with the inputs' images once they are made."""
+        """Bytes of host memory that the case holds, with the inputs' images once they are made."""
         references = (array for expected in self.expected.values() for array in (expected.value, expected.bound))
         return sum(array.nbytes for array in (*self.inputs.values(), *references, *self._images.values()))
 
@@ -38,7 +38,7 @@ class VerificationCase:
         return [operand for operand in self.operands if operand.role != "in"]
 
     def images(self, regions: Mapping[str, Region]) -> Mapping[str, Bytes]:
-        """What is only read, between its guard bands: made once, since it is the same for every candidate."""
+        """The inputs between their guard bands, by name. Made once, since they are the same for every candidate."""
         for operand in self.inputs_only:
             region = regions[operand.name]
             if region not in self._images:
@@ -46,8 +46,8 @@ class VerificationCase:
         return {operand.name: self._images[regions[operand.name]] for operand in self.inputs_only}
 
     def content(self, operand: Operand) -> Bytes:
-        """The storage of what is read. Elements between its rows are NaN: they belong to nobody, so no result may
-        depend on them."""
+        """The storage of an operand that is read. Elements between its rows are NaN, since no result may depend on
+        them."""
         content = np.ascontiguousarray(self.inputs[operand.name]).view(np.uint8)
         padding = padding_mask(operand)
         if padding is not None:
@@ -56,12 +56,12 @@ class VerificationCase:
         return content
 
     def before(self, operand: Operand, region: Region, poison: int) -> Bytes:
-        """An output's storage before a run: the poison, or for one that is read too its content."""
+        """An output's storage before a run: the poison, or the content of an output that is also read."""
         if operand.role != "out":
             return self.content(operand)
         return filled(output_pattern(operand.dtype, poison), region.size)
 
     def compared(self) -> list[tuple[Operand, Expected]]:
         """The outputs whose elements have a reference."""
-        known = ((operand, self.expected.get(operand.name)) for operand in self.outputs)
-        return [(operand, expected) for operand, expected in known if expected is not None and 0 not in operand.shape]
+        pairs = ((operand, self.expected.get(operand.name)) for operand in self.outputs)
+        return [(operand, expected) for operand, expected in pairs if expected is not None and 0 not in operand.shape]

@@ -1,4 +1,4 @@
-"""Guarded device memory for a case, and verification by looking at every byte on the host."""
+"""Guarded device memory for a case. The host verifies a run by looking at every byte."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tunesmith.records import Operand, Plan
 from .case import VerificationCase
 from .poison import Bytes, filled
 from .regions import WORKSPACE, Region, storage_region, workspace_region
-from .traces import Left, Seen, Traces, Wrong, not_zeroed, touched
+from .run_inspection import HostInspection, RegionBytes, RunInspection, Wrong, changed_input, not_zeroed
 
 
 class HostMemory:
-    """What is only read is written once, the rest before every run. Use it as a context manager."""
+    """Memory for a case: inputs are written once, outputs before every run. Use it as a context manager."""
 
     def __init__(self, device: Device, case: VerificationCase) -> None:
         self.case, self._device = case, device
@@ -38,30 +38,30 @@ class HostMemory:
         self.release()
 
     def release(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         self._device.release(*self._buffers.values())
         self._buffers.clear()
 
-    def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> Traces:
-        """Carry the plan out once, outputs and workspace holding what they held before no other run. LaunchError."""
-        self._provide(plan.workspace_bytes)
+    def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> RunInspection:
+        """Carry the plan out once, with freshly filled outputs and workspace. Raises LaunchError."""
+        self._provide_workspace(plan.workspace_bytes)
         for region, image in self._images(poison):
             self._device.write(self._buffers[region.name], image)
         self._carry_out(programs, plan)
-        return self._seen(poison)
+        return self._inspection(poison)
 
     def not_zeroed(self, plan: Plan) -> Wrong | None:
-        """What the last run should have zeroed again for the next one."""
+        """The first byte of the workspace that the last run should have zeroed for the next run."""
         if not plan.zeroed or not self._workspace:
             return None
         return not_zeroed(self._device.read(self._buffers[WORKSPACE], plan.zeroed, self._workspace.start))
 
     def modified_input(self) -> Wrong | None:
-        """What was changed of what no run may change: the inputs and what surrounds them."""
-        return self._touched(self.case.inputs_only)
+        """The first change of an input or its guard bands, which no run may change."""
+        return self._changed_input(self.case.inputs_only)
 
-    def _provide(self, workspace_bytes: int) -> bool:
-        """Memory for a workspace of that size; whether it is not the last one's."""
+    def _provide_workspace(self, workspace_bytes: int) -> bool:
+        """Allocate a workspace of that size; returns whether it differs from the last run's."""
         region = workspace_region(workspace_bytes, self._device.alignment) if workspace_bytes else None
         if region == self._workspace:
             return False
@@ -79,30 +79,32 @@ class HostMemory:
         self._device.prepare(plan.from_scratch, programs, parts, workspace).enqueue()
 
     def _images(self, poison: int) -> list[tuple[Region, Bytes]]:
-        """What a run may write, and the bytes that it finds there: outputs, poisoned, and the workspace, which comes
-        with whatever was left in it."""
+        """The regions that a run may write, with their bytes before the run: poisoned outputs, and a workspace that
+        holds garbage."""
         regions = [(operand, self._regions[operand.name]) for operand in self.case.outputs]
-        found = [(region, region.image(self.case.before(operand, region, poison))) for operand, region in regions]
+        images = [(region, region.image(self.case.before(operand, region, poison))) for operand, region in regions]
         if self._workspace:
-            found.append((self._workspace, filled(self._workspace.around, self._workspace.length)))
-        return found
+            images.append((self._workspace, filled(self._workspace.around, self._workspace.length)))
+        return images
 
-    def _seen(self, poison: int) -> Seen:
+    def _inspection(self, poison: int) -> HostInspection:
         self._device.synchronize()
-        return Seen(
-            self.case, poison, {region.name: self._left(region, image) for region, image in self._images(poison)}
+        return HostInspection(
+            self.case,
+            poison,
+            {region.name: self._region_bytes(region, image) for region, image in self._images(poison)},
         )
 
-    def _touched(self, operands: Iterable[Operand]) -> Wrong | None:
-        """What was changed of these inputs, and around them."""
+    def _changed_input(self, operands: Iterable[Operand]) -> Wrong | None:
+        """The first change of these inputs or their guard bands."""
         for operand in operands:
             image = self.case.images(self._regions)[operand.name]
-            if wrong := touched(operand, self._left(self._regions[operand.name], image)):
+            if wrong := changed_input(operand, self._region_bytes(self._regions[operand.name], image)):
                 return wrong
         return None
 
-    def _left(self, region: Region, image: Bytes) -> Left:
-        return Left(region, image, self._device.read(self._buffers[region.name], region.length))
+    def _region_bytes(self, region: Region, image: Bytes) -> RegionBytes:
+        return RegionBytes(region, image, self._device.read(self._buffers[region.name], region.length))
 
     def _storage(self, region: Region) -> Buffer:
         return self._device.view(self._buffers[region.name], region.start, max(region.size, 1))

@@ -1,7 +1,7 @@
-"""Bytes that no kernel writes by chance: what lies in unwritten outputs, around operands, and in a fresh workspace.
+"""Byte patterns that no kernel writes by chance. They fill outputs, guard bands and fresh workspaces before a run.
 
-Outputs and surroundings hold different NaNs, so that a NaN that was read beyond an input and carried into the output
-is told apart from an element that nobody wrote.
+Outputs and guard bands hold different NaNs. So a NaN that was read beyond an input and reached the output differs from
+an element that was not written.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _AROUND = {
 }
 _AROUND_BYTE = 0xC3
 _OUTPUTS = ((_NAN, 0xA5), (_HUGE, 0x5A), (_MINUS_HUGE, 0x3C))
-"""What outputs hold before each of the runs. A maximum passes over a NaN and a minimum over a huge number, but no
-kernel that reads what it should only write gives the same after all three."""
+"""The contents of outputs before each of the three runs. A maximum hides a NaN and a minimum hides a huge number, but a
+kernel that reads an output that it should only write cannot give the same result after all three."""
 POISONS = range(len(_OUTPUTS))
 
 
@@ -35,13 +35,13 @@ def itemsize(dtype: str) -> int:
 
 
 def output_pattern(dtype: str, poison: int) -> Bytes:
-    """One element's worth of an output's poison, one of POISONS: what still holds each of them after its run was not
+    """One element of the poison with that number, of POISONS. An element that holds the poison after every run was not
     written."""
     return _pattern(dtype, *_OUTPUTS[poison])
 
 
 def around_pattern(dtype: str) -> Bytes:
-    """One element's worth of what surrounds an operand."""
+    """One element of an operand's guard bands."""
     return _pattern(dtype, _AROUND, _AROUND_BYTE)
 
 

@@ -1,4 +1,4 @@
-"""Guarded memory: where an array lies between its guard bands, and what every byte holds before a run."""
+"""Guarded memory: an array between its guard bands, and the content of every byte before a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .poison import Bytes, around_pattern, filled, itemsize
 
 _NARROWEST_GUARD, _WIDEST_GUARD = 512 * 1024, 1024 * 1024
 WORD = 8
-"""Bytes that device programs look at together: a region is so many words, and its storage begins with one."""
+"""Bytes that device programs compare at once. A region is a whole number of words, and its storage starts at a word."""
 WORKSPACE = "workspace"
 _GARBAGE = "float32"
-"""A workspace comes with whatever was left in it, which may well be NaN."""
+"""The type of the NaNs in a workspace, whose content is undefined before a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """An array in guarded memory: `start` bytes, its storage of `size` bytes, and at least as many bytes behind."""
+    """An array in guarded memory: `start` guard bytes, `size` bytes of storage, and at least `start` guard bytes."""
 
     name: str
     dtype: str
@@ -46,12 +46,12 @@ class Region:
 
     @property
     def around(self) -> Bytes:
-        """What surrounds the storage, an element's worth. It goes on behind in step with the elements, so that an
-        element read there is the NaN."""
+        """The guard bands' pattern, one element. Behind the storage it continues in step with the elements, so that an
+        element that is read there is the NaN."""
         return around_pattern(self.dtype)
 
     def image(self, content: Bytes) -> Bytes:
-        """All bytes of the region, with that content in the storage."""
+        """All bytes of the region, with this content in the storage."""
         image = filled(self.around, self.length)
         image[self.storage] = content
         return image
@@ -66,12 +66,12 @@ def workspace_region(size: int, alignment: int) -> Region:
 
 
 def is_padded(operand: Operand) -> bool:
-    """Whether its storage has elements that are none of the array's."""
+    """Whether the storage has elements that do not belong to the array."""
     return operand.storage_elements != np.prod(operand.shape, dtype=np.int64)
 
 
 def padding_mask(operand: Operand) -> NDArray[np.bool_] | None:
-    """Storage elements that are none of the array's; None where there are none."""
+    """Marks the storage elements that do not belong to the array; None if there are none."""
     if not is_padded(operand):
         return None
     mask = np.ones(operand.storage_elements, np.bool_)

@@ -1,4 +1,4 @@
-"""Is it right? A plan runs on guarded, poisoned memory; what it leaves is compared with a reference."""
+"""Is a plan right? It runs on guarded, poisoned memory, and its outputs are compared with a reference."""
 
 from __future__ import annotations
 
@@ -11,66 +11,67 @@ from tunesmith.devices import Buffer, Device, Program
 from tunesmith.records import Plan
 
 from .case import VerificationCase
-from .checks import Checks
-from .device_memory import DeviceMemory, fits, needed_bytes
+from .device_memory import DeviceMemory, needed_bytes, supports
+from .device_programs import VerificationPrograms
 from .host_memory import HostMemory
 from .poison import POISONS
-from .traces import Traces, Wrong, never_written, relative_error
+from .run_inspection import RunInspection, Wrong, never_written, relative_error
 
 _LARGEST_SHARE = 0.25
-"""Of the device's memory, for all cases that are kept there."""
+"""Largest share of the device's memory for all cases that are kept there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was wrong, or how far the outputs of a right result are from the reference."""
+    """The first defect (`wrong`), or None and the relative error of right outputs."""
 
     wrong: Wrong | None
     error: float | None = None
 
 
 class Verifier:
-    """Verifies plans on one device, and keeps there what the next candidate of a problem needs."""
+    """Verifies plans on one device, and keeps cases there for the next candidates of a problem."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._kept: OrderedDict[int, DeviceMemory] = OrderedDict()
 
     def judge(self, programs: Sequence[Program], plan: Plan, case: VerificationCase) -> Verdict:
-        """Run a plan and look at every byte that it could have touched; raises LaunchError.
+        """Run a plan and look at every byte that it could have changed. Raises LaunchError.
 
-        It runs once for each poison in the outputs, so that a kernel that reads what it should only write is found out.
+        The plan runs once for each poison in the outputs, so that a kernel that reads an output which it should only
+        write is found.
 
-        Inputs and what surrounds them must be as before; so must the elements between an output's rows; every element
-        of an output must be written, and those that the reference covers must be within its bound. NaN is never right.
+        Inputs, guard bands and the elements between an output's rows must not change. Every element of an output must
+        be written. The elements that the reference covers must be within its bound; NaN never is.
         """
         with self.hold(case) or HostMemory(self._device, case) as memory:
             return _judged(memory, programs, plan, case)
 
     def hold(self, case: VerificationCase) -> DeviceMemory | None:
-        """Bring a case to the device; None where its own programs cannot be had, or do not understand the case. Raises
-        LaunchError."""
-        if self._checks is None or not fits(case):
+        """Bring a case to the device and keep it there; None if the device has no verification programs, or they do not
+        support the case. Raises LaunchError."""
+        if self._device_programs is None or not supports(case):
             return None
         if id(case) not in self._kept:
             self._make_room(needed_bytes(case, self._device.alignment))
-            self._kept[id(case)] = DeviceMemory(self._device, self._checks, case)
+            self._kept[id(case)] = DeviceMemory(self._device, self._device_programs, case)
         self._kept.move_to_end(id(case))
         return self._kept[id(case)]
 
     def inputs(self, case: VerificationCase) -> Mapping[str, Buffer]:
-        """Operands of a case that lie on the device as they were first written, by name; none if it is not kept."""
+        """The inputs of a case on the device, by name; none if the case is not kept."""
         kept = self._kept.get(id(case))
         return kept.inputs if kept else {}
 
     def clear(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         while self._kept:
             self._kept.popitem()[1].release()
 
     @cached_property
-    def _checks(self) -> Checks | None:
-        return Checks.on(self._device)
+    def _device_programs(self) -> VerificationPrograms | None:
+        return VerificationPrograms.on(self._device)
 
     def _make_room(self, size: int) -> None:
         limit = _LARGEST_SHARE * self._device.target.global_memory_bytes
@@ -79,14 +80,14 @@ class Verifier:
 
 
 def _judged(memory: HostMemory, programs: Sequence[Program], plan: Plan, case: VerificationCase) -> Verdict:
-    runs: list[Traces] = []
+    runs: list[RunInspection] = []
     for poison in POISONS:
         runs.append(memory.run(programs, plan, poison))
-        if wrong := runs[-1].trespass() or memory.not_zeroed(plan):
+        if wrong := runs[-1].outside_write() or memory.not_zeroed(plan):
             return Verdict(memory.modified_input() or wrong)
     if wrong := memory.modified_input():
         return Verdict(wrong)
-    written = (never_written(operand, runs) for operand in case.outputs if operand.role == "out")
-    values = (run.wrong_value() for run in runs)
-    found = next(filter(None, written), None) or next(filter(None, values), None)
-    return Verdict(found) if found else Verdict(None, relative_error(runs[0]))
+    unwritten = (never_written(operand, runs) for operand in case.outputs if operand.role == "out")
+    wrong_values = (run.wrong_value() for run in runs)
+    wrong = next(filter(None, unwritten), None) or next(filter(None, wrong_values), None)
+    return Verdict(wrong) if wrong else Verdict(None, relative_error(runs[0]))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.report.roofline import measured as report
+from tunesmith.report.roofline import tables as report
 from tunesmith.session.intensity.calibrate import calibrate_roofline, roofline_runs
 
 from ..runs import RunOptions, carried_out, takes_run_options

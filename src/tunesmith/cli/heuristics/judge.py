@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tunesmith.report.heuristics import judge as report
+from tunesmith.report.heuristics import policies as report
 from tunesmith.session import Reuse
 from tunesmith.session.heuristics.judge import JudgeTask, judge_heuristics
 from tunesmith.session.heuristics.matrices import MatrixTask

@@ -12,8 +12,7 @@ import typer
 
 from tunesmith.records import UserError
 from tunesmith.report import CompilingReport
-from tunesmith.report.random import compiled as random_compiled
-from tunesmith.report.random import outcome as report
+from tunesmith.report.random import tuned as report
 from tunesmith.session import Reuse
 from tunesmith.session.random.compile import compile_random
 from tunesmith.session.random.plan import tune_random
@@ -90,7 +89,7 @@ def tune(
         if device is not None:
             raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
         compiling = partial(compile_random, task, out, arch)
-        document, tables = random_compiled.document, random_compiled.tables
+        document, tables = report.compiled_document, report.compiled
         carried_out(compiling, out, document, tables, quiet=quiet, as_json=as_json, report=CompilingReport)
     else:
         tuning = partial(
@@ -102,7 +101,7 @@ def tune(
             reuse=Reuse.of(retry_failed, remeasure),
             benchmark_out=benchmark_out,
         )
-        carried_out(tuning, out, report.document, report.tables, quiet=quiet, as_json=as_json)
+        carried_out(tuning, out, report.tuned_document, report.tuned, quiet=quiet, as_json=as_json)
 
 
 def _names(text: str) -> tuple[str, ...]:

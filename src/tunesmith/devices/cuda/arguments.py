@@ -1,4 +1,4 @@
-"""A launch's arguments as the bytes that the CUDA driver copies, each at an address of its own."""
+"""A launch's arguments as bytes, each at an address of its own. The CUDA driver copies them at a launch."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from tunesmith.records import (
 from ..base import LaunchError
 
 ALIGNMENT = 128
-"""Bytes, of a tensor map as of CUDA 13 (before, 64); enough for every other type."""
+"""Bytes. A tensor map needs this alignment since CUDA 13 (before, 64); every other type needs less."""
 
 _NAMED_ALIKE = ("uint8", "uint16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64", "bfloat16")
 ELEMENT_TYPES = {
     **{dtype: dtype.upper() for dtype in _NAMED_ALIKE},
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "int8"), "UINT8"),
 }
-"""NumPy's name of a type to the driver's, `CU_TENSOR_MAP_DATA_TYPE_...`; copies do not look at what bytes mean."""
+"""NumPy's name of a type to the driver's, `CU_TENSOR_MAP_DATA_TYPE_...`. A copy does not interpret the bytes."""
 
 ELEMENT_BYTES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
-"""Of the types that NumPy itself does not know."""
+"""Bytes of an element of the types that NumPy itself does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMap:
-    """The arguments of `cuTensorMapEncodeTiled`: innermost dimension first, strides in bytes and without the first."""
+    """The arguments of `cuTensorMapEncodeTiled`: innermost dimension first; strides in bytes, without the first."""
 
     element_type: str
     address: int
@@ -47,7 +47,7 @@ class TensorMap:
 
     @staticmethod
     def of(argument: TensorMapArgument, address: int, swizzle: int = 0, block: Sequence[int] = ()) -> TensorMap:
-        """`block` is what one copy fetches, where the compiler cut the argument's own block into several."""
+        """`block` is the shape that one copy fetches, if the compiler split the argument's block into several."""
         size = ELEMENT_BYTES.get(argument.dtype) or np.dtype(argument.dtype).itemsize
         if argument.strides[-1] != 1:
             raise LaunchError("tensor map", f"{argument.name}: the last stride is {argument.strides[-1]}, not 1")
@@ -63,7 +63,7 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """How a binary's kernels differ from the plan's launches, by its metadata; `toolchains.triton` explains each."""
+    """How a binary's kernels differ from the plan's launches, by its metadata. `toolchains.triton` explains each."""
 
     dynamic_shared_bytes: int = 0
     tensor_maps: tuple[tuple[int, tuple[int, ...]], ...] = ()
@@ -72,7 +72,7 @@ class Convention:
 
     @staticmethod
     def of(metadata: Configuration) -> Convention:
-        names = (one.name for one in fields(Convention))
+        names = (field.name for field in fields(Convention))
         return Convention(**metadata.only(names))  # type: ignore[arg-type]  # typed by the toolchain that wrote them
 
 
@@ -80,7 +80,7 @@ Addressed = OperandArgument | WorkspaceArgument | TensorMapArgument
 
 
 def location(argument: Addressed) -> tuple[str, int]:
-    """The operand, "" being the workspace, and the bytes from its first one."""
+    """The operand's name (the workspace's is ""), and the offset in bytes."""
     match argument:
         case OperandArgument(name):
             return name, 0
@@ -96,8 +96,8 @@ def packed(
     addresses: Mapping[str, int],
     encode: Callable[[TensorMap], bytes],
 ) -> Iterator[tuple[bytes, Addressed | None]]:
-    """The kernel's parameters, in order, each with the argument whose address is in it; `addresses` are those of
-    operands, "" being the workspace. Raises LaunchError for what a CUDA kernel cannot take."""
+    """The kernel's parameters in order, each with the argument whose address it contains. `addresses` are those of
+    operands by name; the workspace's name is "". Raises LaunchError for an argument that a CUDA kernel cannot take."""
     encodings = iter(convention.tensor_maps)
     for argument in arguments:
         match argument:
@@ -120,7 +120,7 @@ def packed(
 class Parameters:
     """The bytes of each parameter at an aligned address, and `pointer`, the address of the list of these addresses.
 
-    `words` are the first 8 bytes of each, to be changed between launches; the driver copies them at a launch.
+    `words` are the first 8 bytes of each parameter. They may be changed between launches, since the driver copies them.
     """
 
     def __init__(self, values: Sequence[bytes]) -> None:

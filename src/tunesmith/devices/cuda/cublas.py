@@ -1,4 +1,4 @@
-"""cuBLAS by its C interface: one handle for a context, calls on a stream.
+"""cuBLAS by its C interface: one handle for a context, and calls on a stream.
 
 Source: NVIDIA's cuBLAS documentation, cublasGemmEx and cublasGemmStridedBatchedEx.
 """
@@ -22,51 +22,53 @@ from .cublas_names import DATA_TYPES, Addresses, checked, failure, sums_of
 from .driver import bindings, call
 
 STRICT_MATH = 0 | 16
-"""CUBLAS_DEFAULT_MATH, so no TF32 for float32, and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: without it cuBLAS
-adds parts of a sum in float16 or bfloat16, and the result is not within the bound asked of every kernel. Source:
-NVIDIA's documentation of cublasMath_t."""
+"""CUBLAS_DEFAULT_MATH, so no TF32 for float32, and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION. Without this bit
+cuBLAS adds parts of a sum in float16 or bfloat16, and the result is outside the bound that every kernel must meet.
+Source: NVIDIA's documentation of cublasMath_t."""
 
 DEFAULT_ALGORITHM = -1
 """CUBLAS_GEMM_DEFAULT: cuBLAS chooses."""
 
 
 @dataclass(slots=True)
-class Use:
-    """A call's place among the kernels of a prepared plan. `launched`: it ran before, with all its code loaded."""
+class BlasCallState:
+    """The state of a library call. `launched`: the call ran before, so all its code is loaded."""
 
     launched: bool = False
 
 
 class CuBlas:
-    """A handle in the thread's current context, made at the first call; `library` is what ctypes loaded, `extension`
-    its cuBLASLt."""
+    """cuBLAS in the thread's current context. The handle is made at the first call. ctypes loaded `library`, cuBLAS,
+    and `extension`, its cuBLASLt."""
 
     def __init__(self, library: Any, extension: Any = None) -> None:
         self._library, self._extension = library, CuBlasLt(extension)
         self._handle: ctypes.c_void_p | None = None
         self._stream: int | None = None
-        self._uses: dict[LibraryCall, Use] = {}
+        self._call_states: dict[LibraryCall, BlasCallState] = {}
         self._functions = {"gemm": self._gemm}
 
     @staticmethod
     def load(location: str) -> CuBlas:
-        """Raises LaunchError where the library does not load. What it needs lies beside it in NVIDIA's wheels."""
-        beside = Path(location).with_name(Path(location).name.replace("libcublas.", "libcublasLt."))
+        """Load the library. Raises LaunchError if that fails. In NVIDIA's wheels, cuBLASLt lies beside it."""
+        sibling = Path(location).with_name(Path(location).name.replace("libcublas.", "libcublasLt."))
         try:
-            extension = ctypes.CDLL(str(beside if beside.is_file() else beside.name), ctypes.RTLD_GLOBAL)
+            extension = ctypes.CDLL(str(sibling if sibling.is_file() else sibling.name), ctypes.RTLD_GLOBAL)
             return CuBlas(ctypes.CDLL(location), extension)
         except OSError as error:
             raise LaunchError("no library", str(error)) from error
 
     def repeated(self, step: LibraryCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
-        """What enqueues a call on a stream and on memory that are given then; `addresses` are the first ones. Its
-        arguments are made now, and of those only addresses change."""
+        """A function that enqueues a call on the stream and the addresses that it receives.
+
+        The call's other arguments are made here, once. `addresses` are the first ones.
+        """
         return self._functions[step.function](step, addresses)
 
     def _gemm(self, called: LibraryCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
-        """cuBLAS adds to what its output holds, so with beta C is copied first."""
+        """As `repeated`. With beta, C is copied into D first, since cuBLAS adds to its output."""
         step = GemmCall.of(called)
-        if is_extended(step):
+        if needs_cublas_lt(step):
             return self._extension.matmul(step, addresses)
         a, b, d = pointers = [ctypes.c_void_p(addresses[name]) for name in "ABD"]
         name, arguments = gemm_arguments(step, dict(zip("ABD", pointers, strict=True)))
@@ -74,7 +76,7 @@ class CuBlas:
 
         def enqueue(stream: int, addresses: Addresses) -> None:
             if stream != self._stream:
-                self._move(stream)
+                self._set_stream(stream)
             if step.beta and addresses["C"] != addresses["D"]:
                 _copy(step, addresses, stream)
             a.value, b.value, d.value = addresses["A"], addresses["B"], addresses["D"]
@@ -83,12 +85,11 @@ class CuBlas:
 
         return enqueue
 
-    def use(self, step: LibraryCall) -> Use:
-        """The same for equal calls, for which cuBLAS chooses the same kernels."""
-        return self._uses.setdefault(step, Use())
+    def call_state(self, step: LibraryCall) -> BlasCallState:
+        """The state of a call. Equal calls share it, since cuBLAS chooses the same kernels for them."""
+        return self._call_states.setdefault(step, BlasCallState())
 
-    def _move(self, stream: int) -> None:
-        """To another stream."""
+    def _set_stream(self, stream: int) -> None:
         if self._handle is None:
             handle = ctypes.c_void_p()
             checked(self._library, "cublasCreate_v2", ctypes.byref(handle))
@@ -98,16 +99,16 @@ class CuBlas:
         self._stream = stream
 
 
-def is_extended(step: GemmCall) -> bool:
-    """Whether only cuBLASLt has it."""
+def needs_cublas_lt(step: GemmCall) -> bool:
+    """Whether only cuBLASLt supports the call."""
     return step.dtype.startswith("float8") or step.bias or step.activation != "none"
 
 
 def gemm_arguments(step: GemmCall, pointers: Mapping[str, ctypes.c_void_p]) -> tuple[str, list[Any]]:
-    """The function's name and its arguments after the handle, `pointers` among them. Raises LaunchError for an unknown
-    data type.
+    """The function's name, and its arguments after the handle, which contain `pointers`. Raises LaunchError for an
+    unknown data type.
 
-    A single matrix goes by cublasGemmEx, for which cuBLAS has more to choose from.
+    A single matrix is computed by cublasGemmEx, for which cuBLAS has more kernels.
     """
     if step.dtype not in DATA_TYPES:
         raise LaunchError("data type", f"cuBLAS is not asked for {step.dtype}")
@@ -138,15 +139,15 @@ def gemm_arguments(step: GemmCall, pointers: Mapping[str, ctypes.c_void_p]) -> t
 
 
 def _copy(step: GemmCall, addresses: Addresses, stream: Any) -> None:
-    """C's columns into D's, and nothing between them: all at once where the matrices of a batch follow one another at N
-    columns each, else one matrix after the other."""
+    """Copy C's columns into D's, and nothing between them: in one copy if each matrix of the batch follows the previous
+    one directly, else one matrix after the other."""
     driver, size = bindings(), np.dtype(step.dest).itemsize
-    regular = step.stride_c == step.ldc * step.n and step.stride_d == step.ldd * step.n
-    made = driver.CUDA_MEMCPY2D()
-    made.srcMemoryType = made.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
-    made.srcPitch, made.dstPitch, made.WidthInBytes = step.ldc * size, step.ldd * size, step.m * size
-    made.Height = step.n * (step.batch if regular else 1)
-    for index in range(1 if regular else step.batch):
-        made.srcDevice = addresses["C"] + index * step.stride_c * size
-        made.dstDevice = addresses["D"] + index * step.stride_d * size
-        call("cuMemcpy2DAsync", made, stream)
+    contiguous = step.stride_c == step.ldc * step.n and step.stride_d == step.ldd * step.n
+    copy = driver.CUDA_MEMCPY2D()
+    copy.srcMemoryType = copy.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    copy.srcPitch, copy.dstPitch, copy.WidthInBytes = step.ldc * size, step.ldd * size, step.m * size
+    copy.Height = step.n * (step.batch if contiguous else 1)
+    for index in range(1 if contiguous else step.batch):
+        copy.srcDevice = addresses["C"] + index * step.stride_c * size
+        copy.dstDevice = addresses["D"] + index * step.stride_d * size
+        call("cuMemcpy2DAsync", copy, stream)

@@ -1,4 +1,4 @@
-"""cuBLASLt by its C interface: what plain BLAS has no word for, that is float8, a bias and an activation.
+"""cuBLASLt by its C interface: GEMMs that plain BLAS does not have, with float8, a bias or an activation.
 
 Source: NVIDIA's cuBLAS documentation, cublasLtMatmul; enumerations from cublasLt.h.
 """
@@ -25,7 +25,7 @@ _EPILOGUES = {("none", False): 1, ("relu", False): 2, ("none", True): 4, ("relu"
 _SCALAR_TYPES = {ctypes.c_float: "float32", ctypes.c_double: "float64", ctypes.c_int: "int32"}
 
 ALIGNMENT = 256
-"""Bytes beyond which cuBLASLt asks for no alignment of an address."""
+"""The largest alignment in bytes that cuBLASLt looks at."""
 
 
 class _Heuristic(ctypes.Structure):
@@ -41,7 +41,7 @@ class _Heuristic(ctypes.Structure):
 
 
 class CuBlasLt:
-    """The library with its handle, made at the first call; `library` is what ctypes loaded."""
+    """cuBLASLt with its handle, which is made at the first call. `library` is cuBLASLt as ctypes loaded it."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -49,38 +49,39 @@ class CuBlasLt:
         self._algorithms: dict[GemmCall, dict[tuple[int, ...], Any]] = {}
 
     def matmul(self, step: GemmCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
-        """What enqueues a call on a stream and on memory that are given then; `addresses` are the first ones. Its
-        descriptors are made now, and its algorithm is chosen unless it was for an equal call whose addresses were
-        aligned alike.
+        """A function that enqueues a call on the stream and the addresses that it receives.
 
-        The workspace is the plan's, at address "". Raises LaunchError for what the library does not compute.
+        The call's descriptors are made here, once, and the algorithm for `addresses`, the first ones, is chosen.
+        Algorithms are kept by call and by the alignment of its addresses. The workspace is the plan's, at address "".
+        Raises LaunchError for a call that the library does not support.
         """
         if self._handle is None:
             handle = ctypes.c_void_p()
             checked(self._library, "cublasLtCreate", ctypes.byref(handle))
             self._handle = handle
-        made = _Descriptors(self._library, step, addresses)
+        descriptors = _Descriptors(self._library, step, addresses)
+        layouts = descriptors.layouts
         _, scalar = sums_of(step)
-        alpha, beta = (scalar(int(one) if scalar is ctypes.c_int else one) for one in (step.alpha, step.beta))
-        a, b, c, d, workspace, on = (ctypes.c_void_p() for _ in range(6))
+        alpha, beta = (scalar(int(value) if scalar is ctypes.c_int else value) for value in (step.alpha, step.beta))
+        a, b, c, d, workspace, on_stream = (ctypes.c_void_p() for _ in range(6))
         arguments = [
-            *(self._handle, made.operation, ctypes.byref(alpha), a, made.layouts["A"], b, made.layouts["B"]),
-            *(ctypes.byref(beta), c, made.layouts["C"], d, made.layouts["D"]),
+            *(self._handle, descriptors.operation, ctypes.byref(alpha), a, layouts["A"], b, layouts["B"]),
+            *(ctypes.byref(beta), c, layouts["C"], d, layouts["D"]),
         ]
-        rest = workspace, ctypes.c_size_t(step.workspace_bytes), on
+        rest = workspace, ctypes.c_size_t(step.workspace_bytes), on_stream
         function, read = self._library.cublasLtMatmul, "C" if step.beta else "D"
         algorithms = self._algorithms.setdefault(step, {})
 
         def algorithm(addresses: Addresses) -> Any:
             alignments = tuple([_alignment(addresses[name]) for name in _ALIGNMENTS])
             if alignments not in algorithms:
-                algorithms[alignments] = ctypes.byref(made.algorithm(self._handle, alignments))
+                algorithms[alignments] = ctypes.byref(descriptors.algorithm(self._handle, alignments))
             return algorithms[alignments]
 
         def enqueue(stream: int, addresses: Addresses) -> None:
-            made.move(addresses)
+            descriptors.set_pointers(addresses)
             a.value, b.value, c.value = addresses["A"], addresses["B"], addresses[read]
-            d.value, workspace.value, on.value = addresses["D"], addresses[""], stream
+            d.value, workspace.value, on_stream.value = addresses["D"], addresses[""], stream
             if status := function(*arguments, algorithm(addresses), *rest):
                 raise failure("cublasLtMatmul", status)
 
@@ -89,70 +90,71 @@ class CuBlasLt:
 
 
 class _Descriptors:
-    """One operation and its four matrices; destroyed with the last call that needs them."""
+    """The descriptors of an operation and its four matrices. They are destroyed with the last call that needs them."""
 
     def __init__(self, library: Any, step: GemmCall, addresses: Addresses) -> None:
         self._library, self._workspace = library, step.workspace_bytes
         compute, scalar = sums_of(step)
-        self.operation = self._made("MatmulDesc", ctypes.c_int(compute), _data_type(_SCALAR_TYPES[scalar]))
+        self.operation = self._create("MatmulDesc", ctypes.c_int(compute), _data_type(_SCALAR_TYPES[scalar]))
         for attribute, value in (
             (_TRANSPOSE_A, step.transpose_a),
             (_TRANSPOSE_B, step.transpose_b),
             (_EPILOGUE, _EPILOGUES[step.activation, step.bias]),
         ):
             self._set("MatmulDesc", self.operation, attribute, ctypes.c_int32(value))
-        self._present = dict.fromkeys(_pointers(step), 0)
-        self.move(addresses)
+        self._pointers = dict.fromkeys(_pointer_operands(step), 0)
+        self.set_pointers(addresses)
         self.layouts = {name: self._layout(step, *matrix) for name, matrix in _matrices(step).items()}
 
-    def move(self, addresses: Addresses) -> None:
-        """Other addresses of the bias and of scales, which belong to the operation."""
-        for name, present in self._present.items():
-            if present != addresses[name]:
-                self._present[name] = addresses[name]
+    def set_pointers(self, addresses: Addresses) -> None:
+        """Set the addresses of the bias and of scales, which belong to the operation."""
+        for name, address in self._pointers.items():
+            if address != addresses[name]:
+                self._pointers[name] = addresses[name]
                 self._set("MatmulDesc", self.operation, _POINTERS[name], ctypes.c_void_p(addresses[name]))
 
     def algorithm(self, handle: ctypes.c_void_p | None, alignments: Sequence[int]) -> Any:
-        """The one that the library's heuristic puts first, for addresses of A, B, C and D that are aligned so."""
-        wanted = self._made("MatmulPreference")
-        self._set("MatmulPreference", wanted, _MOST_WORKSPACE, ctypes.c_uint64(self._workspace))
+        """The first algorithm of the library's heuristic, for these alignments of A, B, C and D in bytes."""
+        preference = self._create("MatmulPreference")
+        self._set("MatmulPreference", preference, _MOST_WORKSPACE, ctypes.c_uint64(self._workspace))
         for attribute, alignment in zip(_ALIGNMENTS.values(), alignments, strict=True):
-            self._set("MatmulPreference", wanted, attribute, ctypes.c_uint32(alignment))
-        found, count = _Heuristic(), ctypes.c_int()
+            self._set("MatmulPreference", preference, attribute, ctypes.c_uint32(alignment))
+        heuristic, count = _Heuristic(), ctypes.c_int()
         matrices = [self.layouts[name] for name in "ABCD"]
-        answer = (ctypes.c_int(1), ctypes.byref(found), ctypes.byref(count))
-        checked(self._library, "cublasLtMatmulAlgoGetHeuristic", handle, self.operation, *matrices, wanted, *answer)
+        results = (ctypes.c_int(1), ctypes.byref(heuristic), ctypes.byref(count))
+        function = "cublasLtMatmulAlgoGetHeuristic"
+        checked(self._library, function, handle, self.operation, *matrices, preference, *results)
         if not count.value:
             raise LaunchError(NOT_SUPPORTED, "cuBLASLt has no algorithm for this call")
-        return found.algorithm
+        return heuristic.algorithm
 
     def _layout(self, step: GemmCall, dtype: str, rows: int, columns: int, leading: int, stride: int) -> Any:
         extents = (ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(leading))
-        made = self._made("MatrixLayout", _data_type(dtype), *extents)
-        self._set("MatrixLayout", made, _BATCH_COUNT, ctypes.c_int32(step.batch))
-        self._set("MatrixLayout", made, _BATCH_STRIDE, ctypes.c_int64(stride))
-        return made
+        layout = self._create("MatrixLayout", _data_type(dtype), *extents)
+        self._set("MatrixLayout", layout, _BATCH_COUNT, ctypes.c_int32(step.batch))
+        self._set("MatrixLayout", layout, _BATCH_STRIDE, ctypes.c_int64(stride))
+        return layout
 
-    def _made(self, kind: str, *arguments: Any) -> ctypes.c_void_p:
-        made = ctypes.c_void_p()
-        checked(self._library, f"cublasLt{kind}Create", ctypes.byref(made), *arguments)
-        weakref.finalize(self, getattr(self._library, f"cublasLt{kind}Destroy"), made)
-        return made
+    def _create(self, kind: str, *arguments: Any) -> ctypes.c_void_p:
+        descriptor = ctypes.c_void_p()
+        checked(self._library, f"cublasLt{kind}Create", ctypes.byref(descriptor), *arguments)
+        weakref.finalize(self, getattr(self._library, f"cublasLt{kind}Destroy"), descriptor)
+        return descriptor
 
-    def _set(self, kind: str, what: ctypes.c_void_p, attribute: int, value: Any) -> None:
+    def _set(self, kind: str, descriptor: ctypes.c_void_p, attribute: int, value: Any) -> None:
         size = ctypes.c_size_t(ctypes.sizeof(value))
         function = f"cublasLt{kind}SetAttribute"
-        checked(self._library, function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
+        checked(self._library, function, descriptor, ctypes.c_int(attribute), ctypes.byref(value), size)
 
 
-def _pointers(step: GemmCall) -> tuple[str, ...]:
+def _pointer_operands(step: GemmCall) -> tuple[str, ...]:
     return ("Bias",) * step.bias + ("ScaleA", "ScaleB") * step.scaled
 
 
 def _matrices(step: GemmCall) -> dict[str, tuple[str, int, int, int, int]]:
-    """Type, rows and columns as stored, leading dimension, and stride to the next of the batch.
+    """Type, stored rows and columns, leading dimension, and stride to the next matrix of the batch, by operand.
 
-    Without beta C is not read; D stands for it.
+    If beta is 0, C is not read, and D takes C's part.
     """
     a = (step.k, step.m) if step.transpose_a else (step.m, step.k)
     b = (step.n, step.k) if step.transpose_b else (step.k, step.n)
@@ -170,5 +172,5 @@ def _data_type(dtype: str) -> ctypes.c_int:
 
 
 def _alignment(address: int) -> int:
-    """Of an address, the largest power of two of bytes that matters."""
+    """The alignment of an address in bytes, a power of two up to ALIGNMENT."""
     return min(address & -address or ALIGNMENT, ALIGNMENT)

@@ -1,7 +1,7 @@
-"""Numbers by which cuBLAS and cuBLASLt are spoken to, and their statuses as errors.
+"""Enumeration values of cuBLAS and cuBLASLt, and their statuses as errors.
 
 Sources: NVIDIA's cuBLAS documentation; enumerations from cublas_api.h and library_types.h. CUBLAS_OP_N and CUBLAS_OP_T
-are 0 and 1, which is what ctypes makes of False and True.
+are 0 and 1, to which ctypes converts False and True.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SUMS: Mapping[str, tuple[int, Any]] = {
     "float64": (DOUBLE, ctypes.c_double),
     "int8": (INTEGERS, ctypes.c_int),
 }
-"""How products of a type are added, and the type of alpha and beta."""
+"""By data type: how products are added, and the type of alpha and beta."""
 
 HARMLESS = {
     1: "not initialized",
@@ -42,7 +42,7 @@ HARMLESS = {
     8: "architecture mismatch",
     15: NOT_SUPPORTED,
 }
-"""Statuses after which the context goes on."""
+"""Statuses after which the context still works."""
 
 FATAL = {11: "mapping error", 13: "execution failed", 14: "internal error", 16: "license error"}
 
@@ -56,12 +56,12 @@ def sums_of(step: GemmCall) -> tuple[int, Any]:
 
 
 def checked(library: Any, function: str, *arguments: Any) -> None:
-    """Call a function of the library; raises LaunchError for any status but success."""
+    """Call a function of the library. Raises LaunchError for any status but success."""
     if status := int(getattr(library, function)(*arguments)):
         raise failure(function, status)
 
 
 def failure(function: str, status: int) -> LaunchError:
-    """The error of a status that is not 0."""
+    """The error for a status that is not 0."""
     reason = HARMLESS.get(status) or FATAL.get(status, "unknown")
     return LaunchError(reason, f"{function}: status {status}", poisoned=status not in HARMLESS)

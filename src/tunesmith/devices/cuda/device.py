@@ -30,19 +30,19 @@ from tunesmith.toolchains.forked import CUDA
 from ..api import Api, Found
 from ..base import Bytes, Device, LaunchError, Prepared
 from .arguments import Convention
-from .cublas import CuBlas, Use
+from .cublas import BlasCallState, CuBlas
 from .driver import REMEDY, bindings, call, dropped
 from .program import CudaFunction, LoadedModule
 from .program import Repeated as Repeated
 from .repeated import RepeatedPlan as RepeatedPlan
-from .repeated import bound
+from .repeated import bound_step
 from .target import cuda_target
 
 ALIGNMENT = 256
-"""Bytes to which the driver aligns memory; no type and no copy engine asks for more."""
+"""Bytes to which the driver aligns memory. No type and no copy engine needs more."""
 
 HELD_BACK = 64
-"""Commands that may wait behind a closed gate; the driver's queue holds about a thousand."""
+"""Commands that may wait behind a closed gate. The driver's queue holds about a thousand."""
 
 
 class Cuda(Api):
@@ -69,16 +69,16 @@ class Cuda(Api):
 
     def open(self, target: Target) -> Device:
         ordinal = int(target.selector.partition(":")[2])
-        here = self.find()
-        if ordinal >= len(here) or here[ordinal].target is None or here[ordinal].name != target.name:
-            found = ", ".join(one.name for one in here)
-            raise UserError("device", f"{target.selector} is no {target.name} any more", f"found: {found}")
+        devices = self.find()
+        if ordinal >= len(devices) or devices[ordinal].target is None or devices[ordinal].name != target.name:
+            names = ", ".join(device.name for device in devices)
+            raise UserError("device", f"{target.selector} is no {target.name} any more", f"found: {names}")
         return CudaDevice(target, ordinal)
 
 
 @dataclass(frozen=True, slots=True)
 class CudaMemory:
-    """Device memory, or a part of it (`owned` is False), which lives as long as the whole."""
+    """Device memory. If `owned` is False it is a part of other memory, and lives as long as that memory."""
 
     address: int
     size: int
@@ -87,10 +87,10 @@ class CudaMemory:
 
 @dataclass(eq=False)
 class CudaPrepared(Prepared):
-    """Commands ready to be enqueued; `programs` are kept as long as it is."""
+    """Commands ready to be enqueued. It keeps `programs` loaded."""
 
     commands: Sequence[Callable[[], object]]
-    kernels: Sequence[CudaFunction | Use]
+    kernels: Sequence[CudaFunction | BlasCallState]
     programs: Sequence[object]
 
     def enqueue(self) -> None:
@@ -106,7 +106,8 @@ class CudaPrepared(Prepared):
 
 
 class CudaDevice(Device):
-    """One GPU: its primary context and one stream of our own. Made current for the thread that opens it."""
+    """One GPU: its primary context and one stream of our own. The context becomes current in the thread that opens
+    the device."""
 
     def __init__(self, target: Target, ordinal: int) -> None:
         self.target = target
@@ -114,8 +115,8 @@ class CudaDevice(Device):
         self._device = call("cuDeviceGet", ordinal)
         self._context = call("cuDevicePrimaryCtxRetain", self._device)
         call("cuCtxSetCurrent", self._context)
-        self._own = call("cuStreamCreate", bindings().CUstream_flags.CU_STREAM_NON_BLOCKING.value)
-        self._stream = self._own
+        self._own_stream = call("cuStreamCreate", bindings().CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+        self._stream = self._own_stream
         self._start, self._end = (call("cuEventCreate", 0) for _ in range(2))
         self._gate = _gate(self._stream)
         self._memory: set[CudaMemory] = set()
@@ -172,65 +173,68 @@ class CudaDevice(Device):
         self, plan: Plan, programs: Sequence[Any], operands: Mapping[str, CudaMemory], workspace: CudaMemory | None
     ) -> CudaPrepared:
         memory = dict(operands) | ({"": workspace} if workspace else {})
-        addresses = {name: one.address for name, one in memory.items()}
+        addresses = {name: part.address for name, part in memory.items()}
         commands = [self._command(step, programs, addresses) for step in plan.steps]
         launches = [step for step in plan.steps if isinstance(step, Launch)]
-        kernels: list[CudaFunction | Use] = [programs[step.module].kernels[step.entry] for step in launches]
-        kernels += [programs[step.module].use(step) for step in plan.steps if isinstance(step, LibraryCall)]
+        kernels: list[CudaFunction | BlasCallState] = [programs[step.module].kernels[step.entry] for step in launches]
+        kernels += [programs[step.module].call_state(step) for step in plan.steps if isinstance(step, LibraryCall)]
         return CudaPrepared(commands, kernels, tuple(programs))
 
     def _command(self, step: Step, programs: Sequence[Any], addresses: Mapping[str, int]) -> Callable[[], object]:
         stream = int(self._stream)
         if isinstance(step, Launch):
-            # With its addresses in place, so that nothing but the stream is left to be written.
+            # The addresses are bound already, so that only the stream must be written at a launch.
             return partial(Repeated(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
-        return partial(bound(step, programs, addresses), stream, addresses)
+        return partial(bound_step(step, programs, addresses), stream, addresses)
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> Repeated:
-        """A launch to be made many times by `launch`, which has to bring the operands' addresses."""
+        """A launch to repeat by `launch`, which must write the operands' addresses."""
         operands = {argument.name: 0 for argument in step.arguments if isinstance(argument, OperandArgument)}
         return Repeated(step, program, operands | {"": workspace.address if workspace else 0})
 
     def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
-        """Enqueue with `grid` work-groups in x, and at each place of a parameter the integer or address given."""
+        """Enqueue with `grid` work-groups in x. `numbers` are (parameter index, integer or address) pairs to write."""
         CUDA.use()
         repeated.enqueue(int(self._stream), grid, numbers)
 
     def repeated_plan(self, plan: Plan, programs: Sequence[Any], addresses: Mapping[str, int]) -> RepeatedPlan:
-        """A plan for any stream and any memory of this device; `addresses` are the first ones."""
+        """A plan to repeat on any stream and any memory of this device. `addresses` are the first ones."""
         return RepeatedPlan(self._context, plan, programs, addresses)
 
     def capturing(self) -> bool:
-        """Whether the present stream is recorded into a graph, so that nothing may be allocated or waited for."""
+        """Whether the current stream is captured into a graph, so that nothing may be allocated or waited for."""
         return bool(int(call("cuStreamIsCapturing", self._stream)))
 
     def on(self, stream: int | None) -> AbstractContextManager[None]:
-        """Within it, this device's context is the thread's, and what is prepared goes to the caller's `stream`, a
-        handle (0 is the default stream), or for None to the device's own. Nothing waits. Not for two threads at once.
+        """A context manager: inside, this device's context is current in the thread, and commands that are prepared use
+        the caller's `stream`.
+
+        `stream` is a handle (0 is the default stream), or None for the device's own stream. Nothing waits. Only one
+        thread may use it at a time.
         """
-        return _On(self, self._own if stream is None else bindings().CUstream(stream))
+        return _OnStream(self, self._own_stream if stream is None else bindings().CUstream(stream))
 
     def record(self, mark: Mark) -> None:
-        """Set the mark behind everything on the present stream."""
+        """Set the mark after everything on the current stream."""
         call("cuEventRecord", mark.event, self._stream)
 
     def follow(self, mark: Mark) -> None:
-        """Let the present stream wait, and not the host, for what the mark was set behind."""
+        """Let the current stream wait for everything before the mark. The host does not wait."""
         call("cuStreamWaitEvent", self._stream, mark.event, 0)
 
     def time(self, executions: Sequence[Prepared]) -> float:
-        """Seconds by events. The stream is held until launches have queued up behind the first event, so that short
-        kernels run back to back and not as fast as the host launches them."""
-        prepared = [one for one in executions if isinstance(one, CudaPrepared)]
-        gate = self._gate if self._gate and all(one.launched for one in prepared) else None
-        held = 0
+        """Seconds by events. The stream is held back until launches have queued up behind the first event, so that
+        short kernels run back to back, not only as fast as the host launches them."""
+        prepared = [execution for execution in executions if isinstance(execution, CudaPrepared)]
+        gate = self._gate if self._gate and all(execution.launched for execution in prepared) else None
+        held_back = 0
         if gate:
             gate.close(self._stream)
         try:
             call("cuEventRecord", self._start, self._stream)
             for execution in prepared:
-                held += len(execution.commands)
-                if gate and held > HELD_BACK:
+                held_back += len(execution.commands)
+                if gate and held_back > HELD_BACK:
                     gate.open()
                 execution.enqueue()
             call("cuEventRecord", self._end, self._stream)
@@ -245,25 +249,25 @@ class CudaDevice(Device):
 
     def release(self, *buffers: CudaMemory) -> None:
         if CUDA.lost:
-            return  # it is the parent's
+            return  # the memory belongs to the parent process
         for buffer in buffers:
             if buffer in self._memory:
                 self._memory.remove(buffer)
                 call("cuMemFree", buffer.address)
 
     def close(self) -> None:
-        """After a sticky error the driver refuses this too; the end of the process gives everything back then."""
+        """Free everything. After a sticky error the driver refuses, and the end of the process frees everything."""
         if CUDA.lost:
             return
         with contextlib.suppress(LaunchError):
-            with self.on(None):  # the thread that closes it need not be the one that opened it
+            with self.on(None):  # another thread may have opened the device
                 self.release(*tuple(self._memory))
-                call("cuStreamDestroy", self._own)
+                call("cuStreamDestroy", self._own_stream)
             call("cuDevicePrimaryCtxRelease", self._device)
 
 
-class _On:
-    """`CudaDevice.on`; a class, since it is entered for every call of the library."""
+class _OnStream:
+    """`CudaDevice.on`. A class, which is fast to enter: every call of the library does."""
 
     __slots__ = ("_before", "_device", "_stream")
 
@@ -280,7 +284,7 @@ class _On:
 
 
 class Mark:
-    """A point in the work of a stream, for which others can wait. Made within `CudaDevice.on`."""
+    """A point in the work of a stream, for which other streams can wait. Made within `CudaDevice.on`."""
 
     def __init__(self) -> None:
         self.event = call("cuEventCreate", bindings().CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
@@ -289,7 +293,7 @@ class Mark:
 
 @contextlib.contextmanager
 def context_kept() -> Iterator[None]:
-    """Restores the thread's current context, by which other libraries know their device, after a device is opened."""
+    """Restore the thread's current context after a device is opened: other libraries find their device by it."""
     call("cuInit", 0)
     before = call("cuCtxGetCurrent")
     try:
@@ -299,14 +303,14 @@ def context_kept() -> Iterator[None]:
 
 
 def ordinal_of(address: int) -> int:
-    """The number of the GPU that has this address. Raises LaunchError where none has."""
+    """The number of the GPU that has this address. Raises LaunchError if no GPU has it."""
     call("cuInit", 0)
     attribute = bindings().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     return int(call("cuPointerGetAttribute", attribute, address))
 
 
 class Gate:
-    """A word in host memory on which the stream waits: closed, it holds back whatever is enqueued after it."""
+    """A word in host memory for which a stream waits. A closed gate holds back everything that is enqueued after it."""
 
     def __init__(self) -> None:
         host = call("cuMemHostAlloc", 4, bindings().CU_MEMHOSTALLOC_DEVICEMAP)
@@ -325,14 +329,14 @@ class Gate:
 
 
 def _gate(stream: Any) -> Gate | None:
-    """None on a device whose streams cannot wait on memory."""
+    """An open gate; None on a device whose streams cannot wait for memory."""
     try:
         gate = Gate()
         gate.close(stream)
         gate.open()
         call("cuStreamSynchronize", stream)
-    except LaunchError as refused:
-        if refused.poisoned:
+    except LaunchError as error:
+        if error.poisoned:
             raise
         return None
     return gate

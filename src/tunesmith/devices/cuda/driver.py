@@ -1,7 +1,7 @@
-"""The CUDA driver by `cuda.bindings.driver`: every call checked, its errors told apart.
+"""The CUDA driver by `cuda.bindings.driver`. Every call is checked, and its error becomes a LaunchError.
 
-The driver's own API and not `cuda.core`: its names have not moved since CUDA 12, it has tensor maps, memsets and
-waits on memory, and a launch costs one call. What every launch calls goes by ctypes: see `entry`.
+We use the driver's own API and not `cuda.core`: its names have not changed since CUDA 12, it has tensor maps, memsets
+and waits for memory, and a launch costs one call. Every launch calls the driver by ctypes: see `driver_function`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..base import LaunchError
 REMEDY = "pip install cuda-bindings, of the driver's major version"
 
 LIBRARY = "libcuda.so.1"
-"""The driver's, by which the bindings load it too."""
+"""The driver's library. The bindings load it by this name too."""
 
 HARMLESS = {
     "INVALID_VALUE",
@@ -34,32 +34,32 @@ HARMLESS = {
     "LAUNCH_OUT_OF_RESOURCES",
     "NOT_SUPPORTED",
 }
-"""Errors after which the context goes on; every other one (illegal address, launch failed, timeout, ECC) sticks to it,
-and with it to the process."""
+"""Errors after which the context still works. Every other error (illegal address, launch failed, timeout, ECC) stays in
+the context, and so in the process."""
 
 
 @cache
 def bindings() -> Any:
-    """`cuda.bindings.driver`; raises ImportError where it is not installed. Loads no driver."""
+    """`cuda.bindings.driver`. Raises ImportError if it is not installed. Loads no driver."""
     return importlib.import_module("cuda.bindings.driver")
 
 
 def call(function: str, *arguments: Any) -> Any:
-    """What a function of the driver returns beside its status: nothing, a value, or a tuple. Raises LaunchError, and
-    UserError in a forked child whose parent has used the driver."""
+    """Call a function of the driver; returns what it returns beside its status: None, a value, or a tuple. Raises
+    LaunchError, and UserError in a forked child whose parent has used the driver."""
     CUDA.use()
     driver = bindings()
     try:
         status, *values = getattr(driver, function)(*arguments)
-    except (KeyError, ValueError) as unknown:  # a driver newer than the bindings has errors that they cannot name
+    except (KeyError, ValueError) as unknown:  # the bindings cannot name an error of a newer driver
         raise LaunchError("unknown", f"{function}: {unknown!r}", poisoned=True) from unknown
     if int(status):
-        raise error(function, status)
+        raise error_of_result(function, status)
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
 def dropped(function: str, handle: Any) -> None:
-    """Give a handle back, where the driver still takes it. In a forked child it is the parent's."""
+    """Destroy a handle, unless the driver refuses. In a forked child nothing happens: the parent owns the handle."""
     if CUDA.lost:
         return
     with contextlib.suppress(LaunchError):
@@ -67,28 +67,28 @@ def dropped(function: str, handle: Any) -> None:
 
 
 @cache
-def entry(function: str) -> Callable[..., int]:
-    """A function of the driver's library by its name there, which may end in a version. It takes values of ctypes, and
-    its status, if it is not 0, is for `refused`.
+def driver_function(function: str) -> Callable[..., int]:
+    """A function of the driver's library by its name there, which may end in a version. The function takes ctypes
+    values and returns a status; `error_of_status` makes a status that is not 0 an error.
 
-    The bindings convert every argument at every call, and make an enumeration of the status. Here a caller keeps the
-    values between calls, so that a call takes as long as the driver does.
+    The bindings convert every argument at every call, and make an enumeration of the status. With ctypes a caller keeps
+    the values between calls, so that a call takes no longer than the driver does.
     """
-    found: Callable[..., int] = getattr(ctypes.CDLL(LIBRARY), function)
-    return found
+    loaded: Callable[..., int] = getattr(ctypes.CDLL(LIBRARY), function)
+    return loaded
 
 
-def refused(function: str, status: int) -> LaunchError:
-    """The error of a status that is not 0; by its number where the bindings are missing or older than the driver."""
+def error_of_status(function: str, status: int) -> LaunchError:
+    """The error for a status that is not 0. It has a number and no name if the bindings are missing or too old."""
     with contextlib.suppress(ImportError, KeyError, ValueError):
-        return error(function, bindings().CUresult(status))
-    return error(function, status)
+        return error_of_result(function, bindings().CUresult(status))
+    return error_of_result(function, status)
 
 
-def error(function: str, status: Any) -> LaunchError:
+def error_of_result(function: str, status: Any) -> LaunchError:
     """`CUDA_ERROR_ILLEGAL_ADDRESS` becomes the reason "illegal address"."""
     name = getattr(status, "name", f"CUDA_ERROR_{int(status)}").removeprefix("CUDA_ERROR_")
-    said = ""
+    description = ""
     with contextlib.suppress(Exception):
-        said = bindings().cuGetErrorString(status)[1].decode()
-    return LaunchError(name.lower().replace("_", " "), f"{function}: {said or name}", name not in HARMLESS)
+        description = bindings().cuGetErrorString(status)[1].decode()
+    return LaunchError(name.lower().replace("_", " "), f"{function}: {description or name}", name not in HARMLESS)

@@ -1,4 +1,4 @@
-"""Loaded modules of the CUDA driver, their kernels, and launches of them."""
+"""Loaded modules of the CUDA driver, their kernels, and launches of the kernels."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from tunesmith.records import Launch, TensorMapArgument
 
 from .arguments import Convention, Parameters, TensorMap, location, packed
-from .driver import bindings, call, dropped, entry, refused
+from .driver import bindings, call, driver_function, dropped, error_of_status
 
 TENSOR_MAP_BYTES = 128
 
 SHARED_BYTES_BY_DEFAULT = 48 * 1024
-"""Dynamic shared memory that a kernel gets without asking. Source: CUDA programming guide."""
+"""Bytes of dynamic shared memory that a kernel may use without a special attribute. Source: CUDA programming guide."""
 
 
 @dataclass(slots=True)
 class CudaFunction:
-    """A function of a loaded module. `launched`: it ran before, so that no launch has to wait for its code."""
+    """A function of a loaded module. `launched`: it ran before, so that its code is loaded."""
 
     function: Any
     shared_bytes: int = SHARED_BYTES_BY_DEFAULT
@@ -36,7 +36,7 @@ class CudaFunction:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class LoadedModule:
-    """Unloaded when nobody, no prepared plan either, refers to it any more; a tuning run loads thousands."""
+    """A loaded module. It is unloaded when no object refers to it any more, since a tuning run loads thousands."""
 
     kernels: Mapping[str, CudaFunction]
     convention: Convention
@@ -49,10 +49,10 @@ class LoadedModule:
 
 
 class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig of cuda.h, whose attributes nothing here uses."""
+    """CUlaunchConfig of cuda.h, without attributes."""
 
     _fields_ = (
-        *((f"{what}_{axis}", ctypes.c_uint) for what in ("grid", "work_group") for axis in "xyz"),
+        *((f"{size}_{axis}", ctypes.c_uint) for size in ("grid", "work_group") for axis in "xyz"),
         ("shared_bytes", ctypes.c_uint),
         ("stream", ctypes.c_void_p),
         ("attributes", ctypes.c_void_p),
@@ -61,10 +61,10 @@ class LaunchConfig(ctypes.Structure):
 
 
 class Repeated:
-    """A launch with its parameters, which is made many times and costs little then: all that the driver reads lies
-    ready, and only addresses, the stream and the grid are written into it.
+    """A launch to repeat cheaply: the driver's arguments are kept, and only addresses, the stream and the grid are
+    written for a launch.
 
-    `addresses` are those of operands, "" being the workspace.
+    `addresses` are those of operands by name; the workspace's name is "".
     """
 
     def __init__(self, step: Launch, program: LoadedModule, addresses: Mapping[str, int]) -> None:
@@ -74,21 +74,21 @@ class Repeated:
         parameters = list(packed(step.arguments, program.convention, addresses, encoded))
         self._parameters = Parameters([value for value, _ in parameters])
         self._pointers: list[tuple[ctypes.c_uint64, str, int]] = []
-        self._maps: list[_MovingMap] = []
+        self._maps: list[_MovableMap] = []
         for word, (_, argument) in zip(self._parameters.words, parameters, strict=True):
             if isinstance(argument, TensorMapArgument):
-                present = addresses[argument.name] + argument.offset
-                self._maps.append(_MovingMap(ctypes.byref(word), argument.name, argument.offset, present))
+                address = addresses[argument.name] + argument.offset
+                self._maps.append(_MovableMap(ctypes.byref(word), argument.name, argument.offset, address))
             elif argument is not None:
                 self._pointers.append((word, *location(argument)))
         self._config = LaunchConfig(*step.grid, *step.work_group, shared)
         function, pointer = ctypes.c_void_p(int(self.kernel.function)), ctypes.c_void_p(self._parameters.pointer)
-        self._launch = entry("cuLaunchKernelEx")
+        self._launch = driver_function("cuLaunchKernelEx")
         self._arguments = (ctypes.byref(self._config), function, pointer, None)
 
     def enqueue(self, stream: int, grid: int, numbers: Iterable[tuple[int, int]] = ()) -> None:
-        """On a stream by its handle, with `grid` work-groups in x, and at each place of a parameter the integer or
-        address given."""
+        """Launch on a stream, by its handle, with `grid` work-groups in x. `numbers` are (parameter index, integer or
+        address) pairs to write."""
         words = self._parameters.words
         for index, number in numbers:
             words[index].value = number
@@ -96,46 +96,46 @@ class Repeated:
         self._enqueue(stream)
 
     def enqueue_at(self, stream: int, addresses: Mapping[str, int]) -> None:
-        """With other addresses of operands and workspace, in pointers and in tensor maps."""
+        """Launch with these addresses of operands and workspace, in pointers and in tensor maps."""
         for word, name, offset in self._pointers:
             word.value = addresses[name] + offset
-        for moving in self._maps:
-            address = addresses[moving.operand] + moving.offset
-            if address != moving.present:
-                moving.move(address)
+        for tensor_map in self._maps:
+            address = addresses[tensor_map.operand] + tensor_map.offset
+            if address != tensor_map.address:
+                tensor_map.move(address)
         self._enqueue(stream)
 
     def _enqueue(self, stream: int) -> None:
         self._config.stream = stream
         if status := self._launch(*self._arguments):
-            raise refused("cuLaunchKernelEx", status)
+            raise error_of_status("cuLaunchKernelEx", status)
         self.kernel.launched = True
 
 
 @dataclass(slots=True)
-class _MovingMap:
-    """A tensor map among the parameters, which lies at `pointer`, and the address that it has at present."""
+class _MovableMap:
+    """A tensor map among the parameters: where it lies (`pointer`), and the address that it maps."""
 
     pointer: Any
     operand: str
     offset: int
-    present: int
+    address: int
     _next: ctypes.c_void_p = field(default_factory=ctypes.c_void_p)
-    _replace: Callable[..., int] = field(default_factory=lambda: entry("cuTensorMapReplaceAddress"))
+    _replace: Callable[..., int] = field(default_factory=lambda: driver_function("cuTensorMapReplaceAddress"))
 
     def move(self, address: int) -> None:
-        """By the driver, which alone knows where the map has its address; encoding another one takes much longer."""
+        """Let the driver write another address into the map. Encoding another map takes much longer."""
         self._next.value = address
         if status := self._replace(self.pointer, self._next):
-            raise refused("cuTensorMapReplaceAddress", status)
-        self.present = address
+            raise error_of_status("cuTensorMapReplaceAddress", status)
+        self.address = address
 
 
 def encoded(tensor_map: TensorMap) -> bytes:
-    """The 128 bytes that a kernel takes by value. Raises LaunchError for what the copy engine cannot do."""
+    """The 128 bytes that a kernel takes by value. Raises LaunchError if the copy engine does not support the map."""
     driver = bindings()
     rank = len(tensor_map.shape)
-    made = call(
+    tensor_map_handle = call(
         "cuTensorMapEncodeTiled",
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{tensor_map.element_type}"),
         rank,
@@ -149,4 +149,4 @@ def encoded(tensor_map: TensorMap) -> bytes:
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
-    return ctypes.string_at(int(made.getPtr()), TENSOR_MAP_BYTES)
+    return ctypes.string_at(int(tensor_map_handle.getPtr()), TENSOR_MAP_BYTES)

@@ -1,4 +1,4 @@
-"""Plans that are carried out again and again, each time on a stream and on memory that are given then."""
+"""Plans to repeat, each time on another stream and other memory."""
 
 from __future__ import annotations
 
@@ -9,38 +9,41 @@ from typing import Any
 from tunesmith.records import Launch, LibraryCall, Plan, Step, Write, Zero
 from tunesmith.toolchains.forked import CUDA
 
-from .driver import entry, refused
+from .driver import driver_function, error_of_status
 from .program import Repeated
 
 Addresses = Mapping[str, int]
-"""Of operands by name, "" being the workspace."""
+"""Addresses of operands by name. The workspace's name is ""."""
 
 Enqueue = Callable[[int, Addresses], None]
-"""Starts a step on a stream, by its handle, and on memory."""
+"""Starts a step on a stream, by its handle, and on these addresses."""
 
 _POPPED = ctypes.byref(ctypes.c_void_p())
-"""Where the driver may put the context that it takes off the thread's stack; nobody reads it."""
+"""The driver writes the popped context here. Nobody reads it."""
 
 
 class RepeatedPlan:
-    """A plan with its parameters in place: carrying it out costs little more than the driver's launches.
+    """A plan whose parameters are kept, so that carrying it out costs little more than the driver's launches.
 
-    Its preparation comes before its steps every time, since nobody knows what was done in the workspace meanwhile; who
-    knows that it holds the zeros that the plan needs says so. Not for two threads at once.
+    The plan's preparation runs before its steps every time, since the workspace may have been used meanwhile. A caller
+    who knows that the workspace still holds the plan's zeros says so. Only one thread may use it at a time.
     """
 
     def __init__(self, context: Any, plan: Plan, programs: Sequence[Any], addresses: Addresses) -> None:
         self._context = ctypes.c_void_p(int(context))
-        self._push, self._pop = entry("cuCtxPushCurrent_v2"), entry("cuCtxPopCurrent_v2")
-        self._steps = tuple(bound(step, programs, addresses) for step in plan.from_scratch.steps)
+        self._push, self._pop = driver_function("cuCtxPushCurrent_v2"), driver_function("cuCtxPopCurrent_v2")
+        self._steps = tuple(bound_step(step, programs, addresses) for step in plan.from_scratch.steps)
         self._on_zeros = self._steps[1:] if plan.zeroed else self._steps
 
     def enqueue(self, stream: int, addresses: Addresses, on_zeros: bool = False) -> None:
-        """Start the whole plan on a stream; returns at once. Raises LaunchError, and UserError after a fork."""
+        """Start the whole plan on a stream and return at once. With `on_zeros`, the workspace is not zeroed again.
+
+        Raises LaunchError, and UserError after a fork.
+        """
         if CUDA.lost:
             raise CUDA.error()
         if status := self._push(self._context):
-            raise refused("cuCtxPushCurrent", status)
+            raise error_of_status("cuCtxPushCurrent", status)
         try:
             for step in self._on_zeros if on_zeros else self._steps:
                 step(stream, addresses)
@@ -48,8 +51,8 @@ class RepeatedPlan:
             self._pop(_POPPED)
 
 
-def bound(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqueue:
-    """What starts a step; `addresses` are the first ones."""
+def bound_step(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqueue:
+    """A function that starts a step. `addresses` are the first ones."""
     match step:
         case Launch():
             return Repeated(step, programs[step.module], addresses).enqueue_at
@@ -63,13 +66,13 @@ def bound(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqueue:
 
 
 def _fill(function: str, operand: str, offset: int, content: Any, size: int) -> Enqueue:
-    """What has the driver fill memory: its arguments are made once, and of those the address and the stream change."""
-    address, on, fill = ctypes.c_void_p(), ctypes.c_void_p(), entry(function)
-    arguments = address, content, ctypes.c_size_t(size), on
+    """A function that lets the driver fill memory. The arguments are kept; only address and stream change."""
+    address, on_stream, fill = ctypes.c_void_p(), ctypes.c_void_p(), driver_function(function)
+    arguments = address, content, ctypes.c_size_t(size), on_stream
 
     def enqueue(stream: int, addresses: Addresses) -> None:
-        address.value, on.value = addresses[operand] + offset, stream
+        address.value, on_stream.value = addresses[operand] + offset, stream
         if status := fill(*arguments):
-            raise refused(function, status)
+            raise error_of_status(function, status)
 
     return enqueue

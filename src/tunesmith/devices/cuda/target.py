@@ -1,4 +1,4 @@
-"""What a CUDA device can do, as a Target."""
+"""The Target of a CUDA device."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def _text(raw: bytes | str) -> str:
 
 
 def _driver_version() -> str:
-    """`580.159.04 (CUDA 13.0)`; the first part only where NVIDIA's management library can be asked."""
+    """`580.159.04 (CUDA 13.0)`, or `CUDA 13.0` without NVIDIA's management library."""
     version = int(call("cuDriverGetVersion"))
     cuda = f"CUDA {version // 1000}.{version % 1000 // 10}"
-    with contextlib.suppress(Exception):  # a library of its own, with errors of its own; only a nicer name hangs on it
+    with contextlib.suppress(Exception):  # any error of the management library: it only makes the name nicer
         pynvml: Any = __import__("pynvml")
         pynvml.nvmlInit()
         try:

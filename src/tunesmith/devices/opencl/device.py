@@ -1,7 +1,7 @@
 """OpenCL devices: finding them, and carrying out plans on one.
 
-PoCL (3.1) reuses from another process the built program, by preprocessed source, options and device, and a kernel's
-machine code, by work-group size and by whether every global size is below 65,536: 50 ms instead of 0.5 to 20 s.
+PoCL (3.1) reuses what another process built, in 50 ms instead of 0.5 to 20 s: a program by its preprocessed source,
+options and device; a kernel's machine code by its work-group size and by whether every global size is below 65,536.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from .host import HostPrepared, HostWork, OpenCLMemory
 from .target import describe
 
 SPARE = 16
-"""Kernel objects of an entry that wait for another launch like their last."""
+"""Free kernel objects that are kept for each entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A built program with the facts of its entries, and kernel objects that no prepared plan uses any more.
+    """A built program with the facts of its entries, and free kernel objects, which no prepared plan uses any more.
 
-    PyOpenCL takes about half a millisecond to make a kernel object and 3 us to set an argument, so a library that binds
-    new arrays at every call uses the objects again: those of the same launch have all but their memory set. Of each
-    entry, SPARE objects are kept for the launches they were made for; with more launches, the oldest change theirs.
+    PyOpenCL takes about half a millisecond to make a kernel object and 3 us to set an argument. So a library that binds
+    new arrays at every call uses kernel objects again; after the same launch, only the memory arguments must be set. Up
+    to SPARE free objects of each entry are kept for their last launch. After that, a new launch takes the oldest.
     """
 
     program: Any
@@ -108,7 +108,7 @@ class OpenCLDevice(Device):
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, self._device, properties=profiling)
         self._running: set[_Prepared] = set()
-        # PoCL's CPU driver has no memory but the host's, so a wrapped array needs no map: that saves 0.1 ms a call.
+        # PoCL's CPU driver only has the host's memory, so a wrapped array needs no map, which saves 0.1 ms a call.
         self._works_on_host_arrays = self._device.platform.name == "Portable Computing Language"
         self._host = HostWork(self._queue, stays=self._works_on_host_arrays)
 
@@ -146,21 +146,21 @@ class OpenCLDevice(Device):
     def copy(
         self, source: OpenCLMemory, target: OpenCLMemory, size: int, source_offset: int = 0, target_offset: int = 0
     ) -> None:
-        first, to = source.offset + source_offset, target.offset + target_offset
+        src, dst = source.offset + source_offset, target.offset + target_offset
         if size:
             with _LAUNCHING:
-                cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, src_offset=first, dst_offset=to)
+                cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, src_offset=src, dst_offset=dst)
 
     def wrap(self, array: NDArray[Any]) -> OpenCLMemory | None:
-        """None on a GPU, and for an array that is empty, not contiguous or not aligned as its elements are."""
+        """None on a GPU, and for an array that is empty, not contiguous or not aligned to its elements."""
         flags, writeable = array.flags, array.flags.writeable
         if self.target.kind != "CPU" or not (flags.c_contiguous and flags.aligned and array.nbytes):
             return None
         access = cl.mem_flags.READ_WRITE if writeable else cl.mem_flags.READ_ONLY
         with _LAUNCHING:
             handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
-        shown = 0 if self._works_on_host_arrays or not writeable else array.nbytes
-        return OpenCLMemory(handle, handle, host_bytes=shown, address=array.ctypes.data)
+        host_bytes = 0 if self._works_on_host_arrays or not writeable else array.nbytes
+        return OpenCLMemory(handle, handle, host_bytes=host_bytes, address=array.ctypes.data)
 
     def load(self, binary: Binary) -> _Loaded | HostBlas:
         OPENCL.use()
@@ -180,18 +180,18 @@ class OpenCLDevice(Device):
     ) -> Prepared:
         if any(isinstance(step, LibraryCall) for step in plan.steps):
             return self._host.prepare(plan, programs, operands)
-        bind = _Binding(self, operands, workspace)
+        binding = _Binding(self, operands, workspace)
         with _LAUNCHING:
-            commands = tuple(self._command(step, programs, bind) for step in plan.steps)
-        return _Prepared(commands, bind, self._running)
+            commands = tuple(self._command(step, programs, binding) for step in plan.steps)
+        return _Prepared(commands, binding, self._running)
 
     def time(self, executions: Sequence[Prepared]) -> float:
-        if calls := [one for one in executions if isinstance(one, HostPrepared)]:
-            return self._host.time(calls)
+        if host_calls := [execution for execution in executions if isinstance(execution, HostPrepared)]:
+            return self._host.time(host_calls)
         self._host.settle()
         with _LAUNCHING:
-            commands = (command for one in executions for command in one.commands)  # type: ignore[attr-defined]  # ours
-            events = [command() for command in commands]
+            prepared = (execution for execution in executions if isinstance(execution, _Prepared))
+            events = [command() for execution in prepared for command in execution.commands]
         if not events:
             return 0.0
         with _WAITING:
@@ -199,7 +199,7 @@ class OpenCLDevice(Device):
             return float(events[-1].profile.end - events[0].profile.start) * 1e-9
 
     def run(self, prepared: Prepared, running: Callable[[bool], None]) -> None:
-        """Command by command: PoCL compiles a kernel for its work-group size while its event says `submitted`."""
+        """Run command by command: PoCL compiles a kernel for its work-group size while its event says `submitted`."""
         if not isinstance(prepared, _Prepared):
             super().run(prepared, running)
             return
@@ -219,9 +219,9 @@ class OpenCLDevice(Device):
         self._running.clear()
 
     def release(self, *buffers: OpenCLMemory) -> None:
-        # PoCL 3.1 ends the process when a buffer is released before the commands that use it have run.
         if OPENCL.lost:
-            return  # its memory is the parent's
+            return  # the memory belongs to the parent process
+        # PoCL 3.1 ends the process if a buffer is released before the commands that use it have run.
         self._settle()
         for buffer in buffers:
             with suppress(cl.Error):
@@ -230,7 +230,7 @@ class OpenCLDevice(Device):
                 buffer.handle.release()
 
     def _show_host(self, buffer: OpenCLMemory) -> None:
-        """OpenCL lets a driver keep its own copy of a host array until the host maps it."""
+        """Map a host array, since a driver may keep the array's content in a copy of its own until then."""
         shape, element = (buffer.host_bytes,), np.dtype(np.uint8)
         mapped, _ = cl.enqueue_map_buffer(self._queue, buffer.handle, cl.map_flags.READ, 0, shape, element)
         mapped.base.release(self._queue)
@@ -246,36 +246,36 @@ class OpenCLDevice(Device):
             self._queue.finish()
         self._running.clear()
 
-    def _command(self, step: Step, programs: Sequence[Any], bind: _Binding) -> Callable[[], Any]:
+    def _command(self, step: Step, programs: Sequence[Any], binding: _Binding) -> Callable[[], Any]:
         if isinstance(step, Zero):
-            handle = bind.operand(step.operand) if step.operand else bind.workspace(0)
+            handle = binding.operand(step.operand) if step.operand else binding.workspace(0)
             return partial(cl.enqueue_fill_buffer, self._queue, handle, _ZERO, step.offset, step.size)
         if isinstance(step, Write):
             data = np.frombuffer(step.data, np.uint8)
-            return partial(cl.enqueue_copy, self._queue, bind.workspace(0), data, dst_offset=step.offset)
+            return partial(cl.enqueue_copy, self._queue, binding.workspace(0), data, dst_offset=step.offset)
         assert isinstance(step, Launch), "a LibraryCall is the host's"
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
-        kernel, is_new = bind.kernel(loaded, step)
+        kernel, is_new = binding.kernel(loaded, step)
         for index, argument in enumerate(step.arguments):
             if is_new or isinstance(argument, OperandArgument | WorkspaceArgument):
-                kernel.set_arg(index, bind.argument(argument))
+                kernel.set_arg(index, binding.argument(argument))
         size = tuple(groups * items for groups, items in zip(step.grid, step.work_group, strict=True))
         return partial(cl.enqueue_nd_range_kernel, self._queue, kernel, size, step.work_group)
 
     def _check(self, launch: Launch, facts: CompiledFacts | None) -> None:
-        """Limits that drivers do not all check: PoCL ends the process when local memory does not suffice."""
+        """Check limits that not all drivers check: PoCL ends the process if local memory does not suffice."""
         local = sum(argument.size for argument in launch.arguments if isinstance(argument, LocalArgument))
         local += (facts.local_bytes or 0) if facts else 0
         if local > self.target.local_memory_bytes:
             raise LaunchError("local memory", f"{local} bytes, the device has {self.target.local_memory_bytes}")
-        most = (facts.max_work_group_size if facts else None) or self.target.max_work_group_size
-        if prod(launch.work_group) > most:
-            raise LaunchError("invalid work-group size", f"{launch.work_group}: the program allows {most} work-items")
+        limit = (facts.max_work_group_size if facts else None) or self.target.max_work_group_size
+        if prod(launch.work_group) > limit:
+            raise LaunchError("invalid work-group size", f"{launch.work_group}: the program allows {limit} work-items")
 
 
 class _Binding:
-    """Arguments of one plan as OpenCL takes them. `used` keeps the buffers alive, which OpenCL's arguments do not."""
+    """One plan's arguments for OpenCL. `used` keeps the buffers alive, since OpenCL's arguments do not."""
 
     def __init__(
         self, device: OpenCLDevice, operands: Mapping[str, OpenCLMemory], workspace: OpenCLMemory | None
@@ -285,7 +285,7 @@ class _Binding:
         self.kernels: list[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]] = []
 
     def kernel(self, loaded: _Loaded, launch: Launch) -> tuple[Any, bool]:
-        """A kernel object for this plan alone, since it holds its arguments; and whether all of them must be set."""
+        """A kernel object for this plan alone, since it holds arguments; and whether all arguments must be set."""
         free = loaded.free.setdefault(launch.entry, [])
         index = next((index for index, (last, _) in enumerate(free) if last == launch), None)
         if index is not None:
@@ -322,12 +322,12 @@ class _Binding:
 
 
 class _Prepared(Prepared):
-    """Commands ready to be enqueued; each returns its event. It is kept in `running` until the device has waited."""
+    """Commands ready to be enqueued; each returns its event. `running` keeps the plan alive until the device waited."""
 
-    def __init__(self, commands: tuple[Callable[[], Any], ...], bound: _Binding, running: set[_Prepared]) -> None:
+    def __init__(self, commands: tuple[Callable[[], Any], ...], binding: _Binding, running: set[_Prepared]) -> None:
         self.commands = commands
-        self._used, self._running = bound.used, running
-        weakref.finalize(self, _give_back, bound.kernels).atexit = False
+        self._used, self._running = binding.used, running
+        weakref.finalize(self, _give_back, binding.kernels).atexit = False
 
     def enqueue(self) -> None:
         self._running.add(self)
@@ -341,8 +341,8 @@ def _give_back(kernels: Sequence[tuple[list[tuple[Launch, Any]], tuple[Launch, A
         free.append(kernel)
 
 
-class _Translated:
-    """Turns the driver's refusals into LaunchError. Nothing is asked of a driver that a fork has left behind."""
+class _DriverErrors:
+    """A context manager that turns the driver's errors into LaunchError. Raises UserError after a fork."""
 
     def __init__(self, poisoned: bool) -> None:
         self._poisoned = poisoned
@@ -357,17 +357,17 @@ class _Translated:
             raise LaunchError(reason, str(error), self._poisoned or reason in _FATAL) from error
 
 
-_LAUNCHING, _WAITING = _Translated(poisoned=False), _Translated(poisoned=True)
-"""What a command does later shows in a call that waits: if it failed underway, its context cannot be trusted."""
+_LAUNCHING, _WAITING = _DriverErrors(poisoned=False), _DriverErrors(poisoned=True)
+"""A call that waits raises if a command failed while it ran. Then the context cannot be used any more."""
 
 
 def _found(device: Any, selector: str) -> Found:
     try:
         target = describe(device, selector)
-        missing = [] if device.available and device.compiler_available else [device.name]
+        is_usable = device.available and device.compiler_available
     except cl.Error as error:
         return Found(selector, None, f"does not describe itself: {error}", "update or remove its driver")
-    problem, remedy = ("is not available, or has no compiler", "update its driver") if missing else ("", "")
+    problem, remedy = ("", "") if is_usable else ("is not available, or has no compiler", "update its driver")
     return Found(target.name, target, problem, remedy)
 
 
@@ -388,10 +388,10 @@ _REASONS: dict[int, str] = {
     }.items()
     for name in names
 }
-"""A constant reason by OpenCL's error code."""
+"""The reason of a LaunchError by OpenCL's error code."""
 
 _FATAL = ("context lost", "failed underway")
-"""Reasons after which nothing more can be done in this context."""
+"""Reasons after which the context cannot be used any more."""
 
 _NO_PLATFORM = Found(
     *("OpenCL", None, "no OpenCL driver is installed"),

@@ -18,17 +18,17 @@ from ..base import LaunchError, Prepared
 from ..host_blas import HostBlas
 
 SPINNING_SECONDS = 0.08
-"""OpenBLAS's threads spin for some 30 ms after their last call before they sleep; kernels must not meet them there."""
+"""OpenBLAS's threads spin for some 30 ms after their last call before they sleep, which would disturb kernels."""
 
 Addresses = dict[str, int]
 
 
 @dataclass(slots=True)
 class OpenCLMemory:
-    """A buffer, or a part of one: OpenCL makes parts of whole buffers only, so a part remembers its `root`.
+    """A buffer, or a part of a buffer. OpenCL makes parts of whole buffers only, so a part keeps its `root`.
 
-    Where it is a host array's memory: `host_bytes` is how much of it the host reads once it is released, and `address`
-    the array's first byte.
+    For a host array's memory, `address` is the array's first byte, and `host_bytes` is how many bytes the host may read
+    after the release.
     """
 
     handle: Any
@@ -39,10 +39,10 @@ class OpenCLMemory:
 
 
 class HostWork:
-    """Carries out plans of BLAS calls between the device's commands. The device's queue is empty meanwhile.
+    """Carries out plans of BLAS calls while the device's queue is empty.
 
-    OpenCL shows a buffer to the host while it is mapped. `stays` says that a buffer of this driver always lies at one
-    address, so that it is mapped once, to learn it, and not for every call.
+    A host may access a buffer while it is mapped. `stays` says that this driver's buffers never change their host
+    address, so that a buffer is mapped once, to find the address, and not for every call.
     """
 
     def __init__(self, queue: Any, stays: bool) -> None:
@@ -50,17 +50,17 @@ class HostWork:
         self._ended = -SPINNING_SECONDS
 
     def prepare(self, plan: Plan, programs: Sequence[HostBlas], operands: Mapping[str, OpenCLMemory]) -> HostPrepared:
-        """Raises LaunchError for a plan that has other steps as well."""
+        """Raises LaunchError for a plan that also has other steps."""
         calls = [step for step in plan.steps if isinstance(step, LibraryCall)]
         if len(calls) < len(plan.steps):
             raise LaunchError("invalid plan", "calls of the host's BLAS and commands of the device do not mix")
         return HostPrepared(self, calls, programs, operands)
 
     def time(self, executions: Sequence[HostPrepared]) -> float:
-        """Seconds by the host's clock from the first call to the end of the last: no command of the device is timed."""
+        """Seconds by the host's clock from the start of the first call to the end of the last."""
         OPENCL.use()
         self.queue.finish()
-        with self._shown(executions):
+        with self._mapped(executions):
             calls = [call for execution in executions for call in execution.calls]
             began = time.perf_counter()
             for call in calls:
@@ -69,17 +69,17 @@ class HostWork:
         return self._ended - began
 
     def settle(self) -> None:
-        """Before a kernel is timed: wait until BLAS's threads sleep, if they may be awake."""
+        """Wait until BLAS's threads sleep. Call this before a kernel is timed."""
         if (left := self._ended + SPINNING_SECONDS - time.perf_counter()) > 0:
             time.sleep(left)
 
     @contextmanager
-    def _shown(self, executions: Sequence[HostPrepared]) -> Iterator[None]:
-        """Every operand mapped, once however many executions share it."""
+    def _mapped(self, executions: Sequence[HostPrepared]) -> Iterator[None]:
+        """Map every operand, once even if several executions share it."""
         maps: dict[int, Any] = {}
         try:
             for execution in executions:
-                execution.show(lambda memory: self._address(memory, maps))
+                execution.bind(lambda memory: self._address(memory, maps))
             yield
         finally:
             for mapped in maps.values():
@@ -98,7 +98,7 @@ class HostWork:
 
 
 class HostPrepared(Prepared):
-    """BLAS calls bound to memory: `calls` are made while it is shown. The work is done when `enqueue` returns."""
+    """BLAS calls bound to memory, which must be mapped when `calls` run. The work is done when `enqueue` returns."""
 
     def __init__(
         self,
@@ -108,19 +108,19 @@ class HostPrepared(Prepared):
         memory: Mapping[str, OpenCLMemory],
     ) -> None:
         self._work, self._memory = work, memory
-        self._bind = [(programs[call.module], call) for call in calls]
+        self._blas_calls = [(programs[call.module], call) for call in calls]
         self._addresses: Addresses = {}
         self.calls: list[Callable[[], object]] = []
 
     def enqueue(self) -> None:
         self._work.time([self])
 
-    def show(self, address_of: Callable[[OpenCLMemory], int]) -> None:
-        """Learn where the operands lie now, unless they stay where they were."""
-        if self._addresses and self._work.stays:
-            return
+    def bind(self, address_of: Callable[[OpenCLMemory], int]) -> None:
+        """Bind the calls to the operands' present addresses, unless those cannot have changed."""
         stays = self._work.stays
-        found = {name: (stays and one.address) or address_of(one) for name, one in self._memory.items()}
-        if found != self._addresses:
-            self._addresses = found
-            self.calls = [made for blas, call in self._bind for made in blas.calls(call, found)]
+        if self._addresses and stays:
+            return
+        addresses = {name: (stays and memory.address) or address_of(memory) for name, memory in self._memory.items()}
+        if addresses != self._addresses:
+            self._addresses = addresses
+            self.calls = [function for blas, call in self._blas_calls for function in blas.calls(call, addresses)]

@@ -13,7 +13,7 @@ import pyopencl as cl
 from tunesmith.records import Target
 
 GPU_CACHE_FLOOR = 64 << 20
-"""NVIDIA's OpenCL reports the first-level caches only; the second level of today's GPUs is at most about this."""
+"""NVIDIA's OpenCL only reports the first-level caches. Second-level caches of today's GPUs have at most about this."""
 
 
 def describe(device: Any, selector: str) -> Target:
@@ -46,7 +46,7 @@ def _architecture(device: Any, is_cpu: bool) -> str:
 
 
 def _sub_group(device: Any, is_cpu: bool) -> int:
-    """Work-items that run in step: a warp, a wavefront, or a CPU's vector of floats; 1 where nobody tells."""
+    """Work-items that run in step: a warp, a wavefront, or a CPU's vector of floats; 1 if unknown."""
     for query in ("warp_size_nv", "wavefront_width_amd", *(["native_vector_width_float"] if is_cpu else [])):
         with suppress(cl.Error, AttributeError):
             return max(1, int(getattr(device, query)))
@@ -54,12 +54,12 @@ def _sub_group(device: Any, is_cpu: bool) -> int:
 
 
 def _physical_memory() -> int:
-    """Of the host. (PoCL reports what is free when it starts, so that the same device would look different.)"""
+    """Bytes of the host's memory. (PoCL reports the memory that is free when PoCL starts, which changes.)"""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _host_cache() -> int:
-    """The largest cache of the first core, in bytes, after Linux's sysfs; 0 where that is not there."""
+    """The largest cache of the first core in bytes, by Linux's sysfs; 0 without sysfs."""
     units = {"K": 1 << 10, "M": 1 << 20}
     texts = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
     return max((int(text[:-1]) * units[text[-1]] for text in texts if text[-1:] in units), default=0)

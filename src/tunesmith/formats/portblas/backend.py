@@ -1,7 +1,7 @@
-"""A C++ header for portBLAS with what was tuned: in the place of one of its backend files, `_gemm` for all sizes.
+"""A C++ header with tuned kernels that replaces one of portBLAS's backend files: `_gemm` for all sizes.
 
-Of portBLAS are the names and the order of parameters that its library asks for (`Gemm_Launcher`, `Tile`, `_gemm`); the
-files' words are ours. Its own backends have one choice for all transpositions; here each has its own.
+The names and the order of parameters are those that portBLAS's library requires (`Gemm_Launcher`, `Tile`, `_gemm`);
+the rest of the text is ours. portBLAS's own backends choose once for all transpositions; this header chooses for each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rules import FLOAT_BYTES, rejection
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A problem that was measured, with the combination that won it, and how fast that was."""
+    """A measured problem, with the combination that won and its speed."""
 
     data_type: str
     transpose_a: bool
@@ -38,8 +38,8 @@ class Size:
         return {"half": "sycl::half"}.get(TYPE_NAMES[self.data_type], TYPE_NAMES[self.data_type])
 
     @property
-    def place(self) -> str:
-        """For the reader: what was measured, and how fast it was."""
+    def description(self) -> str:
+        """The measured problem and the winner's speed, as a comment in the header."""
         many = f", {self.batch} of them" if self.batch > 1 else ""
         return f"{self.m} x {self.n}, K = {self.k}{many}: {self.gflops:.4g} GFLOP/s"
 
@@ -50,7 +50,10 @@ class Size:
 
 @dataclass(frozen=True)
 class BackendTable:
-    """The sizes of one element type, transposition and layout, the fastest first: of equally near ones it counts."""
+    """The sizes of one element type, transposition and layout, the fastest first.
+
+    The order matters if several sizes are equally near: the header takes the first of them.
+    """
 
     transpose_a: bool
     transpose_b: bool
@@ -69,24 +72,28 @@ _PLAIN = {
     False: Combination("local", "full", 1, 64, item=(2, 2), group=(8, 8)),
     True: Combination("interleaved", "full", 4, item=(2, 2), group=(4, 4), batch=(4, 4)),
 }
-"""By whether the batch is interleaved: what runs where nothing was tuned. The first one is legal for every element that
-portBLAS has, complex ones of 16 bytes too, and for symmetric operands."""
+"""The combination that runs if nothing was tuned, by whether the batch is interleaved.
+
+The first is legal for all of portBLAS's element types, also complex ones of 16 bytes, and for symmetric operands.
+"""
 
 _ELEMENT_BYTES = {"h": 2, "s": 4, "d": 8}
 
 
 def is_taken(combination: Combination, data_type: str) -> bool:
-    """Whether portBLAS's kernels compile with it for this element: what they assert depends on the element's size,
-    while our lists, like the original's, are made for single precision."""
+    """Whether portBLAS's kernels compile with a combination for this data type.
+
+    Their assertions depend on the element's size, while our lists, like the original's, are made for single precision.
+    """
     return _fits(combination, _ELEMENT_BYTES[data_type])
 
 
 def header(sizes: Iterable[Size], device: str, version: str) -> str:
-    """The text. A size that is not among these takes the nearest one; what was not tuned at all takes what
-    was tuned for another transposition."""
+    """The header's text. At run time a size that was not tuned gets the choice of the nearest tuned size; a
+    transposition that was not tuned gets the choices of another one."""
     by_real: dict[str, list[Size]] = {}
-    for one in sizes:
-        by_real.setdefault(one.real, []).append(one)
+    for size in sizes:
+        by_real.setdefault(size.real, []).append(size)
     types = {real: {layout: _tables(found, layout) for layout in (False, True)} for real, found in by_real.items()}
     plain = {interleaved: _arguments(combination) for interleaved, combination in _PLAIN.items()}
     return template("portblas_backend.hpp.jinja").render(
@@ -96,36 +103,43 @@ def header(sizes: Iterable[Size], device: str, version: str) -> str:
 
 def _tables(sizes: Iterable[Size], interleaved: bool) -> list[BackendTable]:
     transposes = attrgetter("transpose_a", "transpose_b")
-    those = [one for one in sizes if one.interleaved == interleaved]
-    those.sort(key=lambda one: (transposes(one), -one.gflops))
-    return [BackendTable(*which, tuple(found)) for which, found in groupby(those, transposes)]
+    selected = [size for size in sizes if size.interleaved == interleaved]
+    selected.sort(key=lambda size: (transposes(size), -size.gflops))
+    return [BackendTable(*pair, tuple(found)) for pair, found in groupby(selected, transposes)]
 
 
 def _absent(tables: Sequence[BackendTable]) -> list[Absent]:
-    there = {(table.transpose_a, table.transpose_b) for table in tables}
-    return [Absent(a, b) for a, b in product((False, True), (False, True)) if (a, b) not in there]
+    tuned = {(table.transpose_a, table.transpose_b) for table in tables}
+    return [Absent(a, b) for a, b in product((False, True), (False, True)) if (a, b) not in tuned]
 
 
-def _fits(one: Combination, element_bytes: int) -> bool:
-    """The rules count elements of 4 bytes: for others a line holds as many elements as a line of another length."""
-    if one.cache_line * FLOAT_BYTES % element_bytes:
+def _fits(combination: Combination, element_bytes: int) -> bool:
+    """Whether a combination is legal for elements of this size.
+
+    The rules count elements of 4 bytes, so they are asked with a cache line that holds as many floats as this
+    combination's line holds elements.
+    """
+    if combination.cache_line * FLOAT_BYTES % element_bytes:
         return False
-    as_floats = replace(one, cache_line=one.cache_line * FLOAT_BYTES // element_bytes)
+    as_floats = replace(combination, cache_line=combination.cache_line * FLOAT_BYTES // element_bytes)
     return rejection(as_floats, RuleSet.OURS) is None
 
 
-def _arguments(one: Combination) -> str:
-    """A combination as `Gemm_Launcher` takes it, without what is transposed; first, the elements it is legal for."""
+def _arguments(combination: Combination) -> str:
+    """A combination as arguments of `Gemm_Launcher`, without the transpositions.
+
+    The first argument is the sum of the element sizes, in bytes, for which the combination is legal.
+    """
     parts = (
-        str(sum(size for size in _ELEMENT_BYTES.values() if _fits(one, size))),
-        str(one.group[0] * one.group[1] * one.batch[1]),
-        *(str(flag).lower() for flag in one.flags),
-        str(one.cache_line),
-        one.tile(),
-        f"gemm_memory_t::{one.words.memory}",
-        f"gemm_algorithm_t::{one.words.algorithm}",
-        f"gemm_vectorization_t::{one.vectorization}",
-        str(one.vector),
-        f"gemm_batch_type_t::{one.words.batch}",
+        str(sum(size for size in _ELEMENT_BYTES.values() if _fits(combination, size))),
+        str(combination.group[0] * combination.group[1] * combination.batch[1]),
+        *(str(flag).lower() for flag in combination.flags),
+        str(combination.cache_line),
+        combination.tile(),
+        f"gemm_memory_t::{combination.words.memory}",
+        f"gemm_algorithm_t::{combination.words.algorithm}",
+        f"gemm_vectorization_t::{combination.vectorization}",
+        str(combination.vector),
+        f"gemm_batch_type_t::{combination.words.batch}",
     )
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""What a list of portBLAS's tuner is made of: combinations, each a kernel to be tried."""
+"""A combination: one kernel in a list of portBLAS's tuner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Pair = tuple[int, int]
 
 
 class RuleSet(StrEnum):
-    """Whose rules decide: `compat` the original generator's, to the byte; `ours` what kernels need."""
+    """Whose rules decide: `compat` follows the original generator to the byte; `ours` follows what the kernels need."""
 
     COMPAT = "compat"
     OURS = "ours"
@@ -20,9 +20,9 @@ class RuleSet(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """One value for each parameter of a GEMM kernel. What an algorithm has not is 0, False or (1, 1).
+    """One value for each parameter of a GEMM kernel; 0, False or (1, 1) for a parameter that its algorithm lacks.
 
-    Rows and columns are those of the output; sizes count work-items or elements, `cache_line` bytes.
+    Rows and columns are those of the output. Sizes count work-items or elements; `cache_line` counts bytes.
     """
 
     algorithm: str
@@ -44,7 +44,7 @@ class Combination:
     pad_b: bool = False
 
     def configuration(self) -> Configuration:
-        """The same as the kernels' parameters."""
+        """The combination as a configuration of the kernel family."""
         values: dict[str, Value] = {name: getattr(self, field) for field, name in PARAMETERS.items()}
         return Configuration(values | {PARAMETERS["group"]: (*self.group, 1)})
 
@@ -57,8 +57,8 @@ class Combination:
         return self.double_buffer, self.pad_a, self.pad_b
 
     def tile(self, mode: RuleSet = RuleSet.OURS) -> str:
-        """`Tile<...>`: of a work-item, a work-group, a sub-group (ours has none), at the top level, and of a batch. The
-        original puts top-level tiles into the slots of sub-groups, which its kernels never read."""
+        """`Tile<...>` with the tiles of a work-item, a work-group, a sub-group (none with `ours`), the top level, and a
+        batch. The original puts top-level tiles into the slots of sub-groups, which its kernels never read."""
         return f"Tile<{', '.join(map(str, self.tile_numbers(mode)))}>"
 
     def tile_numbers(self, mode: RuleSet) -> tuple[int, ...]:
@@ -79,11 +79,11 @@ PARAMETERS = {
     "pad_a": "PadA",
     "pad_b": "PadB",
 }
-"""The kernels' parameter of each field. A WorkGroup has a third entry, which is 1."""
+"""The kernel family's parameter for each field. `WorkGroup` has a third entry, which is 1."""
 
 
 class Words(NamedTuple):
-    """What an algorithm of ours is called by `gemm_memory_t`, `gemm_algorithm_t` and `gemm_batch_type_t`."""
+    """An algorithm's enumerators in `gemm_memory_t`, `gemm_algorithm_t` and `gemm_batch_type_t`."""
 
     memory: str
     algorithm: str

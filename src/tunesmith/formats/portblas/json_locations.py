@@ -1,4 +1,4 @@
-"""JSON whose values know where they stand: the standard library says whether it is JSON, a walk over it says where."""
+"""JSON values with their locations: the standard library checks the text, a walk over its tokens finds locations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tunesmith.problems import shown, text_of
 from tunesmith.records import UserError
 
-# Commas and colons say nothing in a text that is known to be JSON.
+# Commas and colons are not needed, since the text is known to be JSON.
 _TOKEN = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
 _KINDS: dict[type, str] = {dict: "an object", tuple: "a list", type(None): "null"}
 
@@ -22,8 +22,8 @@ Scalar = None | bool | int | float | str
 class JsonNode:
     """A value: a scalar, a list of nodes, or an object.
 
-    `location` is `file:line:column: key`, where a person finds it. If an object gives a key several values, the last
-    one counts, as for Python's `json`, and `repeated` holds the locations of the others.
+    `location` is `file:line:column: key`. If an object gives a key several values, the last value counts, as in
+    Python's `json`, and `repeated` holds the locations of the others.
     """
 
     location: str
@@ -48,7 +48,7 @@ class JsonNode:
 
 
 def read_json(path: Path) -> JsonNode:
-    """The file's value. UserError, with line and column, for what cannot be read or is no JSON."""
+    """The file's value. Raises UserError, with line and column, for a file that cannot be read or is no JSON."""
     text, name = text_of(path, "JSON"), str(path)
     try:
         json.loads(text)
@@ -63,7 +63,7 @@ def read_json(path: Path) -> JsonNode:
 
 
 class _JsonWalk:
-    """Over a text that is known to be JSON, so that no token can be out of place."""
+    """A walk over a text that is known to be JSON, so that every token is where it may be."""
 
     def __init__(self, text: str, name: str) -> None:
         self._name = name
@@ -73,11 +73,11 @@ class _JsonWalk:
         return self._value(*next(self._tokens), path)
 
     def _value(self, token: str, location: str, path: str) -> JsonNode:
-        where = f"{location}: {path}" if path else location
+        node_location = f"{location}: {path}" if path else location
         if token == "[":
-            return JsonNode(where, tuple(self._items(path)))
+            return JsonNode(node_location, tuple(self._items(path)))
         if token != "{":
-            return JsonNode(where, json.loads(token))
+            return JsonNode(node_location, json.loads(token))
         fields: dict[str, JsonNode] = {}
         repeated = []
         while (token := next(self._tokens)[0]) != "}":
@@ -86,7 +86,7 @@ class _JsonWalk:
             if key in fields:
                 repeated.append(value.location)
             fields[key] = value
-        return JsonNode(where, fields, tuple(repeated))
+        return JsonNode(node_location, fields, tuple(repeated))
 
     def _items(self, path: str) -> Iterator[JsonNode]:
         for number, (token, location) in enumerate(self._tokens):
@@ -97,7 +97,7 @@ class _JsonWalk:
     def _placed(self, text: str) -> Iterator[tuple[str, str]]:
         line, start = 1, 0
         for found in _TOKEN.finditer(text):
-            # No token holds a line's end, only the white space between them.
+            # No token holds a newline; only the white space between tokens does.
             between = text.count("\n", start, found.start())
             if between:
                 line += between

@@ -1,4 +1,4 @@
-"""Parameter files by name: the user's folders first, then the sets that ship."""
+"""Parameter files by name: first in the user's folders, then among the shipped sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class PortBlasSet:
-    """A parameter file that is found by `name`, which is its file name without the suffix."""
+    """A parameter file; `name` is its file name without the suffix."""
 
     name: str
     path: Path
@@ -26,14 +26,14 @@ class PortBlasSet:
 
 
 def find_set(name_or_path: str | Path, folders: Sequence[Path] = ()) -> Path:
-    """The file of that path, or the set of that name: in `folders`, then in those of the environment, then ours.
+    """The file at a path, or the set of a name: first in `folders`, then in the environment's folders, then shipped.
 
-    UserError where there is none, with the names that there are.
+    Raises UserError, with the known names, if there is no such file or set.
     """
     path = Path(name_or_path)
     if path.is_file():
         return path
-    sets = {one.name: one.path for one in list_sets(folders)}
+    sets = {named_set.name: named_set.path for named_set in list_sets(folders)}
     name = str(name_or_path).removesuffix(_SUFFIX)
     if name in sets:
         return sets[name]
@@ -43,7 +43,7 @@ def find_set(name_or_path: str | Path, folders: Sequence[Path] = ()) -> Path:
 
 
 def list_sets(folders: Sequence[Path] = ()) -> tuple[PortBlasSet, ...]:
-    """Every set that a name finds, in the order of names; of those with the same name the one that is found."""
+    """Every set, sorted by name. Of several sets with the same name, only the first that `find_set` would find."""
     found: dict[str, PortBlasSet] = {}
     for folder in _folders(folders):
         for path in sorted(folder.glob(f"*{_SUFFIX}")):
@@ -51,10 +51,10 @@ def list_sets(folders: Sequence[Path] = ()) -> tuple[PortBlasSet, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def _folders(given: Sequence[Path]) -> Iterator[Path]:
+def _folders(folders: Sequence[Path]) -> Iterator[Path]:
     listed = [Path(name) for name in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if name]
-    for location, folders in (("--folder", given), (ENVIRONMENT, listed)):
-        for folder in folders:
+    for location, listed_folders in (("--folder", folders), (ENVIRONMENT, listed)):
+        for folder in listed_folders:
             if not folder.is_dir():
                 raise UserError(location, f"{folder} is no folder", "name one that holds JSON files")
             yield folder

@@ -1,6 +1,6 @@
 """portBLAS's parameter files (`tools/auto_tuner/gen/*.json`): which GEMM kernels to try.
 
-Each element of an array lists values for its keys; every combination of them is a kernel, if it is valid
+Each element of an array lists values for its keys; every valid combination of these values is a kernel
 (docs/portblas.md).
 """
 
@@ -20,13 +20,13 @@ from .rules import rejection
 from .schema import ARRAYS, Array, ElementLists, repeated
 
 ABOUT = "about"
-"""A root key of ours, a sentence on what the file is for. The original passes over it."""
+"""A root key of ours: a sentence on what the file is for. The original ignores it."""
 MOST_COMBINATIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A combination that is no kernel, and where it was asked for."""
+    """A combination that breaks a rule, and the location of the element that lists it."""
 
     location: str
     combination: Combination
@@ -35,9 +35,9 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Combinations of an array: all, the valid ones, and those of them that no combination before them equals.
+    """Counts of an array's combinations: all, the valid ones, and the valid ones that equal no earlier combination.
 
-    `generators` are all and the valid ones of each element.
+    `generators` counts all and valid combinations for each element.
     """
 
     raw: int
@@ -48,7 +48,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Config:
-    """What a parameter file says. `counts` has every array of the file; `notes` are sentences with their place."""
+    """The content of a parameter file. `counts` has every array of the file; `notes` are sentences with locations."""
 
     path: Path
     mode: RuleSet
@@ -60,19 +60,21 @@ class Config:
 
 
 def read(path: Path, mode: RuleSet) -> Config:
-    """The file's combinations in the original's order, each once, at its first place.
+    """The file's combinations in the original's order; a repeated combination counts at its first position only.
 
-    Unknown keys are noted. UserError, with line, column and key, for what is no such file, for a key that is missing
-    and for a value that cannot be one.
+    Unknown keys are noted. Raises UserError, with line, column and key, for a file of another kind, a missing key or
+    an impossible value.
     """
     notes: list[str] = []
     root = read_json(path)
     remedy = f"write an object with arrays: {', '.join(array.name for array in ARRAYS)}"
     fields = root.object(remedy)
     notes += repeated(root)
-    known = (*(array.name for array in ARRAYS), ABOUT)
+    known_keys = (*(array.name for array in ARRAYS), ABOUT)
     notes += (
-        str(unknown_key(node.location, name, known, "the file")) for name, node in fields.items() if name not in known
+        str(unknown_key(node.location, name, known_keys, "the file"))
+        for name, node in fields.items()
+        if name not in known_keys
     )
     if not any(array.name in fields for array in ARRAYS):
         notes.append(str(root.wrong("has none of the arrays", remedy)))

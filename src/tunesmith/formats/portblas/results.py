@@ -1,4 +1,4 @@
-"""Results as portBLAS's tuner prints them: a line a candidate, from the worst to the best."""
+"""Results as portBLAS's tuner prints them: a line for each candidate, from the worst to the best."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .parameter_files import Combination
 
 SYSTEM = "System GEMM implementation"
 CURRENT = "tunesmith gemm"
-"""What stands where the original has its own library's."""
+"""The name of our library's result, where the original has the result of its own library."""
 
 TYPE_NAMES = {"s": "float", "d": "double", "h": "half"}
 
 
 @dataclass(frozen=True, slots=True)
 class PortBlasResult:
-    """One line: 10^9 operations a second, milliseconds, and the error relative to the reference (None: not known)."""
+    """One line: 10^9 FLOP a second, milliseconds, and the error relative to the reference (None: not known)."""
 
     name: str
     gflops: float
@@ -33,8 +33,8 @@ class PortBlasResult:
 
 
 def listing(device: str, results: Sequence[PortBlasResult]) -> str:
-    """The whole text of one transposition."""
-    ordered = sorted(results, key=lambda one: one.gflops)
+    """The whole text for one transposition."""
+    ordered = sorted(results, key=lambda result: result.gflops)
     first = (f"Device: {printable(device)}", f"SIZE : {len(results)}", "== Performance Results ==")
     return "\n".join((*first, *map(str, ordered)))
 
@@ -68,7 +68,7 @@ def combination_of(configuration: Configuration) -> Combination | None:
 
 
 def short_name(combination: Combination) -> str:
-    """For tables: the algorithm, and what is not as if it were not there."""
+    """A name for tables: the algorithm and the tiles, then the parameters that differ from their defaults."""
     parts = [
         combination.algorithm,
         f"{_by(combination.item)} each of {_by(combination.group)}",

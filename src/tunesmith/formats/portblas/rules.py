@@ -1,6 +1,6 @@
-"""Which combinations are kernels at all: portBLAS's rules as its generator has them, and as its kernels assert them.
+"""Which combinations are valid kernels: the rules of portBLAS's generator, and the rules that its kernels assert.
 
-Limits of a device (work-items, local memory, registers) are not here: the kernel family knows them.
+Limits of a device (work-items, local memory, registers) are in the kernel family.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from tunesmith.records import Rejection
 from .combination import Combination, RuleSet
 
 FLOAT_BYTES = 4
-"""The element that the original's rules are written for."""
+"""Bytes of the element type for which the original's rules are written."""
 
 LARGEST_COMPAT_GROUP = 256
 WIDTHS = (1, 2, 4, 8, 16)
-"""Widths of OpenCL's vectors that memory is full of."""
+"""Widths of OpenCL's vectors that have no padding in memory."""
 
 
 @dataclass(frozen=True)
 class CombinationRule:
-    """What a combination must fulfil; `reason` is what its rejection is counted by."""
+    """A condition on combinations. Rejections are counted by `reason`."""
 
     reason: str
     holds: Callable[[Combination], bool]
@@ -30,7 +30,7 @@ class CombinationRule:
 
 
 def rejection(combination: Combination, mode: RuleSet) -> Rejection | None:
-    """The first rule that it breaks, in the order of the table."""
+    """The rejection by the first rule, in the table's order, that the combination breaks; None if it is valid."""
     broken = (rule for rule in RULES[mode].get(combination.algorithm, ()) if not rule.holds(combination))
     return next((Rejection(rule.reason, rule.detail(combination)) for rule in broken), None)
 
@@ -47,11 +47,11 @@ def _elements(c: Combination) -> int:
     return c.cache_line // FLOAT_BYTES
 
 
-def _vector_divides(reason: str, what: Callable[[Combination], tuple[str, int]]) -> CombinationRule:
+def _vector_divides(reason: str, counted: Callable[[Combination], tuple[str, int]]) -> CombinationRule:
     return CombinationRule(
         reason,
-        lambda c: what(c)[1] % c.vector == 0,
-        lambda c: f"{what(c)[1]} {what(c)[0]} are not whole vectors of {c.vector}",
+        lambda c: counted(c)[1] % c.vector == 0,
+        lambda c: f"{counted(c)[1]} {counted(c)[0]} are not whole vectors of {c.vector}",
     )
 
 
@@ -67,7 +67,7 @@ ITEM_ROWS = CombinationRule(
 )
 GROUP_LINES = CombinationRule(
     "group is not whole cache lines",
-    # As a product, since the original divides without rounding.
+    # The condition is a product, since the original divides without rounding.
     lambda c: _items(c) * FLOAT_BYTES % c.cache_line == 0,
     lambda c: f"{_items(c)} work-items; {_line(c)}",
 )
@@ -91,7 +91,8 @@ VECTOR_BATCH = _vector_divides("vector does not divide batch items", lambda c: (
 
 
 def _one_vector(always: bool) -> CombinationRule:
-    """Full vectorisation: an item is v x v. The kernel does not care where v is 1; the original's generator does."""
+    """With full vectorisation an item is v x v elements. The original's generator requires this also for v = 1
+    (`always`); the kernel does not."""
     return CombinationRule(
         "item is not one vector each way",
         lambda c: c.item == (c.vector, c.vector) or (c.vector == 1 and not always),
@@ -109,7 +110,7 @@ def _non_local(full: CombinationRule) -> tuple[CombinationRule, ...]:
 
 ROWS_SQUARED = CombinationRule(
     "rows squared times batch above 256",
-    # Sic: meant are rows times columns.
+    # Sic: the original squares the rows, where it must mean rows times columns.
     lambda c: c.batch[1] * c.group[0] ** 2 <= LARGEST_COMPAT_GROUP,
     lambda c: f"{c.batch[1]} x {c.group[0]} x {c.group[0]} are {c.batch[1] * c.group[0] ** 2}",
 )
@@ -139,4 +140,4 @@ RULES: Mapping[RuleSet, Mapping[str, Sequence[CombinationRule]]] = {
         "tall_skinny": (WIDTH, WHOLE_LINE, *_LOCAL, LINE_GROUP_ROWS, LINE_GROUP_COLUMNS, VECTOR_ROWS, VECTOR_DEPTH),
     },
 }
-"""Rules by mode and algorithm, in the order in which they are asked. A naive kernel has nothing to break."""
+"""Rules by mode and algorithm, in the order of checking. A naive kernel has no rules."""

@@ -1,4 +1,4 @@
-"""The arrays of portBLAS's JSON: which keys each has, in the order in which they vary, and what they become."""
+"""The arrays of portBLAS's JSON: the keys of each, in the order in which they vary, and the fields that they set."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .combination import Combination, RuleSet
 from .json_locations import JsonNode
 
 LARGEST = 1 << 16
-"""No size of a kernel is larger."""
+"""The largest size of a kernel parameter."""
 
 
 @dataclass(frozen=True)
 class ValueFormat:
-    """What a key lists: how one value is read, and how a person writes it."""
+    """The form of a key's values: how to read a value, and an example of how to write it."""
 
     example: str
     length: int
-    """Numbers of a value; 0 for a truth value, 1 for a number, 2 for rows and columns."""
+    """How many numbers make a value: 1 for a number, 2 for rows and columns, 0 for a truth value."""
 
     def read(self, node: JsonNode) -> Any:
         match self.length, node.content:
@@ -64,7 +64,7 @@ KEYS: Mapping[str, tuple[str, ValueFormat]] = {
     "no_bank_conflict_b": ("pad_b", _FLAG),
     "vectorization_size": ("vector", _SIZE),
 }
-"""The field of a combination that each key gives values for."""
+"""The field of a combination for each key, and the form of its values."""
 
 _FLAGS = ("double_buffer", "no_bank_conflict_a", "no_bank_conflict_b")
 
@@ -78,11 +78,11 @@ class Array:
     keys: tuple[str, ...]
     vectorizations: tuple[str, ...] = ("full",)
     ignored: tuple[str, ...] = ()
-    """Keys that the original's own files have here, and that mean nothing."""
+    """Keys that the original's files have in this array, but that have no effect."""
     modes: tuple[RuleSet, ...] = tuple(RuleSet)
 
     def generator(self, node: JsonNode, notes: list[str]) -> ElementLists:
-        """An element of the array, read. UserError for what it lacks, and for a value that is no such value."""
+        """The value lists of one element. Raises UserError for a missing key and for a wrong value."""
         remedy = f"write an object with {', '.join(self.keys)}"
         fields = node.object(remedy)
         notes += repeated(node)
@@ -95,9 +95,9 @@ class Array:
             raise node.wrong(f"has no {missing[0]}", f"give it a list: {self.name} has {', '.join(self.keys)}")
         values = {}
         for key in self.keys:
-            field, kind = KEYS[key]
-            listed = fields[key].items(f"write a list, such as [{kind.example}]")
-            values[field] = tuple(map(kind.read, listed))
+            field, value_format = KEYS[key]
+            listed = fields[key].items(f"write a list, such as [{value_format.example}]")
+            values[field] = tuple(map(value_format.read, listed))
             if not listed:
                 notes.append(str(fields[key].wrong("lists nothing", "nothing is generated here until it does")))
         return ElementLists(self, node.location, values)
@@ -105,7 +105,7 @@ class Array:
 
 @dataclass(frozen=True)
 class ElementLists:
-    """The lists of values of one element, by field of a combination."""
+    """The lists of values that an element of an array gives, by field of a combination."""
 
     array: Array
     location: str
@@ -115,13 +115,14 @@ class ElementLists:
         return prod(map(len, self.values.values())) * len(self.array.vectorizations)
 
     def combinations(self) -> Iterator[Combination]:
-        """Every one, valid or not, in the original's order."""
+        """Every combination, valid or not, in the original's order."""
         for *values, vectorization in product(*self.values.values(), self.array.vectorizations):
             chosen = dict(zip(self.values, values, strict=True))
             yield Combination(self.array.algorithm, vectorization, **chosen)
 
 
 def repeated(node: JsonNode) -> list[str]:
+    """A note for each value that a later value of the same key replaces."""
     return [
         str(UserError(location, "gives a value again", "only the last one counts; keep one"))
         for location in node.repeated
@@ -147,4 +148,4 @@ ARRAYS = (
     Array("naive", "naive", ("cache_line_size",), ("none",)),
     Array("tall_skinny", "tall_skinny", (*_TILE, *_FLAGS, "vectorization_size"), modes=(RuleSet.OURS,)),
 )
-"""In the order of the list. The last is ours: the original has such kernels, and no array for them."""
+"""The arrays in the order of the list. The last is ours: the original has such kernels but no array for them."""

@@ -1,4 +1,4 @@
-"""Switches over `target_arch` in C++ text: other values put in, all else untouched."""
+"""Editing switches over `target_arch` in C++ text: new values go in, everything else stays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tunesmith.records import LaunchShape, UserError, comment
 
 Shapes = Mapping[str, LaunchShape]
-"""By architecture."""
+"""Launch shapes by architecture."""
 
 SWITCHES = {"get_threads": "block", "get_blocks": "grid"}
 """The functions that switch, and the part of a launch shape that each returns."""
@@ -20,10 +20,10 @@ _DEFAULT = re.compile(r"^[ \t]*default\s*:", re.MULTILINE)
 
 
 def merged(text: str, shapes: Shapes, location: str) -> str:
-    """The text with these architectures' returns replaced, or put before the switch's default.
+    """The text with these architectures' returns replaced, or inserted before the switch's default.
 
-    UserError where a function, its switch or its default is missing, or where an architecture shares its return with
-    the next one, which a hand must have written.
+    Raises UserError if a function, its switch or the default is missing, or if an architecture shares its return with
+    the next case, which only a person can have written.
     """
     for function, part in SWITCHES.items():
         plain = without_comments(text)
@@ -36,7 +36,7 @@ def merged(text: str, shapes: Shapes, location: str) -> str:
 
 
 def doubted(text: str, doubts: Mapping[str, str]) -> str:
-    """The text with a comment behind the returns of these architectures: their doubt, or none where it is empty."""
+    """The text with each doubt as a comment behind its architecture's returns; an empty doubt removes the comment."""
 
     def line(match: re.Match[str]) -> str:
         name = match[2]
@@ -50,7 +50,7 @@ def doubted(text: str, doubts: Mapping[str, str]) -> str:
 
 def _with(text: str, plain: str, span: tuple[int, int], values: Mapping[str, int], location: str) -> str:
     start, default = span
-    pieces, at, done = [], start, set()
+    pieces, position, done = [], start, set()
     for match in _CASE.finditer(plain, start, default):
         name = match[1]
         if name not in values:
@@ -59,18 +59,18 @@ def _with(text: str, plain: str, span: tuple[int, int], values: Mapping[str, int
             raise UserError(
                 location, f"{name} shares its return with another architecture", "give it a return of its own"
             )
-        pieces += [text[at : match.start(2)], str(values[name])]
-        at = match.end(2)
+        pieces += [text[position : match.start(2)], str(values[name])]
+        position = match.end(2)
         done.add(name)
     indent = " " * (len(plain[default:]) - len(plain[default:].lstrip()))
     added = "".join(
         f"{indent}case target_arch::{name}: return {value};\n" for name, value in values.items() if name not in done
     )
-    return text[:start] + "".join(pieces) + text[at:default] + added + text[default:]
+    return text[:start] + "".join(pieces) + text[position:default] + added + text[default:]
 
 
 def _span(plain: str, function: str) -> tuple[int, int] | None:
-    """From the function's name to the line of its switch's default."""
+    """Where the function's name and the line of its switch's default begin; None without such a switch."""
     for called in re.finditer(rf"\b{function}\s*\(", plain):
         switch = re.compile(r"\bswitch\s*\(").search(plain, called.end())
         default = _DEFAULT.search(plain, switch.end()) if switch else None
@@ -81,5 +81,5 @@ def _span(plain: str, function: str) -> tuple[int, int] | None:
 
 
 def without_comments(text: str) -> str:
-    """The text with comments blanked, every character in its place."""
+    """The text with comments replaced by spaces, so that all positions stay."""
     return re.sub(r"//[^\n]*|/\*.*?\*/", lambda match: re.sub(r"[^\n]", " ", match.group()), text, flags=re.DOTALL)

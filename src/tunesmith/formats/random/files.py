@@ -1,4 +1,4 @@
-"""Benchmarks of generators from whatever file: which reader, and what cannot be read."""
+"""Benchmarks of generators from a file of any known format: choosing the reader, and putting copies aside."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ READERS: dict[str, Callable[[Mapping[str, Any], str], Reading]] = {
     "benchmarks": google_benchmark.rows,
     "specializations": primbench.rows,
 }
-"""By the key that tells the format."""
+"""Readers by the top-level key that identifies the format."""
 
 _REMEDY = "give JSON of google-benchmark or of primbench, a store of ours, or the folder of a run"
 
 
 def read_random(paths: Sequence[Path]) -> Reading:
-    """The rows of all files in their order. What is wrong in one is said, and the rest is read.
+    """The rows of all files in their order. A complaint says what is wrong in a file; all other rows are read.
 
-    Shards add up, copies do not: a file that was given before, under whatever name, is put aside row by row, and so is
-    each row of a store that another file has too, or the other way round (a run writes its measurements as JSON also).
+    Shards add up, copies do not. All rows of a file with the same content as an earlier file are put aside. So is a
+    row that both a store and another file have, since a run also writes its measurements as JSON.
     """
     found = Reading()
     contents: dict[bytes, Path] = {}
@@ -53,15 +53,18 @@ def read_random(paths: Sequence[Path]) -> Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """One of the files that were given; the same one given again is another part."""
+    """One of the given paths; the same path given twice makes two parts."""
 
     path: Path
     from_store: bool
 
 
 def _without_copies(reading: Reading, part: _Part, measured: dict[RandomRow, _Part]) -> Reading:
-    """The reading, with what was in another part first put aside. In `measured` are rows without their place: equal
-    for the same measurement, to the last bit of its speed and interval."""
+    """The reading with copied rows put aside: rows that an earlier part has, if one of the two parts is a store.
+
+    `measured` maps each row, without its file and name, to the first part with this row. Such rows are equal for the
+    same measurement, to the last bit of its speed and interval.
+    """
     rows, copied = [], Counter[Path]()
     for row in reading.rows:
         first = measured.setdefault(replace(row, file="", name=""), part)

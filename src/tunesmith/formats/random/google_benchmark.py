@@ -1,8 +1,8 @@
-"""google-benchmark's JSON, as rocRAND's tuning benchmark writes it: read, and written so that its script reads ours.
+"""google-benchmark's JSON as rocRAND's tuning benchmark writes it: reading it, and writing it for rocRAND's script.
 
 A row's name is `generator_distribution_type_tBLOCK_bGRID/manual_time`; the architecture is in the context, under
-`hdp_gcn_arch_name`. What we write beyond that are counters, plain numbers beside the others: `bytes` of a call,
-`bytes_per_second_low` and `_high` (95 % interval), `samples`.
+`hdp_gcn_arch_name`. Our files also have these counters: `bytes` of a call, `bytes_per_second_low` and `_high` (95 %
+interval), `samples`.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from .reading import (
 
 ARCHITECTURE_KEY = "hdp_gcn_arch_name"
 CAUTIONS_KEY = "tunesmith_cautions"
-"""Of our own context: sentences on what made times less to be trusted."""
+"""A key of our own in the context: sentences on what made the times less reliable."""
 
-# As rocRAND's script finds the parts: at the start of the name, the shortest generator first; what follows is free.
+# The same match as in rocRAND's script: from the start of the name, with the shortest generator; any text may follow.
 _NAME = re.compile(
     r"(?P<generator>\S+?)_(?P<distribution>uniform|normal|log_normal|poisson)"
     r"_(?P<value_type>(?:unsigned_)?(?:int|short|char|long_long|float|half|double))_t(?P<block>[0-9]{1,9})_b(?P<grid>[0-9]{1,9})"
 )
-# google-benchmark's user guide: what its library puts behind a name, then an aggregate's.
+# The options that google-benchmark appends to a name (its user guide); an aggregate's suffix follows them.
 _OPTIONS = re.compile(
     r"(?:/(?:process_time|real_time|manual_time|(?:iterations|repeats|min_time|min_warmup_time|threads):[0-9.]+s?))*"
 )
@@ -62,9 +62,9 @@ _OPTIONS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkEntry:
-    """One configuration's measurement, to be written. `estimate` is None where it failed, which `error` explains.
+    """One configuration's measurement, to be written. `estimate` is None for a failure, which `error` explains.
 
-    `bytes` are those of one call, `iterations` how many calls were timed in all.
+    `bytes` counts the output of one call, `iterations` all timed calls.
     """
 
     generator: str
@@ -83,11 +83,11 @@ class BenchmarkEntry:
 
 
 def entry(problem: Problem, shape: LaunchShape, measurement: Measurement) -> BenchmarkEntry:
-    """What came of filling a buffer, to be written. A time that no speed can be made of is a failure."""
+    """The entry for a measurement. A time from which no finite speed follows counts as a failure."""
     fields, bytes_ = problem.type.fields, int(OPERATIONS[problem.type.operation].bytes(problem))
     failure = f"{measurement.outcome.value}: {measurement.reason} {measurement.detail}"
     estimate = measurement.estimate
-    if estimate and not all(_tells_a_speed(bytes_, time) for time in (estimate.seconds, estimate.low, estimate.high)):
+    if estimate and not all(_has_speed(bytes_, time) for time in (estimate.seconds, estimate.low, estimate.high)):
         failure = f"no speed: {estimate.seconds} s, from {estimate.low} to {estimate.high}"
         estimate = None
     return BenchmarkEntry(
@@ -102,23 +102,23 @@ def entry(problem: Problem, shape: LaunchShape, measurement: Measurement) -> Ben
     )
 
 
-def _tells_a_speed(count: int, seconds: float) -> bool:
+def _has_speed(count: int, seconds: float) -> bool:
     return seconds > 0 and math.isfinite(count / seconds)
 
 
 def rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -> Reading:
-    """Every row of a parsed file whose name is of the kind, aggregates and failures put aside.
+    """Every row of a parsed file whose name matches; aggregates and failures are put aside.
 
-    The architecture is looked for in the context and in the name of the file, unless it is known.
+    Without `known_architecture`, the architecture comes from the context or from the file's name.
     """
     context = mapping(document.get("context"))
     arch = architecture_name(known_architecture) or architecture(context.get(ARCHITECTURE_KEY), file)
-    cautions = tuple(one for one in context.get(CAUTIONS_KEY) or () if isinstance(one, str))
+    cautions = tuple(caution for caution in context.get(CAUTIONS_KEY) or () if isinstance(caution, str))
     row = partial(_row, file=file, arch=arch, usual_bytes=whole(context.get("bytes")), cautions=cautions)
     found = listed_rows(document, "benchmarks", file, (arch, f"context.{ARCHITECTURE_KEY}"), row)
     remedy = "measure it again on a quiet machine"
     return found + Reading(
-        complaints=tuple(DoubtError(file, f"when it was measured, {one}", remedy) for one in cautions)
+        complaints=tuple(DoubtError(file, f"when it was measured, {caution}", remedy) for caution in cautions)
     )
 
 
@@ -149,7 +149,7 @@ def _row(
 
 
 def _aside(raw: dict[str, Any], tail: str) -> Rejection | None:
-    """Why the row is no measurement, if it is none. Old versions mark an aggregate by the end of its name only."""
+    """Why the row is not a measurement; None if it is. Old versions mark an aggregate only by the end of its name."""
     options = _OPTIONS.match(tail)
     rest = tail[options.end() if options else 0 :]
     if raw.get("run_type") == "aggregate" or re.fullmatch(r"_[A-Za-z]\w*", rest):
@@ -162,9 +162,9 @@ def _aside(raw: dict[str, Any], tail: str) -> Rejection | None:
 
 
 def context(target: Target, output_bytes: int, **more: object) -> dict[str, object]:
-    """A context for `write` from a device: what google-benchmark's own has of it, under rocRAND's keys, then `more`.
+    """A context for `write`: what google-benchmark's context says of a device, under rocRAND's keys, then `more`.
 
-    Values that google-benchmark adds by `AddCustomContext` are texts, hence these are.
+    The device's values are texts, as google-benchmark's `AddCustomContext` writes them.
     """
     device = {
         "bytes": output_bytes,
@@ -180,7 +180,7 @@ def context(target: Target, output_bytes: int, **more: object) -> dict[str, obje
 
 
 def told(cautions: Sequence[str]) -> dict[str, object]:
-    """The part of a context that tells cautions; none without any."""
+    """The entry of a context that holds cautions; empty without cautions."""
     return {CAUTIONS_KEY: list(cautions)} if cautions else {}
 
 
@@ -190,9 +190,9 @@ def write(entries: Sequence[BenchmarkEntry], context: Mapping[str, object]) -> s
 
 
 def document(entries: Sequence[BenchmarkEntry], context: Mapping[str, object]) -> dict[str, Any]:
-    """What a file holds: rows in the order of `entries`, a failed one with `error_occurred` and no speed.
+    """A file's content: rows in the order of `entries`; a failed entry has `error_occurred` and no speed.
 
-    `context` must have `hdp_gcn_arch_name`; ValueError without.
+    Raises ValueError if `context` lacks `hdp_gcn_arch_name`.
     """
     if ARCHITECTURE_KEY not in context:
         raise ValueError(f"the context has no {ARCHITECTURE_KEY}")

@@ -1,4 +1,4 @@
-"""What a selection leaves behind: C++ headers and the library's table, each merged with what is there."""
+"""Writing a selection's files: C++ headers and the library's table, each merged with an existing file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import rocrand_headers
 
 @dataclass(frozen=True)
 class Written:
-    """Paths of what was written, and why the rest was not."""
+    """Paths of the files that were written, and the errors that kept the others from being written."""
 
     headers: tuple[Path, ...]
     table: Path | None
@@ -26,10 +26,11 @@ class Written:
 
 
 def write_selection(decisions: Sequence[RandomDecision], folder: Path, merge_from: Path | None = None) -> Written:
-    """Write a header a generator and the table into a folder, which is made.
+    """Write a header for each generator and the table into a folder, which is created.
 
-    A header that is there already, else one of that name in `merge_from`, keeps its other architectures; so does the
-    table. What cannot be merged is left as it is and said. Architectures that nobody named are left out.
+    An existing header keeps its other architectures, and so does the table. If the folder has no such header, the one
+    of that name in `merge_from` is the start. A file that cannot be merged stays as it is, and a complaint says so.
+    Decisions of an unknown architecture are left out.
     """
     named = [decision for decision in decisions if decision.architecture != UNKNOWN_ARCHITECTURE]
     if not named:
@@ -47,14 +48,14 @@ def write_selection(decisions: Sequence[RandomDecision], folder: Path, merge_fro
 
 
 def _named_in_cpp(decisions: Sequence[RandomDecision]) -> tuple[list[RandomDecision], list[UserError]]:
-    """Those whose architecture a header can name, and why it cannot name the others."""
+    """The decisions whose architecture a C++ header can name, and an error for each other architecture."""
     refused: dict[str, UserError] = {}
     for decision in decisions:
         try:
             rocrand_headers.check_architecture(decision.architecture)
         except UserError as error:
             refused[decision.architecture] = error
-    return [one for one in decisions if one.architecture not in refused], list(refused.values())
+    return [decision for decision in decisions if decision.architecture not in refused], list(refused.values())
 
 
 def _headers(
@@ -70,7 +71,7 @@ def _headers(
             name = rocrand_headers.file_name(generator)
             existing = next((path / name for path in (folder, merge_from) if path and (path / name).is_file()), None)
             before = _text(existing) if existing else ""
-            doubts = {one.architecture: "; ".join(one.cautions) for one in group if one.cautions}
+            doubts = {decision.architecture: "; ".join(decision.cautions) for decision in group if decision.cautions}
             text = rocrand_headers.header(generator, shapes, group[0].matrix.default, before, str(existing), doubts)
         except UserError as error:
             complaints.append(error)
@@ -89,7 +90,7 @@ def _headers(
 def _table(decisions: Sequence[RandomDecision]) -> RandomTable:
     entries: dict[str, dict[str, TunedShapes]] = defaultdict(dict)
     for decision in decisions:
-        pairs = {(one.distribution, one.value_type): one.shape for one in decision.overrides}
+        pairs = {(override.distribution, override.value_type): override.shape for override in decision.overrides}
         entries[decision.architecture][decision.generator] = TunedShapes(decision.chosen, pairs, decision.cautions)
     return RandomTable(entries)
 

@@ -1,4 +1,4 @@
-"""primbench's JSON, with which rocRAND's tuning is measured since 2026: `specializations` with `meta.cfg`.
+"""primbench's JSON, which rocRAND's tuning has written since 2026: a list `specializations` with `meta.cfg`.
 
 Source: primbench's documentation of its output (ROCm/rocm-libraries, shared/primbench) and what rocRAND's script reads.
 """
@@ -29,7 +29,7 @@ BATCH_WINDOW = 10
 
 
 def rows(document: Mapping[str, Any], file: str) -> Reading:
-    """Every specialization that names an engine, a distribution, a type and a launch shape."""
+    """A row for each specialization that names an engine, a distribution, a type and a launch shape."""
     context = mapping(document.get("context"))
     arch = architecture(mapping(mapping(context.get("general")).get("gpu")).get("arch"), file)
     window = whole(mapping(context.get("settings")).get("batch_window_size")) or BATCH_WINDOW
@@ -49,7 +49,7 @@ def _row(raw: dict[str, Any], location: str, file: str, arch: str, window: int) 
         remedy = "give meta.engine, meta.distribution, meta.type, meta.cfg.threads and meta.cfg.blocks"
         return DoubtError(f"{file}: {name}", "does not say what was measured", remedy)
     engine, distribution, value_type = map(str, words)
-    # A missing speed counts as none at all in the original's mean.
+    # rocRAND's script counts a missing speed as 0 in its means.
     speed = gigabytes(number(raw.get("bytes_per_second", 0.0)))
     return RandomRow(
         generator=engine,
@@ -68,7 +68,7 @@ def _row(raw: dict[str, Any], location: str, file: str, arch: str, window: int) 
 
 
 def _interval(speed: float, noise_percent: float, window: int) -> tuple[float, float] | None:
-    """Student's 95 % interval of a mean over `window` batches with this coefficient of variation."""
+    """Student's 95 % interval of the mean speed over `window` batches with this coefficient of variation."""
     from scipy.special import stdtrit
 
     if not noise_percent >= 0 or window < 2:

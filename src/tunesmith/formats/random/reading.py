@@ -1,4 +1,4 @@
-"""What the readers of benchmark files share: rows with what was wrong, and numbers that may be anything."""
+"""What the readers of benchmark files share: rows with complaints, and reading of unchecked JSON values."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 from tunesmith.records import UNKNOWN_ARCHITECTURE, RandomRow, Rejection, UserError, architecture_name
 
 AGGREGATE = "aggregate"
-"""Why a row is put aside that is no measurement, and nothing is wrong with it."""
+"""The reason why an aggregate is put aside: it is no measurement, but nothing is wrong with it."""
 NO_SPEED = "no speed"
 SLOWEST, FASTEST = 1.0, 1e18
-"""Bytes a second: what lies outside was not measured, and arithmetic on it would leave the range of a float."""
+"""Limits of a speed in bytes a second. Values outside were not measured; arithmetic on them could overflow a float."""
 MOST_DOUBT = 100.0
-"""An interval with a larger ratio of its ends says nothing."""
+"""An interval whose ends have a larger ratio is dropped."""
 
 
 class DoubtError(UserError):
-    """A complaint about what is read all the same: rocRAND's script reads it too, and ends well."""
+    """A complaint about input that is read nevertheless. rocRAND's script accepts such input too."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The rows of some files in their order, and what is wrong in which file and row."""
+    """The rows of some files in their order, and complaints that name file and row."""
 
     rows: tuple[RandomRow, ...] = ()
     complaints: tuple[UserError, ...] = ()
@@ -35,12 +35,12 @@ class Reading:
         return Reading(self.rows + other.rows, self.complaints + other.complaints)
 
 
-def architecture(said: object, file: str) -> str:
-    """A gfx name in what the context says, else in the file's name; else what the context says; else unknown.
+def architecture(context_value: object, file: str) -> str:
+    """A gfx name from the context's value, else one from the file's name; else the context's value; else unknown.
 
-    In the order of rocRAND's script, which knows gfx names only.
+    rocRAND's script, which knows only gfx names, has the same order.
     """
-    text = said if isinstance(said, str) else ""
+    text = context_value if isinstance(context_value, str) else ""
     found = architecture_name(text)
     if not found.startswith("gfx") and "gfx" in (name := PurePath(file).name):
         by_file = architecture_name(name)
@@ -56,10 +56,10 @@ def listed_rows(
     row_of: Callable[[dict[str, Any], str], RandomRow | UserError],
     doubt_of: Callable[[dict[str, Any]], str] = lambda raw: "",
 ) -> Reading:
-    """What `row_of` makes of each element of the list under `key`, the element's place with it.
+    """The rows that `row_of` makes of the elements of the list under `key`, given each element and its location.
 
-    Complained about are rows put aside that are no aggregates, and others of which `doubt_of` says something. `arch`
-    is the architecture, and the key that should tell it.
+    A row that is put aside, unless it is an aggregate, causes a complaint; so does a row for which `doubt_of` returns
+    a text. `arch` is the architecture, and the key that should name it.
     """
     listed = document[key]
     if not isinstance(listed, list) or not listed:
@@ -83,7 +83,7 @@ def listed_rows(
 
 
 def number(value: object) -> float:
-    """A JSON value as a float; NaN for what is no number."""
+    """A JSON value as a float; NaN if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return math.nan
     try:
@@ -101,12 +101,12 @@ def whole(value: object) -> int:
 
 
 def gigabytes(bytes_per_second: float) -> float:
-    """In 10^9 bytes a second, divided in the three steps of rocRAND's script so that not even rounding differs."""
+    """The speed in 10^9 bytes a second, divided in three steps as in rocRAND's script, for the same rounding."""
     return bytes_per_second / 1000 / 1000 / 1000
 
 
 def no_speed(value: object) -> Rejection | None:
-    """Why a row's bytes_per_second cannot be compared, if it cannot."""
+    """Why a row's bytes_per_second cannot be compared; None if it can."""
     if value is None:
         return Rejection(NO_SPEED, "it has no bytes_per_second")
     if not SLOWEST <= number(value) <= FASTEST:
@@ -116,7 +116,7 @@ def no_speed(value: object) -> Rejection | None:
 
 
 def interval(low: float, speed: float, high: float) -> tuple[float, float] | None:
-    """The interval of a speed, where it is one."""
+    """The interval of a speed; None if the ends are not in order or too far apart."""
     return (low, high) if 0 < low <= speed <= high <= MOST_DOUBT * low else None
 
 

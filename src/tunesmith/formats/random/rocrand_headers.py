@@ -1,11 +1,11 @@
-"""C++ headers with tuned launch shapes: `<generator>_config.hpp` for rocRAND, and for programs that have no rocRAND.
+"""C++ headers with tuned launch shapes: `<generator>_config.hpp` for rocRAND, and for programs without rocRAND.
 
 For gfx architectures the header is what rocRAND includes from `library/src/rng/config`: a specialisation of its
-`generator_config_selector`. For others (`sm_90`, `x86_64`), which its enumeration does not know, the same switch is
-over our own `target_arch`, from `tunesmith_target_arch.hpp` beside it. A header may have both parts; then the one is
-compiled inside rocRAND, where `config_defaults.hpp` is, and the other elsewhere.
+`generator_config_selector`. rocRAND's enumeration does not have other architectures (`sm_90`, `x86_64`). For these,
+the same switch is over our own `target_arch`, from `tunesmith_target_arch.hpp` beside the header. If a header has both
+parts, rocRAND's part is compiled where `config_defaults.hpp` exists (inside rocRAND), and ours elsewhere.
 
-Names that rocRAND's library asks for are facts of its interface; the files' words are ours.
+Names that rocRAND's library requires are facts of its interface; all other text of the files is ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEYWORDS = """
     true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
     i386 linux unix NULL
 """
-"""C++20's keywords and alternative tokens, and macros that compilers define with such a name."""
+"""C++20's keywords and alternative tokens, and lower-case macros that compilers define."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _OURS = "namespace tunesmith::random"
@@ -38,14 +38,14 @@ _THEIRS = "generator_config_selector<"
 
 
 def file_name(generator: str) -> str:
-    """UserError for a generator whose name is no identifier, and so no name of a file either."""
+    """The header's file name. Raises UserError for a generator whose name is no identifier."""
     if not _IDENTIFIER.fullmatch(generator):
         raise UserError(generator, "is no name for a C++ header", "rename the generator in the benchmark")
     return f"{generator}_config.hpp"
 
 
 def check_architecture(name: str) -> None:
-    """UserError for an architecture that no enumerator can be called: a keyword or macro of C++, or no identifier."""
+    """Raises UserError if no C++ enumerator can have this name: a keyword, a macro, or no identifier."""
     if name in _KEYWORDS.split() or not _IDENTIFIER.fullmatch(name):
         remedy = "call the architecture otherwise in the benchmark's context; the table has it all the same"
         raise UserError(name, "cannot be the name of an architecture in a C++ header", remedy)
@@ -59,12 +59,12 @@ def header(
     location: str = "",
     doubts: Mapping[str, str] | None = None,
 ) -> str:
-    """The header's text: `existing` with the shapes of these architectures put in, or a new one.
+    """The header's text: `existing` with the shapes of these architectures inserted, or a new header.
 
-    Everything else in an existing header stays: other architectures, its licence, what was written by hand. UserError
-    if it has no switches over `target_arch` to put them into, or `shapes` is empty. The architecture `unknown` is
-    left out: rocRAND takes that branch for its default ordering too, whose sequence must not change. `doubts`, by
-    architecture, stand as comments behind its returns, until it is chosen for anew.
+    Everything else in an existing header stays: other architectures, its licence, text written by hand. The
+    architecture `unknown` is left out, since rocRAND also takes that branch for its default ordering, whose sequence
+    must not change. `doubts`, by architecture, become comments behind the architecture's returns, until its shape is
+    chosen anew. Raises UserError if an existing header has no switch over `target_arch`, or if no shape is left.
     """
     shapes = {name: shapes[name] for name in sorted(shapes) if name != UNKNOWN_ARCHITECTURE}
     for name in shapes:
@@ -81,17 +81,17 @@ def header(
 
 
 def targets(names: Sequence[str], existing: str = "") -> str:
-    """The text of `tunesmith_target_arch.hpp` for these architectures and those of an existing one."""
+    """The text of `tunesmith_target_arch.hpp` for these architectures and those of an existing file."""
     enumeration = re.search(r"enum class target_arch[^{]*\{([^}]*)\}", existing)
     before = re.findall(r"^\s*(\w+),", enumeration[1], re.MULTILINE) if enumeration else []
-    known = sorted({*names, *before} - {UNKNOWN_ARCHITECTURE})
-    for name in known:
+    architectures = sorted({*names, *before} - {UNKNOWN_ARCHITECTURE})
+    for name in architectures:
         check_architecture(name)
-    return template("tunesmith_target_arch.hpp.jinja").render(names=known)
+    return template("tunesmith_target_arch.hpp.jinja").render(names=architectures)
 
 
 def _into(text: str, generator: str, theirs: Shapes, ours: Shapes, default: LaunchShape, location: str) -> str:
-    """An existing header with both parts brought up to date, a part that it has not put beside the other."""
+    """An existing header with both parts updated; a part that the header lacks is added beside the other part."""
     start = text.find(_OURS)
     parts = {"theirs": text if start < 0 else text[:start], "ours": "" if start < 0 else text[start:]}
     new = {"theirs": theirs, "ours": ours}
@@ -111,7 +111,10 @@ def _into(text: str, generator: str, theirs: Shapes, ours: Shapes, default: Laun
 
 
 def _beside(text: str, part: str, location: str, first: bool) -> str:
-    """Another part inside the same include guard: rocRAND's is compiled where its defaults are, ours elsewhere."""
+    """The header with a second part inside the same include guard.
+
+    rocRAND's part is compiled where `config_defaults.hpp` exists, ours elsewhere.
+    """
     guard = re.search(r"^#ifndef (\w+)\s*\n#define \1[^\n]*\n", text, re.MULTILINE)
     end = text.rfind("#endif")
     if guard is None or end < guard.end():

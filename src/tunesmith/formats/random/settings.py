@@ -1,4 +1,4 @@
-"""What a person gives to the selection beside measurements: default shapes, and weights of distributions and types."""
+"""Settings of a selection of launch shapes: default shapes, and weights of distributions and types."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ DEFAULTS_FILE = "config_defaults.json"
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 MOST_WEIGHT = 1e30
-"""Sums of weights stay far from the largest float."""
+"""The largest weight, so that sums of weights stay far from the largest float."""
 _COLUMNS = ("distribution", "type", "weight")
 
 
 def read_defaults(path: Path) -> dict[str, LaunchShape]:
-    """Default shapes by generator from rocRAND's `config_defaults.json`, or from a folder that holds one.
+    """Default shapes by generator from rocRAND's `config_defaults.json`, or from a folder that holds this file.
 
     The file is `{"philox4_32_10": {"block_size": 256, "grid_size": 1024}, ...}`; comments and trailing commas are
-    allowed. UserError, with the generator, for anything else.
+    allowed. Raises UserError, with the generator, for anything else.
     """
     path = path / DEFAULTS_FILE if path.is_dir() else path
     remedy = 'write {"philox4_32_10": {"block_size": 256, "grid_size": 1024}}'
@@ -46,10 +46,10 @@ def read_defaults(path: Path) -> dict[str, LaunchShape]:
 
 
 def read_weights(path: Path) -> Weights:
-    """Weights from JSON or, by the file's suffix, CSV; numbers of at least zero, not all of them zero.
+    """Weights from JSON or, if the suffix is `.csv`, from CSV. Weights are at least 0, and one is above 0.
 
-    JSON: `{"uniform/float": 3, "philox4_32_10/normal/double": 1}`. CSV: columns distribution, type and weight, and
-    generator where it matters. UserError with the place of whatever is wrong.
+    JSON: `{"uniform/float": 3, "philox4_32_10/normal/double": 1}`. CSV: columns distribution, type, weight, and an
+    optional generator. Raises UserError with the location of a mistake.
     """
     pairs = list(_csv_weights(path) if path.suffix.lower() == ".csv" else _json_weights(path))
     if not any(weight for *_, weight in pairs):
@@ -95,7 +95,7 @@ def _weight(value: object, location: str) -> float:
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_WEIGHT
     if not usable:
         raise UserError(location, f"{shown(value)} is no weight", f"give a number from zero to {MOST_WEIGHT:g}")
-    return float(value)  # type: ignore[arg-type]  # a number, as was just seen
+    return float(value)  # type: ignore[arg-type]  # `usable` means a number
 
 
 def _json(path: Path, remedy: str) -> dict[str, Any]:

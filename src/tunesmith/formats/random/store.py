@@ -1,6 +1,7 @@
-"""Our own store as a file of benchmarks: of its measurements of generators, what `random tune` writes as JSON.
+"""Our own store as a source of benchmark rows: its measurements of generators.
 
-They become the rows that the reader of google-benchmark's files makes of that JSON, so that both say the same.
+The rows are made by the reader of google-benchmark's files, from the JSON that `random tune` would write, so that the
+store and that JSON give the same rows.
 """
 
 from __future__ import annotations
@@ -22,21 +23,24 @@ OPERATION = "Random"
 MAGIC = b"SQLite format 3\0"
 
 ROUNDS = (RACE, FULL, RACE + RECHECK, FULL + RECHECK)
-"""What a tuning goes by, the later before the earlier."""
+"""Rounds from which a tuning decides. A later round in this tuple supersedes an earlier one."""
 
 _REMEDY = "use the version of tunesmith that wrote it, or tune again"
 
 Case = tuple[str, str, str, str, int]
-"""Architecture, generator, distribution, type, and bytes of a call."""
+"""Architecture, generator, distribution, value type, and bytes of a call."""
 
 
 def is_store(path: Path) -> bool:
-    """Whether it is a database, or the folder of a run. Raises UserError where it cannot be read."""
+    """Whether a path is an SQLite database or a folder. Raises UserError if it cannot be read."""
     return path.is_dir() or beginning_of(path, "benchmark's JSON", len(MAGIC)) == MAGIC
 
 
 def store_rows(path: Path) -> Reading:
-    """The rows of a store, or of the one in a run's folder; UserError where there is none, or none of generators."""
+    """The rows of a store, or of the store in a run's folder.
+
+    Raises UserError if there is no store, or if the store has no measurement of a generator.
+    """
     if path.is_dir():
         path = path / FILE_NAME
         if not path.is_file():
@@ -51,13 +55,13 @@ def store_rows(path: Path) -> Reading:
         raise UserError(str(path), what, "name the store of `tunesmith random tune`")
     kept, older = _latest(measured)
     by_target: dict[Target, list[google_benchmark.BenchmarkEntry]] = defaultdict(list)
-    for target, made in kept:
-        by_target[target].append(made)
+    for target, benchmark_entry in kept:
+        by_target[target].append(benchmark_entry)
     with Store.read(path) as store:
-        told = {target: google_benchmark.told(cautions_of(store, target)) for target in by_target}
+        caution_entries = {target: google_benchmark.told(cautions_of(store, target)) for target in by_target}
     rows = Reading(complaints=unknown)
     for target, entries in by_target.items():
-        document = google_benchmark.document(entries, google_benchmark.context(target, 0, **told[target]))
+        document = google_benchmark.document(entries, google_benchmark.context(target, 0, **caution_entries[target]))
         rows += google_benchmark.rows(document, str(path), target.architecture)
     if not older:
         return rows
@@ -66,7 +70,7 @@ def store_rows(path: Path) -> Reading:
 
 
 def cautions_of(store: Store, target: Target) -> list[str]:
-    """What made the times of a device's generators less to be trusted: notes of runs whose measurements still count."""
+    """Cautions about a device's times of generators: the notes of those runs whose measurements still count."""
     newest: dict[str, StoreEntry] = {}
     for entry in store.entries():
         if entry.problem.type.operation == OPERATION and entry.round in ROUNDS and entry.target.name == target.name:
@@ -82,12 +86,14 @@ def _is_of(run: StoredRun, entry: StoreEntry) -> bool:
 
 
 Read = tuple[StoreEntry, LaunchShape, google_benchmark.BenchmarkEntry]
-"""An entry with the launch shape that it is of, and as it is to be written."""
+"""An entry of the store, its launch shape, and the entry of a benchmark file that says the same."""
 
 
 def _split(entries: Iterable[StoreEntry], file: str) -> tuple[list[Read], int, tuple[UserError, ...]]:
-    """Of each key the entry that counts, with all its rounds, in the order of their commits; how many entries are no
-    generators'; and which types of generators' problems cannot be read."""
+    """The generators' entries, the number of other entries, and an error for each problem type that cannot be read.
+
+    For each key there is one entry, of the last round in `ROUNDS`, with the samples of all rounds, in commit order.
+    """
     best: dict[str, StoreEntry] = {}
     rounds: dict[str, dict[str, Measurement]] = defaultdict(dict)
     others = 0
@@ -102,18 +108,21 @@ def _split(entries: Iterable[StoreEntry], file: str) -> tuple[list[Read], int, t
                 best.pop(entry.key, None)
                 best[entry.key] = entry
     read: list[Read] = []
-    for one in best.values():
-        whole = replace(one, measurement=in_rounds(one.measurement, rounds[one.key]))
+    for entry in best.values():
+        whole = replace(entry, measurement=in_rounds(entry.measurement, rounds[entry.key]))
         try:
             read.append((whole, *_written(whole)))
         except UserError as error:
-            name = one.problem.type.name
+            name = entry.problem.type.name
             unreadable.setdefault(name, UserError(f"{file}: {name}", error.what, _REMEDY))
     return read, others, tuple(unreadable.values())
 
 
 def _written(entry: StoreEntry) -> tuple[LaunchShape, google_benchmark.BenchmarkEntry]:
-    """Raises UserError for what no version of ours can have measured, and for what a newer one has."""
+    """The launch shape and the benchmark entry of a store's entry.
+
+    Raises UserError for an entry that this version cannot read: a newer version wrote it, or it is corrupt.
+    """
     OPERATIONS[OPERATION].validate(entry.problem.type)
     config = entry.solution.configuration
     try:
@@ -124,20 +133,22 @@ def _written(entry: StoreEntry) -> tuple[LaunchShape, google_benchmark.Benchmark
 
 
 def _latest(measured: Iterable[Read]) -> tuple[list[tuple[Target, google_benchmark.BenchmarkEntry]], int]:
-    """One entry for each launch shape of a case, the last; without those that cannot be compared with the last of its
-    case, which are counted."""
+    """The last entry for each launch shape of a case, and the number of entries that were left out.
+
+    Left out are entries that cannot be compared with the last entry of their case.
+    """
     settings: dict[Case, tuple[object, ...]] = {}
     cells: dict[tuple[Case, tuple[object, ...], LaunchShape], tuple[Target, google_benchmark.BenchmarkEntry]] = {}
-    for entry, shape, made in measured:
-        case = entry.target.architecture, made.generator, made.distribution, made.value_type, made.bytes
+    for entry, shape, written in measured:
+        case = entry.target.architecture, written.generator, written.distribution, written.value_type, written.bytes
         settings[case] = setting = _setting(entry)
-        cells[case, setting, shape] = entry.target, made
+        cells[case, setting, shape] = entry.target, written
     kept = [cell for (case, setting, _), cell in cells.items() if settings[case] == setting]
     return kept, len(cells) - len(kept)
 
 
 def _setting(entry: StoreEntry) -> tuple[object, ...]:
-    """What must be alike for two speeds to be compared. The seed may differ: no speed depends on it."""
+    """What two comparable speeds have in common. The seed is not in it, since no speed depends on the seed."""
     problem, target = entry.problem, entry.target
     return (
         (target.api, target.name, target.driver, entry.toolchain, entry.solution.kernel),

@@ -1,1 +1,1 @@
-"""Files of kernels that somebody tuned: tables and specs of other tools, and the tables of our own finals."""
+"""Readers of tuned kernels: tables and specs of other tools, and the tables of our own final steps."""

@@ -1,4 +1,4 @@
-"""The details of a final's table, for programs: every time with its solution's full configuration, type and device."""
+"""The details beside a final table: every time with its solution's full configuration, problem type and device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS = ("Kernel", "Configuration", "ProblemType")
 
 @dataclass(frozen=True, slots=True)
 class NamedDevice:
-    """What a table says of the device that its times are of: what tells one kind of device from another."""
+    """The device on which a table's times were measured, as far as the table names it."""
 
     api: str
     name: str
@@ -31,8 +31,10 @@ class NamedDevice:
 
 @dataclass(frozen=True)
 class FinalDetails:
-    """Every time of a final that went well, and the solutions by their names in the table; `device` is None where
-    nothing says which it was. `failures` has what was tried and did not run right, without its samples."""
+    """The times of a final, the solutions by their names in the table, and the device (None if it is not named).
+
+    `failures` holds the measurements that failed, without samples.
+    """
 
     solutions: Mapping[str, Solution]
     times: Mapping[tuple[Problem, Solution], Estimate]
@@ -41,8 +43,10 @@ class FinalDetails:
 
 
 def read_details(table: Path) -> FinalDetails | None:
-    """What lies beside a final's table; None where nothing does, or where it was written before it had columns for
-    programs. Raises UserError, with the line, for what is wrong in it."""
+    """The details beside a final table. Raises UserError, with the line, for a mistake in the file.
+
+    None if there is no such file, or if an older version wrote it without configurations.
+    """
     path = details_of(table)
     if not path.exists():
         return None
@@ -70,7 +74,7 @@ def read_details(table: Path) -> FinalDetails | None:
 
 
 class _Reader:
-    """Reads row by row; what many rows have in common is read once."""
+    """Reads row by row; parses a solution, problem type or device that many rows share once."""
 
     def __init__(self) -> None:
         self.solutions: dict[str, Solution] = {}
@@ -79,14 +83,14 @@ class _Reader:
         self._devices: dict[str, NamedDevice] = {}
 
     def cell(self, row: Mapping[str, str]) -> tuple[Problem, Solution, Measurement]:
-        kind = self._type(row["ProblemType"])
+        problem_type = self._type(row["ProblemType"])
         name = row["Solution"]
         if name not in self.solutions:
-            self.solutions[name] = Solution(kind, row["Kernel"], Configuration.from_json(row["Configuration"]))
+            self.solutions[name] = Solution(problem_type, row["Kernel"], Configuration.from_json(row["Configuration"]))
         if text := row.get("Device"):
             self._set_device(text)
-        sizes = tuple(_whole(row[index]) for index in kind.indices)
-        names = [name for name, _ in OPERATIONS[kind.operation].leading(kind, sizes)]
+        sizes = tuple(_whole(row[index]) for index in problem_type.indices)
+        names = [name for name, _ in OPERATIONS[problem_type.operation].leading(problem_type, sizes)]
         leading = tuple(_whole(row[name]) for name in names if row.get(name))
         estimate = None
         if row["Outcome"] == Outcome.OK.value and row["Seconds"]:
@@ -96,24 +100,24 @@ class _Reader:
         measurement = Measurement(
             Outcome(row["Outcome"]), row.get("Reason") or "", row.get("Detail") or "", estimate=estimate
         )
-        return Problem(kind, sizes, leading), self.solutions[name], measurement
+        return Problem(problem_type, sizes, leading), self.solutions[name], measurement
 
     def _type(self, text: str) -> ProblemType:
         if text not in self._types:
-            made = ProblemType.from_json(text)
-            OPERATIONS[made.operation].validate(made)
-            self._types[text] = made
+            problem_type = ProblemType.from_json(text)
+            OPERATIONS[problem_type.operation].validate(problem_type)
+            self._types[text] = problem_type
         return self._types[text]
 
     def _set_device(self, text: str) -> None:
         if text not in self._devices:
-            made = NamedDevice(**json.loads(text))
-            words = (made.api, made.name, made.architecture, made.driver)
-            if not all(isinstance(word, str) for word in words) or not isinstance(made.compute_units, int):
+            device = NamedDevice(**json.loads(text))
+            words = (device.api, device.name, device.architecture, device.driver)
+            if not all(isinstance(word, str) for word in words) or not isinstance(device.compute_units, int):
                 raise ValueError(f"no device: {text[:60]}")
             if self._devices:
-                raise ValueError(f"another device than the rows before: {made.name}")
-            self._devices[text] = self.device = made
+                raise ValueError(f"another device than the rows before: {device.name}")
+            self._devices[text] = self.device = device
 
 
 def _whole(text: str) -> int:
@@ -131,7 +135,7 @@ def _positive(text: str) -> float:
 
 
 def _bound(text: str) -> float:
-    """The end of an interval; NaN where it is not known."""
+    """The end of an interval; NaN for an empty cell."""
     return float(text) if text else math.nan
 
 

@@ -1,4 +1,4 @@
-"""The table of a final as a matrix of times: products by solutions, for every GEMM that a run tuned to its end."""
+"""A GEMM's final table as a matrix of times: a row for each product, a column for each solution."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TYPE = re.compile(rf"C[a-z]+_A[a-z]+_B[a-z]+_({'|'.join(sorted(map(str.upper, D
 
 @dataclass(frozen=True)
 class FinalMatrix:
-    """M, N, K and batch of each product, the solutions' names, and seconds: a row a product, NaN for what did not run.
+    """M, N, K and batch of each product, the solutions' names, and seconds (products by solutions; NaN: did not run).
 
-    `data_type` is that of A and B, `result_type` that of D.
+    `data_type` is the type of A and B, `result_type` the type of D.
     """
 
     sizes: tuple[tuple[int, int, int, int], ...]
@@ -36,18 +36,18 @@ class FinalMatrix:
 
 
 def is_final(path: Path) -> bool:
-    """Whether a file is named as the table of a final is."""
+    """Whether the file's name is that of a final table."""
     return path.name.endswith("_Final.csv")
 
 
 def read_final(path: Path) -> FinalMatrix:
-    """The matrix of a final's table. Raises UserError, with the line, for what is no such table of a GEMM."""
+    """The matrix of a final table. Raises UserError, with the line, if the file is no final table of a GEMM."""
     sheet = read_csv(path)
     if not sheet.names:
         raise UserError(f"{path}:1", "the table has no solution", _REMEDY)
     types = {_data_types(name) for name in sheet.names}
-    both = types.pop()
-    if types or not both:
+    data_types = types.pop()
+    if types or not data_types:
         raise UserError(f"{path}:1", f"no solution of one GEMM type: {sheet.names[0][:60]}", _REMEDY)
     sizes = []
     for number, row in enumerate(sheet.sizes):
@@ -62,12 +62,14 @@ def read_final(path: Path) -> FinalMatrix:
     for row_number, name, time in sheet.times():
         seconds[row_number, columns[name]] = time
     kept = np.flatnonzero(np.isfinite(seconds).any(axis=1))
-    return FinalMatrix(tuple(sizes[row] for row in kept), sheet.names, seconds[kept], *both)
+    return FinalMatrix(tuple(sizes[row] for row in kept), sheet.names, seconds[kept], *data_types)
 
 
 def _data_types(solution: str) -> tuple[str, str] | None:
-    """Of A and B, and of D, by a solution's name, which begins with that of its problem type; None where that is no
-    GEMM. The letter of D's type follows that of the operands where the two differ."""
+    """The types of A and B, and of D, from a solution's name, which begins with its problem type's name.
+
+    If D's type differs from the operands', its letter follows theirs. None for a problem type that is no GEMM.
+    """
     found = _TYPE.match(solution)
     if not found:
         return None

@@ -1,7 +1,7 @@
 """IREE's tuning specs, MLIR of the transform dialect: which configuration a matched product or convolution gets.
 
-A spec is a sequence of matchers, each with the configuration that it hands over. A matcher with fixed sizes becomes a
-`TunedShape`; any other is named and left out. Form: IREE's docs/website/docs/reference/tuning.md (0993695c).
+A spec is a sequence of matchers, each with a configuration. A matcher with fixed sizes becomes a `TunedShape`; for any
+other matcher a note says why it is left out. Form: IREE's docs/website/docs/reference/tuning.md (0993695c).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ UNKNOWN_DEVICE = "an unknown device"
 _SEQUENCE, _FOREACH = "transform.named_sequence", "transform.foreach_match"
 _CONTRACTION, _CONVOLUTION = "transform.iree.match.contraction", "transform.iree.match.convolution"
 _RESULTS = {_CONTRACTION: 4, _CONVOLUTION: 6}
-"""The least number of dimension groups that a match gives: batch, m, n, k; or batch, image, channels, filter, input
-channels, depth."""
+"""The least number of dimension groups of a match. A contraction has batch, m, n, k. A convolution has batch, image,
+channels, filter, input channels, depth."""
 _REMEDY = "give a tuning spec of IREE's, in the transform dialect"
 
 
 @dataclass(frozen=True)
 class SpecReading:
-    """The shapes of a spec in their order, and sentences about matchers that were left out."""
+    """The shapes of a spec in their order, and a note on each matcher that was left out."""
 
     shapes: tuple[TunedShape, ...]
     notes: tuple[str, ...]
@@ -38,7 +38,7 @@ class SpecReading:
 def read_spec(path: Path) -> SpecReading:
     """The tuned shapes of a spec. Raises UserError, with the line, for a text that is truncated or no spec.
 
-    The device is the gfx name in the file's name, else one in its text.
+    The device is the gfx name in the file's name, else the first gfx name in its text.
     """
     text = text_of(path, "MLIR", remedy=_REMEDY)
     tree = token_tree(text, str(path))
@@ -83,7 +83,7 @@ def _shape(tree: TokenTree, part: range, source: str, device: str) -> TunedShape
 
 
 def _named(tree: TokenTree, part: range) -> tuple[str, tuple[int, int, int, int], tuple[str, str]]:
-    """Of a matcher that names its operation: its kind, batch, M, N and K, and the types of an operand and of D."""
+    """Kind, (batch, M, N, K), and the types of an operand and of D, for a matcher that names its operation."""
     match = tree.next_of(tuple(_RESULTS), part)
     if match is None:
         raise LeftOutError("it matches no contraction, convolution or linalg.generic")
@@ -109,30 +109,30 @@ def _sizes(tree: TokenTree, part: range, match: int) -> list[int]:
     needed = _RESULTS[tree.tokens[match].text]
     if len(names) < needed:
         raise LeftOutError(f"the match gives {len(names)} groups of dimensions, {needed} are needed")
-    known: dict[str, tuple[int, ...]] = {}
+    fixed_sizes: dict[str, tuple[int, ...]] = {}
     for check in tree.found("transform.iree.match.dims_equal", part):
         if check + 3 in part:
             numbers = tree.numbers(range(check + 3, tree.closers.get(check + 3, check + 2) + 1))
             if numbers is None:
                 raise tree.error(check, "dims_equal has no list of whole numbers")
-            known[tree.tokens[check + 1].text] = numbers
+            fixed_sizes[tree.tokens[check + 1].text] = numbers
     free = [
         name
         for position, name in enumerate(names[:needed])
-        if name not in known and not _may_be_absent(tree, match, position)
+        if name not in fixed_sizes and not _may_be_absent(tree, match, position)
     ]
     if free:
         raise LeftOutError(f"the sizes of {', '.join(free)} are not fixed")
-    made = [math.prod(known.get(name, ())) for name in names]
-    if min(made[:needed]) < 1:
+    sizes = [math.prod(fixed_sizes.get(name, ())) for name in names]
+    if min(sizes[:needed]) < 1:
         raise tree.error(match, "a dimension of size 0")
-    return made
+    return sizes
 
 
 def _may_be_absent(tree: TokenTree, match: int, position: int) -> bool:
-    """Whether a group without a check is one of no dimensions: the batch of a contraction, the depth of a convolution.
+    """Whether a group without a size check may have no dimensions: a contraction's batch, a convolution's depth.
 
-    A batch that has dimensions shows in the maps: then every loop that all operands share is one.
+    A contraction's batch has dimensions if a loop is in the maps of all operands.
     """
     if tree.tokens[match].text == _CONVOLUTION:
         return position == 5
@@ -187,7 +187,7 @@ def _list(tree: TokenTree, key: str, among: range) -> tuple[int, ...]:
 
 
 def _tile(tile: tuple[int, ...], loops: tuple[int, ...]) -> int:
-    """Elements of a tile along some loops; a loop that is not tiled has no tile size."""
+    """Elements of a tile along some loops. Raises LeftOutError if one of the loops is not tiled."""
     sizes = [tile[loop] if loop < len(tile) else 0 for loop in loops]
     if not sizes or 0 in sizes:
         raise LeftOutError("its work-group has no tile along M or N")

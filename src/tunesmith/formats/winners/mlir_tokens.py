@@ -1,4 +1,4 @@
-"""The words of an MLIR text and how its brackets nest: all that reading attributes needs, without MLIR."""
+"""The tokens of an MLIR text and its nested brackets: enough to read attributes without MLIR."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REMEDY = "give a whole tuning spec of IREE's"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a mark or a text in quotes, and its line."""
+    """A word, a punctuation mark or a quoted text, with its line."""
 
     text: str
     line: int
@@ -30,14 +30,14 @@ class Token:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """Tokens with the partner of each bracket, by index."""
+    """The tokens of a text. `closers` maps the index of each opening bracket to the index of its closing bracket."""
 
     name: str
     tokens: tuple[Token, ...]
     closers: dict[int, int]
 
     def error(self, index: int, what: str, remedy: str = _REMEDY) -> UserError:
-        """About the token at an index."""
+        """An error at the line of the token at an index."""
         return UserError(f"{self.name}:{self.tokens[index].line}", what, remedy)
 
     def inside(self, opener: int) -> range:
@@ -45,15 +45,15 @@ class TokenTree:
         return range(opener + 1, self.closers[opener])
 
     def found(self, word: str, among: range) -> Iterator[int]:
-        """Where a word stands."""
+        """The indices of the tokens that are this word."""
         return (index for index in among if self.tokens[index].text == word)
 
     def next_of(self, texts: Sequence[str], among: range) -> int | None:
-        """The first index of one of some tokens."""
+        """The first index of a token that is one of these texts; None without one."""
         return next((index for index in among if self.tokens[index].text in texts), None)
 
     def value(self, key: str, among: range) -> range | None:
-        """The tokens after `key =`, up to a comma or bracket that ends the value; None where the key is not there."""
+        """The tokens after `key =`, up to a comma or bracket that ends the value; None without the key."""
         for index in self.found(key, among):
             if index + 2 in among and self.tokens[index + 1].text == "=":
                 return range(index + 2, self._end(index + 2, among.stop))
@@ -84,7 +84,7 @@ class TokenTree:
 
 
 def token_tree(text: str, name: str) -> TokenTree:
-    """The tokens of a text; `name` is what positions begin with. Raises UserError, with the line, for a character that
+    """The tokens of a text; `name` is the file's name in errors. Raises UserError, with the line, for a character that
     MLIR does not have, and for a bracket without a partner."""
     tokens = tuple(_tokens(text, name))
     closers: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The loops of a matched operation in IREE's tuning specs: which belong to rows, columns and batch, and their sizes."""
+"""The loops of a matched operation in IREE's tuning specs: which loops are rows, columns and batch, and their sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GENERIC = "linalg.generic"
 
 
 class LeftOutError(Exception):
-    """Why a matcher says nothing about one fixed size."""
+    """Why a matcher does not describe one operation of a fixed size that we can read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class GenericOperation:
 
 
 def operation_loops(tree: TokenTree, among: range) -> OperationLoops:
-    """From the affine maps of A, B and D. Raises LeftOutError where there are not three of them."""
+    """The loops by the affine maps of A, B and D. Raises LeftOutError unless there are three maps."""
     lhs, rhs, output = _maps(tree, among)
     of_lhs, of_rhs = set(sum(lhs, ())), set(sum(rhs, ()))
     found = tuple(dict.fromkeys(sum(output, ())))
@@ -50,8 +50,8 @@ def operation_loops(tree: TokenTree, among: range) -> OperationLoops:
 
 
 def generic_operation(tree: TokenTree, part: range) -> GenericOperation | None:
-    """The `linalg.generic` of a matcher as a product; None for a matcher without one. Loops that D does not have are
-    summed over. Raises LeftOutError for several operations, and for shapes that are not fixed tensors."""
+    """The `linalg.generic` of a matcher as a product; None for a matcher without one. K is the product of the loops
+    that D does not have. Raises LeftOutError for several operations, and for tensors whose shapes are not fixed."""
     found = list(tree.found(GENERIC, part))
     if not found:
         return None
@@ -73,14 +73,14 @@ def generic_operation(tree: TokenTree, part: range) -> GenericOperation | None:
     loops = operation_loops(tree, rest)
     inner = used - {*loops.batch, *loops.rows, *loops.columns}
     parts: Sequence[Sequence[int]] = (loops.rows, loops.columns, tuple(inner), loops.batch)
-    m, n, k, batch = (math.prod(sizes[loop] for loop in each) for each in parts)
+    m, n, k, batch = (math.prod(sizes[loop] for loop in loop_group) for loop_group in parts)
     if min(m, n, k, batch) < 1:
         raise tree.error(found[0], "a tensor of size 0")
     return GenericOperation(m, n, k, batch, tensors[0][1], tensors[-1][1])
 
 
 def _maps(tree: TokenTree, among: range) -> list[list[tuple[int, ...]]]:
-    """For each of three operands, the loops that each of its indices is made of."""
+    """For each of the three operands, the loops in each of its indices."""
     value = tree.value("indexing_maps", among)
     found = list(tree.found("affine_map", value or range(0)))
     if len(found) != 3:
@@ -89,8 +89,8 @@ def _maps(tree: TokenTree, among: range) -> list[list[tuple[int, ...]]]:
 
 
 def _results(tree: TokenTree, opener: int) -> list[tuple[int, ...]]:
-    """The results of one affine map, a tuple of loops each. A loop that is scaled or shifted stands there twice: the
-    size of the index is not the loop's."""
+    """The results of an affine map, each as a tuple of its loops. A scaled or shifted loop is in its tuple twice, since
+    the size of such an index is not the loop's size."""
     if opener not in tree.closers:
         raise tree.error(opener - 1, "affine_map without its map")
     arrow = tree.next_of(("->",), tree.inside(opener))
@@ -109,7 +109,7 @@ def _results(tree: TokenTree, opener: int) -> list[tuple[int, ...]]:
 
 
 def _operands(tree: TokenTree, word: str, rest: range) -> list[int]:
-    """Where the tensor types of `ins(...)` or `outs(...)` stand."""
+    """The indices of the tensor types in `ins(...)` or `outs(...)`."""
     start = next((index for index in tree.found(word, rest) if index + 1 in tree.closers), None)
     if start is None:
         raise LeftOutError(f"its operation has no {word}")
@@ -118,7 +118,7 @@ def _operands(tree: TokenTree, word: str, rest: range) -> list[int]:
 
 def _tensor(tree: TokenTree, index: int) -> tuple[tuple[int, ...], str]:
     """Shape and element type."""
-    text = "".join(tree.tokens[each].text for each in tree.inside(index + 1)) if index + 1 in tree.closers else ""
+    text = "".join(tree.tokens[token].text for token in tree.inside(index + 1)) if index + 1 in tree.closers else ""
     found = re.fullmatch(r"((?:[0-9]{1,12}x)*)([a-z][A-Za-z0-9]*)", text)
     if not found:
         raise LeftOutError(f"a tensor of {text[:40] or 'nothing'} has no fixed shape")

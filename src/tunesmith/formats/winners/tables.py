@@ -1,4 +1,4 @@
-"""Tables of tuning's winners as CSV: Tensile's solutions, and convolutions that IREE's tuner tuned."""
+"""CSV tables of tuning winners: Tensile's solutions, and convolutions that IREE's tuner tuned."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TENSILE = ("arch", "dtype", "dest", "ta", "tb", "m", "n", "k", "batch", "mt0", 
 _CONVOLUTION = ("conv", "rank", "in_shape", "filt_shape", "groups", "gemm_g", "gemm_m", "gemm_n", "gemm_k", "mma",
                 "tile_m", "tile_n", "tile_k", "sg_m", "sg_n", "num_workgroups")  # fmt: skip
 _LARGEST = 10**12
-"""Of any size: products of three stay within a float."""
+"""The largest size; a product of three such sizes is still a float."""
 _CONVOLUTION_DEVICE = "gfx942"
-"""Whose convolutions the tables of IREE's tuner hold: the MI300X."""
+"""The device of the convolutions in the tables of IREE's tuner: the MI300X."""
 
 
 def read_winners(path: Path, keep: Mapping[str, tuple[str, ...]], matrix_only: bool = False) -> tuple[TunedShape, ...]:
-    """The tuned shapes of a table, in its order; a file named `.gz` is unpacked.
+    """The tuned shapes of a table, in its order; a gzip file is unpacked.
 
-    Kept are rows whose cell in each column of `keep` is one of the given words; with `matrix_only`, those whose
-    solution uses matrix instructions. Raises UserError, with the line, for what is no such table or row, and for a
-    column that the table does not have.
+    `keep` maps a column to words: rows with another word in that column are left out. `matrix_only` leaves out
+    solutions without matrix instructions. Raises UserError, with the line, for a wrong table or row, and for a column
+    in `keep` that the table does not have.
     """
     reader = csv.DictReader(io.StringIO(_text(path), newline=""), restkey="", restval="", strict=True)
     try:
@@ -83,7 +83,7 @@ def _convolution(row: CsvRow, source: str) -> TunedShape:
     rank = _whole(row, "rank", source)
     if len(image) != rank + 2 or len(kernel) != rank + 2:
         raise UserError(source, f"shapes do not have the {rank + 2} sizes of rank {rank}", "mend or drop the line")
-    # The study takes the input's pixels for M and all channels for K, whatever stride and groups are.
+    # The study takes the input's pixels for M and all channels for K, and ignores stride and groups.
     study = (math.prod(image[:-1]), kernel[0], math.prod(kernel[1:-1]) * image[-1])
     configuration = Configuration(
         {
@@ -139,12 +139,12 @@ def _checked(text: str, name: str, source: str) -> int:
 
 
 def _parts(row: CsvRow, name: str, source: str) -> list[int]:
-    """Whole numbers with an x between them."""
+    """The whole numbers of a cell such as `16x16x4`."""
     return [_checked(part, name, source) for part in row[name].split("x")]
 
 
 def _speed(row: CsvRow, source: str) -> float | None:
-    """None where the file counts in another unit than speed."""
+    """The speed in a row; None if the row's `metric` names another unit than speed."""
     if row.get("metric"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What files of tuned kernels say: a product's sizes, and the configuration that was fastest on it."""
+"""A row of a file of tuned kernels: a product's sizes, and the configuration that was fastest for it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from tunesmith.records import Configuration
 class TunedShape:
     """A product and its tuned configuration.
 
-    `source` is file and line. `rows` and `columns` are those of D's macro tile, in elements. `transposes` has a letter
-    for A and for B; empty where the file says nothing of them. `speed` compares rows about the same product (more is
-    faster); None where the file has none. `study_sizes` are a convolution's M, N and K as IREE's study took them, and
-    `work_groups` how many work-groups the configuration launches. `batch` counts a convolution's groups, too.
+    `source` is file and line. `rows` and `columns` are the size of D's macro tile, in elements. `transposes` has a
+    letter for A and for B; it is empty if the file does not give them. `speed` compares rows about the same product
+    (more is faster); None if the file has no speed. `study_sizes` are a convolution's M, N and K as IREE's study took
+    them, and `work_groups` is the number of work-groups that the configuration launches. `batch` also counts a
+    convolution's groups.
     """
 
     source: str
@@ -46,7 +47,7 @@ DATA_TYPE_BYTES = {
     "i8x4": 1.0,
     "f8": 1.0,
 }
-"""Bytes of an element, by the names that files of winners give data types."""
+"""Bytes of an element by data type, under the names in files of winners."""
 
 DATA_TYPE_LETTERS = {
     "f64": "d",
@@ -59,5 +60,7 @@ DATA_TYPE_LETTERS = {
     "i8x4": "i8",
     "f8": "f8",
 }
-"""The letter that data sheets' figures and a GEMM's type have for each (x is TF32). A type of eight bits with another
-exponent, b8, has the name f8, too."""
+"""The letter of each data type in data sheets' figures and in a GEMM's problem type (x is TF32).
+
+The 8-bit type with another exponent, b8, is also named f8.
+"""

@@ -1,4 +1,4 @@
-"""The user's own kernels, described by a YAML file: a family for each language that the description may have."""
+"""The user's own kernels, which a YAML file describes: a family for each language of a description."""
 
 from .cuda import CustomCudaKernel
 from .family import CustomKernel

@@ -12,31 +12,32 @@ from tunesmith.records import Configuration, LocalArgument, Plan, Problem, Rejec
 from .family import CustomKernel
 
 MOST_WORK_ITEMS = (1024, 1024, 64)
-"""Along x, y and z, on every architecture since Maxwell. Source: CUDA programming guide, technical specifications."""
+"""The most work-items of a work-group along x, y and z, on every architecture since Maxwell. Source: CUDA programming
+guide, technical specifications."""
 
 
 class CustomCudaKernel(CustomKernel):
-    """Local memory of the arguments is dynamic shared memory, the arguments' parts one after the other.
+    """A described kernel whose arguments in local memory are parts of dynamic shared memory, one after the other.
 
-    A kernel in CUDA C++ has no parameters for it: it finds its first byte by `extern __shared__`.
+    A kernel in CUDA C++ has no parameters for them: it finds the first byte by `extern __shared__`.
     """
 
     name, language = "CustomCuda", "CUDA"
     local_alignment = 16
-    """Bytes; no type asks for more. So every argument's part begins where any type may lie."""
+    """Bytes to which every argument's part is aligned; no type asks for more."""
     most_declared_bytes = DECLARED_SHARED_BYTES
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        broken = list(super().rejections_for(config, problem, target))
-        yield from broken or self._shape(config, problem, target)
+        rejections = list(super().rejections_for(config, problem, target))
+        yield from rejections or self._wrong_shape(config, problem, target)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         launch = self.launch(config, problem, target)
         local = [argument for argument in launch.arguments if isinstance(argument, LocalArgument)]
-        others = tuple(argument for argument in launch.arguments if not isinstance(argument, LocalArgument))
-        return Plan((replace(launch, arguments=others, shared_bytes=sum(argument.size for argument in local)),))
+        passed = tuple(argument for argument in launch.arguments if not isinstance(argument, LocalArgument))
+        return Plan((replace(launch, arguments=passed, shared_bytes=sum(argument.size for argument in local)),))
 
-    def _shape(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
+    def _wrong_shape(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         launch = self.launch(config, problem, target)
         for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
             if groups > most:

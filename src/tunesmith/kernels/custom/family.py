@@ -1,4 +1,4 @@
-"""Any kernel that a user describes, as a family: the description answers what a family must answer."""
+"""The family of kernels that a user describes: all its answers come from the description."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from tunesmith.spaces.expressions import Expression, ceil_div, round_up
 
 
 class CustomKernel(Kernel):
-    """One launch of the described kernel in OpenCL C: every argument of the description is one of the kernel's, in its
-    order; its parameters are macros of the source.
+    """One launch of the described kernel in OpenCL C.
 
-    A type whose description has no source in the family's language has no parameters here.
+    The description's arguments are the kernel's arguments, in the same order; its parameters are macros of the source.
+    If the description has no source in the family's language, its type has no parameters here.
     """
 
     name, operation, language = "Custom", "Custom", "OpenCL"
     local_alignment = 1
-    """What the bytes of an argument in local memory are rounded up to."""
+    """The bytes of an argument in local memory are rounded up to a multiple of this."""
     most_declared_bytes: int | None = None
-    """Local memory that a source may declare, where that is less than the device has."""
+    """Bytes of local memory that a source may declare, if that is less than the device has."""
 
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
         description = description_of(problem_type)
@@ -60,21 +60,21 @@ class CustomKernel(Kernel):
         return Space((language, *description.parameters))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        """Those that no size can change."""
+        """The rejections that do not depend on a size."""
         description = description_of(problem_type)
-        known = {**config, **_limits(target)}
-        yield from self._broken(description, known, sizes=())
+        values = {**config, **_limits(target)}
+        yield from self._broken(description, values, sizes=())
         if not target.double_precision and any(array.dtype == "float64" for array in description.arrays):
             yield Rejection("double precision", f"{target.name} does not compute in double precision")
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         description = description_of(problem.type)
-        known = {**config, **_limits(target), **sizes_of(problem)}
-        yield from self._broken(description, known, problem.type.indices)
+        values = {**config, **_limits(target), **sizes_of(problem)}
+        yield from self._broken(description, values, problem.type.indices)
         yield from _memory(problem, target)
         for argument in description.arguments:
             if isinstance(argument, ValueArgument) and argument.dtype not in FLOATS:
-                value, range_ = argument.value.evaluate(known), np.iinfo(argument.dtype)
+                value, range_ = argument.value.evaluate(values), np.iinfo(argument.dtype)
                 if isinstance(value, (int, float)) and not range_.min <= value <= range_.max:
                     yield Rejection("argument range", f"{argument.name} is {value}, too large for {argument.dtype}")
 
@@ -90,47 +90,50 @@ class CustomKernel(Kernel):
     def launch(self, config: Configuration, problem: Problem, target: Target) -> Launch:
         """The launch with every argument of the description."""
         description = description_of(problem.type)
-        known = {**config, **_limits(target), **sizes_of(problem)}
-        work_group = _three(description.work_group, known)
-        grid = _three(description.grid, known)
+        values = {**config, **_limits(target), **sizes_of(problem)}
+        work_group = _three(description.work_group, values)
+        grid = _three(description.grid, values)
         if description.in_items:
             grid = tuple(map(ceil_div, grid, work_group))  # type: ignore[assignment]  # three, like its terms
         arguments = tuple(
-            self._local(argument, known) if isinstance(argument, LocalMemoryArgument) else _passed(argument, known)
+            self._local(argument, values) if isinstance(argument, LocalMemoryArgument) else _passed(argument, values)
             for argument in description.arguments
         )
         return Launch(0, description.entry, grid, work_group, arguments)
 
     def _broken(
-        self, description: Description, known: Mapping[str, Value], sizes: Sequence[str]
+        self, description: Description, values: Mapping[str, Value], sizes: Sequence[str]
     ) -> Iterator[Rejection]:
-        """Constraints and limits of the device that are broken: those that name a size if there are `sizes`, else the
-        others."""
+        """A rejection for each broken constraint and exceeded limit of the device.
 
-        def asked(*expressions: Expression) -> bool:
-            named = {name for expression in expressions for name in expression.names} & set(description.sizes)
-            return bool(named) == bool(sizes)
+        With `sizes`, only those whose expressions name a size are checked; without, only the others.
+        """
+
+        def is_checked(*expressions: Expression) -> bool:
+            named_sizes = {name for expression in expressions for name in expression.names} & set(description.sizes)
+            return bool(named_sizes) == bool(sizes)
 
         for constraint in description.constraints:
-            if asked(constraint.require) and not constraint.require.truth(known):
+            if is_checked(constraint.require) and not constraint.require.truth(values):
                 yield Rejection(constraint.reason, f"{constraint.require.text} does not hold", is_asked_for=True)
-        if asked(*description.work_group):
-            items, most = prod(_three(description.work_group, known)), known["MaxWorkGroupSize"]
+        if is_checked(*description.work_group):
+            items, most = prod(_three(description.work_group, values)), values["MaxWorkGroupSize"]
             if items > int(most):  # type: ignore[arg-type]  # a limit is a whole number
                 yield Rejection("work-group size", f"{items} work-items, the device allows {most}")
-        given = [argument for argument in description.arguments if isinstance(argument, LocalMemoryArgument)]
+        local_arguments = [item for item in description.arguments if isinstance(item, LocalMemoryArgument)]
         declared = [description.local_memory] if description.local_memory else []
-        if (given or declared) and asked(*declared, *(argument.size for argument in given)):
-            own, most = sum(size.integer(known) for size in declared), known["LocalMemoryBytes"]
-            need = own + sum(self._local(argument, known).size for argument in given)
+        local_sizes = (*declared, *(argument.size for argument in local_arguments))
+        if local_sizes and is_checked(*local_sizes):
+            declared_bytes, most = sum(size.integer(values) for size in declared), values["LocalMemoryBytes"]
+            need = declared_bytes + sum(self._local(argument, values).size for argument in local_arguments)
             if need > int(most):  # type: ignore[arg-type]
                 yield Rejection("local memory", f"{need} bytes, the device has {most}")
-            elif self.most_declared_bytes is not None and own > self.most_declared_bytes:
+            elif self.most_declared_bytes is not None and declared_bytes > self.most_declared_bytes:
                 remedy = f"a source may declare {self.most_declared_bytes}, arguments may have more"
-                yield Rejection("local memory", f"{own} bytes declared: {remedy}")
+                yield Rejection("local memory", f"{declared_bytes} bytes declared: {remedy}")
 
-    def _local(self, argument: LocalMemoryArgument, known: Mapping[str, Value]) -> LocalArgument:
-        return LocalArgument(round_up(argument.size.integer(known, least=1), self.local_alignment))
+    def _local(self, argument: LocalMemoryArgument, values: Mapping[str, Value]) -> LocalArgument:
+        return LocalArgument(round_up(argument.size.integer(values, least=1), self.local_alignment))
 
 
 def _memory(problem: Problem, target: Target) -> Iterator[Rejection]:
@@ -143,23 +146,23 @@ def _memory(problem: Problem, target: Target) -> Iterator[Rejection]:
         yield Rejection("memory", f"{sum(needs.values())} bytes, the device has {target.global_memory_bytes}")
 
 
-def _passed(argument: ArrayArgument | ValueArgument, known: Mapping[str, Value]) -> Argument:
+def _passed(argument: ArrayArgument | ValueArgument, values: Mapping[str, Value]) -> Argument:
     if isinstance(argument, ArrayArgument):
         return OperandArgument(argument.name)
     if argument.dtype in FLOATS:
-        return ScalarArgument(argument.value.number(known), argument.dtype)
+        return ScalarArgument(argument.value.number(values), argument.dtype)
     lowest = int(np.iinfo(argument.dtype).min)
-    return ScalarArgument(argument.value.integer(known, least=lowest), argument.dtype)
+    return ScalarArgument(argument.value.integer(values, least=lowest), argument.dtype)
 
 
-def _three(extents: Sequence[Expression], known: Mapping[str, Value]) -> tuple[int, int, int]:
-    found = [extent.integer(known, least=1) for extent in extents]
-    x, y, z = [*found, 1, 1][:3]
+def _three(extents: Sequence[Expression], values: Mapping[str, Value]) -> tuple[int, int, int]:
+    numbers = [extent.integer(values, least=1) for extent in extents]
+    x, y, z = [*numbers, 1, 1][:3]
     return x, y, z
 
 
 def _limits(target: Target) -> dict[str, Value]:
-    """The names that `LIMITS` promises to a description."""
+    """The properties of the device that a description may name (`LIMITS`), with their values."""
     return {
         "ComputeUnits": target.compute_units,
         "LocalMemoryBytes": target.local_memory_bytes,

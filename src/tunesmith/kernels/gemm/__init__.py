@@ -1,1 +1,1 @@
-"""GEMM kernels: D = alpha op(A) op(B) + beta C. Families are found through `tunesmith.kernels`."""
+"""GEMM kernels: D = alpha op(A) op(B) + beta C. `tunesmith.kernels` finds the families."""

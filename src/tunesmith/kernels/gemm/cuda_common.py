@@ -1,4 +1,4 @@
-"""What the GEMM families for CUDA devices share: the macro tile, and limits of the device that hold for all of them."""
+"""What the GEMM families for CUDA devices share: the macro tile, and rejections by the device's limits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from .launching import allocations
 from .parameters import DEPTH_U, LOOP_UNROLL, thread_tile, work_group
 
 DEFAULT_DEPTH = 8
-"""DepthU where neither DepthU nor LoopUnroll is given, as in the other families."""
+"""DepthU if the configuration gives neither DepthU nor LoopUnroll, as in the other families."""
 
 GRID_LIMIT_X, _, GRID_LIMIT_Z = MOST_WORK_GROUPS
 
 LONGEST = 2**31 - 2**12
-"""Sizes along one dimension: with a tile added, still an int32."""
+"""The largest size along one dimension: with a tile added, it still fits into an int32."""
 
 MOST_SPILLED_BYTES = 1024
-"""Per work-item: such a program spends its time on its own stack (Triton's ieee dot at 128x128: 4.6 KB)."""
+"""The most bytes that a work-item may spill. A program with more spends its time on its own stack (Triton's ieee dot at
+128x128: 4.6 KB)."""
 
 
 def tile_parameters() -> tuple[Parameter, ...]:
@@ -38,7 +39,8 @@ def tile_parameters() -> tuple[Parameter, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BlockTile:
-    """Work-items of a work-group and elements of D, along M and N; steps along K between two trips to memory."""
+    """The macro tile: work-items of a work-group and elements of each along M and N, and `depth` steps along K between
+    two loads from memory."""
 
     items_m: int
     items_n: int
@@ -67,7 +69,7 @@ class BlockTile:
         return self.items_n * self.thread_n
 
     def operand_bytes(self, dtype: str) -> int:
-        """Shared memory for one tile of A and one of B."""
+        """Bytes of shared memory for one tile of A and one tile of B."""
         return (self.m + self.n) * self.depth * np.dtype(dtype).itemsize
 
     def count(self, gemm: Gemm) -> int:
@@ -91,7 +93,7 @@ def wrong_work_group(tile: BlockTile, target: Target) -> Iterator[Rejection]:
 
 
 def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, target: Target) -> Iterator[Rejection]:
-    """A grid or a memory that the device does not have, or sizes beyond the kernels' 32-bit integers."""
+    """Rejections of grids and buffers that the device does not support, and of sizes beyond 32-bit integers."""
     if (longest := max(problem.sizes)) > LONGEST:
         yield Rejection("index range", f"a size of {longest}, at most {LONGEST}")
     if groups_x > GRID_LIMIT_X:
@@ -108,7 +110,7 @@ def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, t
 
 
 def useless_program(fact: CompiledFacts, tile: BlockTile) -> Iterator[Rejection]:
-    """What the compiler spent on a work-item, times the work-items, against the register file; and what did not fit."""
+    """Rejections of programs whose registers do not fit into the register file, or that spill too much."""
     if fact.registers and fact.registers * tile.items > REGISTERS_PER_BLOCK:
         need = f"{fact.registers} registers for each of {tile.items} work-items"
         yield Rejection("registers", f"{need}, a work-group has {REGISTERS_PER_BLOCK}")

@@ -1,6 +1,6 @@
-"""What may vary in GEMM kernels. Names and meanings as in Tensile, except where the text says otherwise.
+"""The parameters of GEMM kernels. Names and meanings are Tensile's, unless a parameter's text says otherwise.
 
-A parameter that several families have stands here once, so that it means the same in all of them.
+A parameter that several families have is defined here once, so that it means the same in all of them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ one_of = partial(_listed, "one of the values")
 positive = partial(_listed, "positive integer")
 natural = partial(_listed, "natural number")
 pair = partial(_listed, "list of 2 positive integers")
-"""Parameters by what a tuning file may say: name, values and meaning; the default is the first of the values, unless
-another is given."""
+"""Each makes a parameter of one kind of value, from its name, values and meaning. The default is the first value,
+unless another is given."""
 
 
 def switch(name: str, default: bool, doc: str) -> Parameter:
@@ -124,7 +124,7 @@ GROUP_MAPPING = positive(
     "neighbours in time share a tile of A. 1 walks down each column of tiles.",
 )
 DEALING = (GLOBAL_SPLIT, STREAM_GRID, STREAM_FULL_TILES, GROUP_MAPPING)
-"""How the macro tiles, or parts of them, are dealt to work-groups."""
+"""The parameters that say how macro tiles, or parts of them, are dealt to work-groups."""
 
 LDS_PAD = natural(
     "LdsPad",

@@ -1,4 +1,4 @@
-"""Problem types that most families do not compute."""
+"""Rejections of problem types that most families do not compute."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from tunesmith.problems.gemm import DATA_TYPES, Gemm, dest_of, is_interleaved
 from tunesmith.records import Problem, ProblemType, Rejection
 
 EPILOGUE = ("UseBias", "Activation", "ScaleAB")
-"""Fields that a type has only where something is added to plain BLAS."""
+"""Fields that a type has only if it adds something to plain BLAS."""
 
 
-def typed(problem_type: ProblemType) -> Gemm:
-    """What a type says by itself, as the smallest problem of it."""
+def gemm_of_type(problem_type: ProblemType) -> Gemm:
+    """The typed view of a problem type: that of its smallest problem."""
     return Gemm.of(Problem(problem_type, (1,) * len(problem_type.indices)))
 
 
 def wrong_type(problem_type: ProblemType) -> Iterator[Rejection]:
-    """For a family that computes in the precision of its operands, on matrices one after the other, as BLAS does.
+    """Rejections of a family that computes in the precision of its operands, on strided batches, as BLAS does.
 
-    TF32 is a permission, so such a family may serve that type: it is more exact.
+    A type that permits TF32 is not rejected: such a family is more exact than it must be.
     """
     fields = problem_type.fields
-    known = DATA_TYPES[fields.word("DataType")]
-    if known.sums != known.dtype:
+    operands = DATA_TYPES[fields.word("DataType")]
+    if operands.sums != operands.dtype:
         yield Rejection(
-            "data type", f"{problem_type.name}: {known.dtype} needs sums in {known.sums}, which this family lacks"
+            "data type",
+            f"{problem_type.name}: {operands.dtype} needs sums in {operands.sums}, which this family lacks",
         )
     yield from wrong_epilogue(problem_type)
     if is_interleaved(problem_type):
@@ -33,7 +34,8 @@ def wrong_type(problem_type: ProblemType) -> Iterator[Rejection]:
 
 
 def beyond_blas(problem_type: ProblemType, data_types: Collection[str]) -> Iterator[Rejection]:
-    """For a family that computes what BLAS computes and no more, C and D in the operands' type, of these types."""
+    """Rejections of a family that computes only what BLAS computes, of these types, with C and D in the operands'
+    type."""
     fields = problem_type.fields
     if fields.word("DataType") not in data_types:
         yield Rejection("data type", f"{problem_type.name}: this family has {', '.join(data_types)}")
@@ -43,6 +45,6 @@ def beyond_blas(problem_type: ProblemType, data_types: Collection[str]) -> Itera
 
 
 def wrong_epilogue(problem_type: ProblemType) -> Iterator[Rejection]:
-    """For a family that computes what BLAS computes and no more."""
-    if more := [name for name in EPILOGUE if name in problem_type.fields]:
-        yield Rejection("epilogue", f"{problem_type.name}: this family computes no {', '.join(more)}")
+    """A rejection of a family that computes only what BLAS computes, if the type has more."""
+    if additional := [name for name in EPILOGUE if name in problem_type.fields]:
+        yield Rejection("epilogue", f"{problem_type.name}: this family computes no {', '.join(additional)}")

@@ -1,4 +1,7 @@
-"""Random generators as kernel families: one source in two languages, with a block and a grid to choose."""
+"""The kernel families of random generators: one source in two languages, with a block and a grid to choose.
+
+`_text` joins a program's source from files of `source/`.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +32,23 @@ from tunesmith.records import (
 from tunesmith.spaces import Parameter, Space, When
 
 from .launches import groups
-from .programs import HEADERS, PROGRAMS, GeneratorProgram, placed, tables
+from .programs import HEADERS, PROGRAMS, GeneratorProgram, constant_tables, workspace_offsets
 
 CHECKED_TURNS = 2
-"""Vectors that each engine gives when a configuration is verified, and a part of a third."""
+"""Whole vectors that each engine gives when a configuration is verified; some engines give one more."""
 
 MOST_CHECKED = 1 << 22
-"""Values of a problem that is verified; more would only repeat what every work-item does already."""
+"""The most values of a problem that is verified; more would only repeat what every work-item does already."""
 
-KINDS = {name: number for number, name in enumerate(("uniform", "normal", "log_normal", "poisson"))}
-VALUES = {
+DISTRIBUTION_KINDS = {name: number for number, name in enumerate(("uniform", "normal", "log_normal", "poisson"))}
+"""The numbers of the distributions in `source/types.h`."""
+VALUE_KINDS = {
     name: number
     for number, name in enumerate(
         ("unsigned_char", "unsigned_short", "unsigned_int", "unsigned_long_long", "half", "float", "double")
     )
 }
-"""As `types.h` numbers them."""
+"""The numbers of the value types in `source/types.h`."""
 
 
 class OpenCLRandom(Kernel):
@@ -52,7 +56,7 @@ class OpenCLRandom(Kernel):
 
     name, operation, language = "OpenCLRandom", "Random", "OpenCL"
     quiet: tuple[str, ...] = ()
-    """Options of the compiler against warnings that say nothing here."""
+    """Compiler options that suppress warnings."""
 
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
         generator = GENERATORS[problem_type.fields.word("Generator")]
@@ -113,8 +117,8 @@ class OpenCLRandom(Kernel):
         program, generator = PROGRAMS[fields.word("Generator")], GENERATORS[fields.word("Generator")]
         macros: dict[str, int | str] = {
             "BLOCK_SIZE": config.integer("BlockSize"),
-            "DISTRIBUTION_KIND": KINDS[fields.word("Distribution")],
-            "VALUE_KIND": VALUES[fields.word("ValueType")],
+            "DISTRIBUTION_KIND": DISTRIBUTION_KINDS[fields.word("Distribution")],
+            "VALUE_KIND": VALUE_KINDS[fields.word("ValueType")],
             "DOUBLE_WORDS": width_of(generator, "uniform", "double").words,
             **program.macros,
         }
@@ -124,7 +128,7 @@ class OpenCLRandom(Kernel):
         return (Module(self.language, _text(program.sources), program.entries, options),)
 
     def _local_at_launch(self, program: GeneratorProgram, block: int) -> int:
-        """Bytes of local memory that a launch must ask for, rather than the source."""
+        """Bytes of local memory that a launch must ask for because the source may not declare them."""
         return 0
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
@@ -133,25 +137,25 @@ class OpenCLRandom(Kernel):
         block = (config.integer("BlockSize"), 1, 1)
         size = fill.count * np.dtype(fill.dtype).itemsize
         grid = (groups(fill.generator, block[0], config.integer("GridSize"), size), fill.dimensions, 1)
-        constants, shared = tables(fill), self._local_at_launch(program, block[0])
-        places, workspace_size = placed(program, engines_of(config), constants)
-        distribution = tuple(_distribution(fill, problem.scalars, places))
-        setup: tuple[Write | Launch, ...] = tuple(Write(places[name], data) for name, data in constants.items())
+        tables, shared = constant_tables(fill), self._local_at_launch(program, block[0])
+        offsets, workspace_size = workspace_offsets(program, engines_of(config), tables)
+        distribution = tuple(_distribution_arguments(fill, problem.scalars, offsets))
+        setup: tuple[Write | Launch, ...] = tuple(Write(offsets[name], data) for name, data in tables.items())
         seed, offset = ScalarArgument(fill.seed, "uint64"), ScalarArgument(fill.offset, "uint64")
         if fill.generator.kind is GeneratorKind.COUNTER:
-            given: tuple[Argument, ...] = (seed, offset)
+            generator: tuple[Argument, ...] = (seed, offset)
         elif fill.generator.kind is GeneratorKind.QUASI:
-            given = (*(WorkspaceArgument(places[name]) for name in ("directions", "shift")), offset)
+            generator = (*(WorkspaceArgument(offsets[name]) for name in ("directions", "shift")), offset)
         else:
             state = WorkspaceArgument()
-            given = (state, ScalarArgument(fill.offset % engines_of(config), "uint32"))
-            seeding = (state, WorkspaceArgument(places["jumps"]), seed, offset)
+            generator = (state, ScalarArgument(fill.offset % engines_of(config), "uint32"))
+            seeding = (state, WorkspaceArgument(offsets["jumps"]), seed, offset)
             setup = (*setup, Launch(0, "initialise", grid, block, seeding, shared))
-        arguments = (OperandArgument("Out"), ScalarArgument(fill.count, "uint64"), *given, *distribution)
+        arguments = (OperandArgument("Out"), ScalarArgument(fill.count, "uint64"), *generator, *distribution)
         return Plan((Launch(0, "generate", grid, block, arguments, shared),), workspace_size, setup)
 
     def checks(self, config: Configuration, problem: Problem, usual: tuple[Problem, ...]) -> tuple[Problem, ...]:
-        """With as many engines as this launch has; as many values as are worth looking at, and once from the middle."""
+        """The problem with the engines of this launch and at most `MOST_CHECKED` values; then again with an offset."""
         fill = RandomFill.of(problem)
         engines = engines_of(config)
         scalars = problem.scalars
@@ -177,7 +181,7 @@ class CudaRandom(OpenCLRandom):
 
 
 def engines_of(config: Configuration) -> int:
-    """Work-items of a launch in one dimension."""
+    """The engines of a launch: its work-items in one dimension."""
     return config.integer("BlockSize") * config.integer("GridSize")
 
 
@@ -197,14 +201,14 @@ def _wrong_engines(config: Configuration, problem_type: ProblemType) -> Iterator
         yield Rejection("engines", f"{engines} engines, there are streams for {generator.most_engines}")
 
 
-def _distribution(fill: RandomFill, scalars: Configuration, places: Mapping[str, int]) -> Iterator[Argument]:
-    """What DISTRIBUTION_ARGUMENTS of `distributions.h` asks for."""
+def _distribution_arguments(fill: RandomFill, scalars: Configuration, offsets: Mapping[str, int]) -> Iterator[Argument]:
+    """The arguments of DISTRIBUTION_ARGUMENTS in `source/distributions.h`."""
     if fill.distribution in ("normal", "log_normal"):
         real = "float64" if fill.dtype == "float64" else "float32"
         yield from (ScalarArgument(float(scalars[name]), real) for name in ("mean", "stddev"))  # type: ignore[arg-type]
     if fill.distribution == "poisson":
         table = poisson_table(fill.lam)
-        yield WorkspaceArgument(places["poisson"])
+        yield WorkspaceArgument(offsets["poisson"])
         yield from (ScalarArgument(value, "uint32") for value in (table.bits, table.base))
         yield from (ScalarArgument(value, "float32") for value in (fill.lam - table.base, float(np.sqrt(fill.lam))))
 

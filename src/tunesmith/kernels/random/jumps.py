@@ -1,4 +1,4 @@
-"""What `initialise` of each engine's source starts from, apart from the seed: matrices to skip by, or parameters."""
+"""The tables that `initialise` of each engine's source reads: matrices for skipping ahead, or parameters."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from tunesmith.problems.random.generators import MOST_SUBSEQUENCES
 from tunesmith.problems.random.streams import jump_matrices, mtgp32_parameters
 
 WORD_POWERS, SUBSEQUENCE_POWERS = 64, MOST_SUBSEQUENCES.bit_length() - 1
-"""There are matrices of 2^k words and of 2^k subsequences for k below these."""
+"""The matrices skip 2^k words, and 2^k subsequences, for k below these numbers."""
 
 WEYL = 362437
-"""What a step of xorwow adds to d."""
+"""The number that a step of xorwow adds to d."""
 
 
 @cache
 def jumps(generator: str) -> NDArray[np.uint32]:
-    """(n,), read-only; the generator's file in `source/` says what is where.
+    """The table (n,) of a generator, read-only; the generator's file in `source/` describes its layout.
 
     xorwow, lfsr113, mrg32k3a, mrg31k3p: one matrix after the other, those of 2^0 ... 2^63 words before those of 2^0 ...
-    2^23 subsequences. mtgp32: the parameters, set by set. mt19937: a zero, it needs nothing.
+    2^23 subsequences. mtgp32: the parameters, set by set. mt19937: a single zero, because it needs no table.
     """
     if generator == "mt19937":
-        found = np.zeros(1, np.uint32)
+        table = np.zeros(1, np.uint32)
     else:
-        found = _parameters() if generator == "mtgp32" else _powers(generator)
-    found.flags.writeable = False
-    return found
+        table = _parameters() if generator == "mtgp32" else _powers(generator)
+    table.flags.writeable = False
+    return table
 
 
 def _powers(generator: str) -> NDArray[np.uint32]:
@@ -37,7 +37,7 @@ def _powers(generator: str) -> NDArray[np.uint32]:
     subsequences = jump_matrices(generator, "subsequence", SUBSEQUENCE_POWERS)
     matrices = np.concatenate([words, subsequences])
     if generator == "lfsr113":
-        # Each component's bits concern only itself.
+        # A component's matrix has only its own bits.
         blocks: NDArray[np.uint32] = np.einsum("pcbc->pcb", matrices.reshape(-1, 4, 32, 4))
         return blocks.ravel()
     if generator == "xorwow":
@@ -49,7 +49,7 @@ def _powers(generator: str) -> NDArray[np.uint32]:
 
 
 def _parameters() -> NDArray[np.uint32]:
-    known = mtgp32_parameters()
-    shared = np.array([known.shift1, known.shift2, known.mask], np.uint32)
-    alike = np.broadcast_to(shared, (len(known), len(shared)))
-    return np.hstack([known.position[:, None], alike, known.recursion, known.tempering]).ravel()
+    sets = mtgp32_parameters()
+    shared = np.array([sets.shift1, sets.shift2, sets.mask], np.uint32)
+    repeated = np.broadcast_to(shared, (len(sets), len(shared)))
+    return np.hstack([sets.position[:, None], repeated, sets.recursion, sets.tempering]).ravel()

@@ -1,4 +1,4 @@
-"""How many work-groups a fill takes, and one launch made into another."""
+"""The number of work-groups of a fill, and a launch with other arguments."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from tunesmith.problems.random import GeneratorKind, GeneratorSpec
 from tunesmith.records import Launch, ScalarArgument
 
 STORES = {GeneratorKind.COUNTER: 8, GeneratorKind.QUASI: 4}
-"""Stores of 16 bytes that every work-item should have to make, since it costs something to begin: a work-group of a
-Sobol generator makes tables first. Engines are not limited: how many there are is part of their sequence."""
+"""The fewest stores of 16 bytes for which a work-item is worth its start: a work-group of a Sobol generator makes
+tables first. The number of engines is not limited in this way, because it is part of their sequence."""
 
 COUNT = 1
-"""Which argument of `generate` is the number of values."""
+"""The index of `generate`'s argument with the number of values."""
 
 
 def groups(generator: GeneratorSpec, block: int, grid: int, size: int) -> int:
-    """`grid` work-groups of `block` work-items, or fewer where `size` bytes (for each dimension) are too little work.
+    """The number of work-groups of `block` work-items: `grid`, or fewer if `size` bytes (in each dimension) are little.
 
-    Counters keep as many as by default while each work-item has a store to make: a small buffer should fill a GPU.
+    Counter-based generators keep their default number while each work-item has a store to make, so that a small buffer
+    fills a GPU.
     """
     if generator.kind not in STORES:
         return grid
@@ -31,12 +32,12 @@ def groups(generator: GeneratorSpec, block: int, grid: int, size: int) -> int:
 
 
 def start_argument(generator: GeneratorSpec) -> int:
-    """Which argument of `generate` is the word or point to begin with, or the engine that is asked first."""
+    """The index of `generate`'s argument with the first word or point, or the engine of the first vector."""
     return 4 if generator.kind is GeneratorKind.QUASI else 3
 
 
 def changed(launch: Launch, grid: int, numbers: Sequence[tuple[int, int]]) -> Launch:
-    """The launch with `grid` work-groups in x and other scalar arguments, pairs of a place and a value."""
+    """The launch with `grid` work-groups in x and with other scalar arguments: pairs of an index and a value."""
     arguments = list(launch.arguments)
     for index, value in numbers:
         before = arguments[index]

@@ -1,4 +1,8 @@
-"""Which sources make a generator's program, and what lies in its workspace: the engines' states first, then tables."""
+"""The source files that make each generator's program, and the layout of its workspace.
+
+Every program begins with HEADERS, the text of the distributions among them (`source/distributions.h`); the generator's
+own files follow. In the workspace the engines' states come first, then tables.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,10 @@ from tunesmith.problems.random.streams import sobol_directions, sobol_shift
 from .jumps import jumps
 
 HEADERS = ("dialect.h", "types.h", "normal.h", "quantile.h", "distributions.h")
-"""What every program begins with."""
+"""The files of `source/` that every program begins with."""
 
 ALIGNMENT = 4096
-"""Of what lies in the workspace, in bytes: no device asks for more of a buffer's part."""
-
+"""Bytes to which parts of the workspace are aligned; no device asks for more of a part of a buffer."""
 
 WORD = 4
 """Bytes of a word of state, and of local memory."""
@@ -24,10 +27,10 @@ WORD = 4
 
 @dataclass(frozen=True, slots=True)
 class GeneratorProgram:
-    """The `sources`, in this order behind HEADERS, with `macros`, and the memory that their kernels use.
+    """A generator's program: its `sources`, which follow HEADERS, its `macros`, and the memory that its kernels use.
 
-    Every `sharing` engines have `state_words` words of state between them; a work-group has `local_words` words of
-    local memory, and as many again for each of its work-items as `local_words_each` says.
+    A group of `sharing` engines has `state_words` words of state. A work-group has `local_words` words of local memory,
+    and `local_words_each` more for each of its work-items.
     """
 
     sources: tuple[str, ...]
@@ -37,7 +40,7 @@ class GeneratorProgram:
     local_words: int = 0
     local_words_each: int = 0
     needs_double: bool = False
-    """Whether an OpenCL device must compute in double precision even for other values."""
+    """Whether an OpenCL device must support double precision even for other value types."""
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -47,7 +50,7 @@ class GeneratorProgram:
         return WORD * self.state_words * engines // self.sharing
 
     def local_bytes(self, block: int) -> int:
-        """Of a work-group of `block` work-items."""
+        """Bytes of local memory of a work-group of `block` work-items."""
         return WORD * (self.local_words + self.local_words_each * block)
 
 
@@ -76,20 +79,21 @@ PROGRAMS: dict[str, GeneratorProgram] = {
         ("vector.h", "rows.h", "mtgp32.h"), state_words=351 + 1 + 36, sharing=256, local_words=1119 + 32
     ),
 }
-"""By generator. Engines of those with `rows.h` advance together: a call after one whose last row (of a vector an
-engine) was cut, with vectors of another number of words, must have `start` 0, which leaves out the rest of that row."""
+"""The programs by generator. Engines of programs with `rows.h` advance together, a row of one vector an engine at a
+time. If a call cuts its last row, and the next call has vectors of another number of words, that call must have `start`
+0: this leaves out the rest of the row."""
 
 
-def tables(fill: RandomFill) -> dict[str, bytes]:
-    """The constants that a launch reads, by name."""
-    found = dict(_constants(fill.generator.name, fill.seed, fill.dimensions))
+def constant_tables(fill: RandomFill) -> dict[str, bytes]:
+    """The constant tables that a launch reads, by name."""
+    tables = dict(_generator_tables(fill.generator.name, fill.seed, fill.dimensions))
     if fill.distribution == "poisson":
-        found["poisson"] = poisson_table(fill.lam).pairs.tobytes()
-    return found
+        tables["poisson"] = poisson_table(fill.lam).pairs.tobytes()
+    return tables
 
 
 @lru_cache(maxsize=32)
-def _constants(generator: str, seed: int, dimensions: int) -> Mapping[str, bytes]:
+def _generator_tables(generator: str, seed: int, dimensions: int) -> Mapping[str, bytes]:
     if "sobol" in generator:
         directions = sobol_directions(generator, seed, dimensions)
         shift = sobol_shift(generator, seed, dimensions)
@@ -97,16 +101,18 @@ def _constants(generator: str, seed: int, dimensions: int) -> Mapping[str, bytes
     return {"jumps": jumps(generator).tobytes()} if PROGRAMS[generator].state_words else {}
 
 
-def placed(program: GeneratorProgram, engines: int, constants: Mapping[str, bytes]) -> tuple[Mapping[str, int], int]:
-    """Offsets in bytes of each table, and the size of the workspace; the states come first.
+def workspace_offsets(
+    program: GeneratorProgram, engines: int, tables: Mapping[str, bytes]
+) -> tuple[Mapping[str, int], int]:
+    """The offset of each table in the workspace, and the size of the workspace, in bytes; the states come first.
 
-    Whatever a distribution brings along comes last, so that one workspace serves all distributions of a generator.
+    A distribution's table comes last, so that one workspace serves all distributions of a generator.
     """
-    places, end = {}, _rounded(program.state_bytes(engines))
-    for name, data in constants.items():
-        places[name] = end
+    offsets, end = {}, _rounded(program.state_bytes(engines))
+    for name, data in tables.items():
+        offsets[name] = end
         end += _rounded(len(data))
-    return places, end
+    return offsets, end
 
 
 def _rounded(size: int) -> int:

@@ -1,4 +1,4 @@
-"""What a device's vendor computes itself, as a family among the others: the row of reference in every table."""
+"""The vendor's own BLAS as a family among the others: the reference row of every table."""
 
 from .blas import VendorBlas
 

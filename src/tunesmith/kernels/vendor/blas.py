@@ -8,7 +8,7 @@ import numpy as np
 
 from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import language
-from tunesmith.kernels.gemm.types import typed
+from tunesmith.kernels.gemm.types import gemm_of_type
 from tunesmith.problems import storage_bytes
 from tunesmith.problems.gemm import Gemm, GemmOperation, is_interleaved
 from tunesmith.records import Configuration, LibraryCall, Module, Plan, Problem, ProblemType, Rejection, Target
@@ -21,43 +21,43 @@ PLAIN = {
     ),
     ("OpenCL", "CPU"): (("float32", "float32"), ("float64", "float64")),
 }
-"""What the BLAS computes: types of the operands and of D, by a device's API and kind; other devices have none that we
-can call. Source for cuBLAS: its documentation of cublasGemmEx."""
+"""The types of the operands and of D that the BLAS computes, by a device's API and kind. Other devices have no BLAS
+that we can call. Source for cuBLAS: its documentation of cublasGemmEx."""
 
 EXTENDED = (
     *(("float16", "float16"), ("bfloat16", "bfloat16"), ("float32", "float32")),
     *(("float8_e4m3fn", "bfloat16"), ("float8_e4m3fn", "float16"), ("float8_e4m3fn", "float32")),
 )
-"""What cuBLASLt computes with an epilogue or of float8. It multiplies no two e5m2. Source: its documentation of
-cublasLtMatmul."""
+"""The types that cuBLASLt computes with an epilogue, or with float8 operands. It does not multiply e5m2 by e5m2.
+Source: its documentation of cublasLtMatmul."""
 
 EXTENDED_ACTIVATIONS = ("none", "relu")
-"""Its gelu is the approximation by a hyperbolic tangent, ours is exact; silu it has not."""
+"""The activations of cuBLASLt that equal ours. Its gelu is the approximation by a hyperbolic tangent, ours is exact; it
+has no silu."""
 
 EXTENDED_WORKSPACE = 32 * 2**20
 """Bytes that cuBLASLt's algorithms may use: what NVIDIA's documentation of cublasSetWorkspace recommends for Hopper."""
 
 INT8_ALIGNMENT = 4
-"""Elements that leading dimensions of int8 operands are multiples of (cublasGemmEx)."""
+"""Leading dimensions of int8 operands must be multiples of so many elements (cublasGemmEx)."""
 
 FLOAT8_ALIGNMENT = 16
-"""Bytes that columns of float8 products and the extents along them are multiples of. Source: NVIDIA's cuBLAS
-documentation, cublasLtMatmul, what its FP8 kernels require."""
-
+"""Columns of float8 products, and the extents along them, must be multiples of so many bytes. Source: NVIDIA's cuBLAS
+documentation, cublasLtMatmul, the requirements of its FP8 kernels."""
 
 PARAMETERS = (
     *("dtype", "transpose_a", "transpose_b", "m", "n", "k", "batch"),
     *("lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c", "stride_d"),
     *("alpha", "beta", "dest", "tf32", "bias", "activation", "scaled"),
 )
-"""What a call is told of a GEMM, in this order, which is part of keys; `devices/gemm_call.py` says what each means."""
+"""The parameters of a call, in this order, which is part of keys; `devices/gemm_call.py` says what each means."""
 
 
 class VendorBlas(Kernel):
-    """One call, or on the CPU one for each matrix of a batch. Nothing may vary: what is chosen inside is the vendor's.
+    """One call of the BLAS, or on the CPU one call for each matrix of a batch. It has no parameters to tune.
 
-    cuBLAS's extension cuBLASLt serves what plain BLAS has no word for. The library's version and its threads are the
-    compiler's version of these solutions, and so in every key.
+    cuBLAS's extension cuBLASLt serves types that plain BLAS does not have. The library's version and its number of
+    threads stand for the compiler's version of these solutions, and so are part of every key.
     """
 
     name, operation, language = "VendorBlas", "GEMM", "BLAS"
@@ -66,15 +66,15 @@ class VendorBlas(Kernel):
         return Space((language(self.language),))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        gemm = typed(problem_type)
+        gemm = gemm_of_type(problem_type)
         offered = EXTENDED if _is_extended(gemm) and target.api == "CUDA" else PLAIN.get((target.api, target.kind))
         if is_interleaved(problem_type):
             yield Rejection("batch layout", "BLAS takes no interleaved batch")
         if offered is None:
             yield Rejection("no BLAS", f"none can be called on the memory of {target.name} through {target.api}")
         elif (gemm.dtype, gemm.dest) not in offered:
-            told = ", ".join(f"{dtype} to {dest}" for dtype, dest in offered)
-            yield Rejection("data type", f"the BLAS of {target.name} has {told}, not {gemm.dtype} to {gemm.dest}")
+            pairs = ", ".join(f"{dtype} to {dest}" for dtype, dest in offered)
+            yield Rejection("data type", f"the BLAS of {target.name} has {pairs}, not {gemm.dtype} to {gemm.dest}")
         yield from _wrong_epilogue(gemm, target)
         if gemm.dtype == "float8_e4m3fn" and (not gemm.transpose_a or gemm.transpose_b):
             yield Rejection("layout", "cuBLASLt takes float8 operands with K contiguous in both only")
@@ -84,8 +84,8 @@ class VendorBlas(Kernel):
         if gemm.dtype == "int8" and (gemm.lda % INT8_ALIGNMENT or gemm.ldb % INT8_ALIGNMENT):
             what = f"A and B have leading dimensions {gemm.lda} and {gemm.ldb}"
             yield Rejection("alignment", f"{what}, cuBLAS takes multiples of {INT8_ALIGNMENT} of int8")
-        wide = np.dtype(gemm.dest).itemsize
-        in_bytes = (gemm.m, gemm.k, gemm.lda, gemm.ldb, gemm.ldc * wide, gemm.ldd * wide)
+        dest_bytes = np.dtype(gemm.dest).itemsize
+        in_bytes = (gemm.m, gemm.k, gemm.lda, gemm.ldb, gemm.ldc * dest_bytes, gemm.ldd * dest_bytes)
         if gemm.dtype.startswith("float8") and any(extent % FLOAT8_ALIGNMENT for extent in in_bytes):
             what = f"M, K or a leading dimension of {problem}"
             yield Rejection("alignment", f"{what} is no multiple of {FLOAT8_ALIGNMENT} bytes, as cuBLASLt asks")
@@ -107,7 +107,7 @@ class VendorBlas(Kernel):
 
 
 def _is_extended(gemm: Gemm) -> bool:
-    """Whether plain BLAS has no word for it."""
+    """Whether only cuBLASLt computes the type, not plain BLAS."""
     return gemm.dtype.startswith("float8") or gemm.bias or gemm.activation != "none"
 
 

@@ -1,1 +1,1 @@
-"""Arrays of NumPy, torch, DLPack and the CUDA array interface, as one view of memory."""
+"""Arrays of NumPy, torch, DLPack and the CUDA array interface, all shown as `View`s of memory."""

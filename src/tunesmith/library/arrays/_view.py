@@ -1,4 +1,4 @@
-"""One view of memory: where an array's elements lie, whichever library's array it is."""
+"""`View`: where the elements of an array lie in memory, for arrays of any library."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 ALIGNMENT = 16
-"""Bytes to which the addresses of operands may have to be aligned: of tensor maps, and where a program was promised it.
-"""
+"""Bytes to which addresses of operands must be aligned for tensor maps and for programs compiled for such addresses."""
 
 NOT_YET = 256
-"""Stands for an address until there is one: aligned as it will be, and not null, so that tensor maps can be encoded."""
+"""Stands for an address that is not known yet: aligned as the later one, and not null, so that tensor maps can be
+encoded."""
 
 WIDEST = 2
-"""On the host, columns further apart than this many times their length are copied together: a device without the
-host's memory would otherwise be sent mostly what lies between them."""
+"""On the host, columns further apart than this many times their length are copied to lie together. Otherwise a device
+that does not share the host's memory would mostly be sent the gaps between columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An array by NumPy's name of its type, its shape, and its strides in bytes.
+    """An array by NumPy's name of its data type, its shape, its strides in bytes, and its address.
 
-    `native` is False for numbers in another byte order, `written_on` the stream on which an array says that it was
-    written, `number` the GPU's (None where only the driver can tell). `owner` keeps the memory alive.
+    `native` is False for numbers in another byte order. `written_on` is the stream on which the array was written, if
+    its library tells. `number` is the GPU's number (None if only the driver knows it). `owner` keeps the memory alive.
     """
 
     dtype: str
@@ -52,12 +52,12 @@ class View:
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """All that a launch depends on but for the address, of which it depends on the alignment alone."""
+        """Everything that a launch depends on, except the address; of the address only the alignment."""
         return self.dtype, self.native, self.shape, self.strides, self.address % ALIGNMENT, self.read_only
 
     @property
     def selector(self) -> str:
-        """The GPU's; nothing for the host's memory, and for an empty array, which may lie nowhere."""
+        """The GPU's selector; "" for memory of the host, and for an empty array, which may have no address."""
         if self.on_host or not self.count:
             return ""
         from tunesmith.devices.cuda.device import ordinal_of
@@ -66,27 +66,28 @@ class View:
 
     @property
     def span(self) -> int:
-        """Bytes from the first element to the end of the last, of strides that are not negative."""
+        """Bytes from the first element to the end of the last, for strides that are not negative."""
         reach = zip(self.shape, self.strides, strict=True)
         return self.itemsize + sum((extent - 1) * stride for extent, stride in reach) if self.count else 0
 
     @property
     def contiguous(self) -> bool:
-        """Whether elements follow one another as in C."""
+        """Whether the array is C-contiguous."""
         return self.has_strides(natural_strides(self.shape, self.itemsize))
 
     def has_strides(self, steps: tuple[int, ...]) -> bool:
-        """Whether elements lie as by strides of so many bytes; that of an axis with one element does not matter."""
+        """Whether the elements lie as with strides `steps`, in bytes. The stride of an axis with one element does not
+        matter."""
         axes = zip(self.shape, self.strides, steps, strict=True)
         return 0 in self.shape or all(extent == 1 or stride == step for extent, stride, step in axes)
 
     def overlaps(self, other: View) -> bool:
-        """Whether the ranges of memory of both meet."""
+        """Whether the two memory ranges, from first to last byte, overlap."""
         return self.address < other.address + other.span and other.address < self.address + self.span
 
     @property
     def overlaps_itself(self) -> bool:
-        """Whether two elements share a byte, so that nothing can be written there as it should be."""
+        """Whether two elements share a byte, so that the array cannot be an output."""
         axes = sorted((abs(step), extent) for extent, step in zip(self.shape, self.strides, strict=True) if extent > 1)
         reach = self.itemsize
         for step, extent in axes if self.count else ():
@@ -96,7 +97,7 @@ class View:
         return False
 
     def _meets_itself(self, axes: Sequence[tuple[int, int]]) -> bool:
-        """The same by looking at every element: strides that are not nested may still keep elements apart."""
+        """`overlaps_itself` by a look at every element: strides that are not nested may still keep elements apart."""
         if axes[0][0] == 0:
             return True
         offsets = np.zeros(1, np.int64)
@@ -106,20 +107,21 @@ class View:
         return bool((np.diff(offsets) < self.itemsize).any())
 
     def like(self, dtype: str, shape: tuple[int, ...]) -> View:
-        """Of memory that is still to be made beside this one, row-major and aligned."""
+        """The view of a row-major, aligned array on the same device whose memory is not allocated yet."""
         size = np.dtype(dtype).itemsize
-        made = replace(self, dtype=dtype, itemsize=size, shape=shape, strides=natural_strides(shape, size))
-        return replace(made, address=NOT_YET, read_only=False, native=True, owner=None)
+        resized = replace(self, dtype=dtype, itemsize=size, shape=shape, strides=natural_strides(shape, size))
+        return replace(resized, address=NOT_YET, read_only=False, native=True, owner=None)
 
     # --- batches of matrices ------------------------------------------------------------------------------------------
 
     def transposed(self) -> View:
-        """Every matrix of a batch."""
+        """The view with every matrix of the batch transposed."""
         (*batch, rows, columns), (*steps, down, along) = self.shape, self.strides
         return replace(self, shape=(*batch, columns, rows), strides=(*steps, along, down))
 
     def batch(self, length: int) -> View:
-        """As batch x rows x columns with a batch of that length; a single matrix is repeated."""
+        """The view as batch x rows x columns with a batch of that length; a single matrix is repeated by a stride of
+        0."""
         shape, strides = ((1, *self.shape), (0, *self.strides)) if len(self.shape) == 2 else (self.shape, self.strides)
         step = strides[0] if length == shape[0] else 0
         return replace(self, shape=(length, *shape[1:]), strides=(step, *strides[1:]))
@@ -129,7 +131,7 @@ class View:
         return replace(self, shape=(1, *self.shape[1:]))
 
     def one_below_the_other(self) -> View | None:
-        """The batch as one tall matrix, where each matrix's rows go on where the last one's ended."""
+        """The batch as one tall matrix; None unless each matrix's rows begin where the rows of the last one ended."""
         batch, rows, columns = self.shape
         step = self.strides[0] if rows == 1 else self.strides[1]
         if batch > 1 and self.strides[0] != step * rows:
@@ -137,29 +139,29 @@ class View:
         return replace(self, shape=(1, batch * rows, columns), strides=(0, step, self.strides[2]))
 
     def leading_dimension(self, transposed: bool, interleaved: bool = False) -> int | None:
-        """How far apart the columns (transposed: the rows) of a batch x rows x columns are, in elements of one matrix.
+        """The distance between columns (transposed: between rows) of a batch x rows x columns, in elements of one
+        matrix; None if the array is not laid out as follows.
 
-        None where the array is not laid out so. Along a column, elements are adjacent, and the matrices of the batch
-        follow one another at `leading` times the number of columns; `interleaved`, the elements of all matrices at one
-        position are adjacent.
+        The elements of a column are adjacent, and the matrices of the batch follow one another at `leading` times the
+        number of columns. `interleaved`: the elements of all matrices at one position are adjacent.
         """
         inner, outer = (2, 1) if transposed else (1, 2)
         length, unit = self.shape[inner], self.itemsize * (self.shape[0] if interleaved else 1)
         steps = [stride / unit for stride in self.strides]
         leading = steps[outer] if self.shape[outer] > 1 else float(length)
         adjacent = length == 1 or steps[inner] == 1
-        regular = leading.is_integer() and length <= leading and self._can_be_taken(length, leading)
+        regular = leading.is_integer() and length <= leading and self._is_usable(length, leading)
         in_batch = self.strides[0] == self.itemsize if interleaved else steps[0] == leading * self.shape[outer]
         return int(leading) if adjacent and regular and (self.shape[0] == 1 or in_batch) else None
 
-    def _can_be_taken(self, length: int, leading: float) -> bool:
-        """On a GPU everything is where kernels work on it."""
-        near = not self.on_host or leading <= max(WIDEST * length, length + 16)
-        return near and self.native and self.address % self.itemsize == 0
+    def _is_usable(self, length: int, leading: float) -> bool:
+        """Whether kernels can use the array without a copy. On a GPU, gaps between columns do not matter."""
+        is_dense = not self.on_host or leading <= max(WIDEST * length, length + 16)
+        return is_dense and self.native and self.address % self.itemsize == 0
 
 
 def natural_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Those of a C-contiguous array, in bytes."""
+    """The strides of a C-contiguous array, in bytes."""
     strides = []
     for extent in reversed(shape):
         strides.append(itemsize)

@@ -1,1 +1,1 @@
-"""`matmul`: a call's arrays turned into a GEMM's problem and operands."""
+"""`matmul`: turns a call's arrays into a GEMM's problem and operands."""

@@ -1,4 +1,4 @@
-"""What follows a product where no kernel was tuned that does it at once: activation(product + bias) + beta c."""
+"""The epilogue after a product whose kernel does not compute it: activation(product + bias) + beta c."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tunesmith.library.arrays._libraries import Array
 
-from ._call import Arguments
+from ._checked_call import Arguments
 from ._request import GemmRequest
 
 
@@ -30,23 +30,24 @@ def _silu(x: Array) -> Array:
 ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
     {"relu": lambda x: np.maximum(x, 0, out=x), "gelu": _gelu, "silu": _silu}
 )
-"""By NumPy; torch has functions of the same names."""
+"""In NumPy; torch has functions of the same names."""
 
 
-def finished(torch: Any, product: Any, left: GemmRequest, beta: float, given: Arguments) -> Any:
-    """A product with what is `left` to be done, in the precision of the sums; without torch by NumPy."""
-    sums = left.sums
-    wide: Any = product.to(getattr(torch, sums), copy=True) if torch else product.astype(sums)
-    for scale in (given.scale_a, given.scale_b) if left.scaled else ():
+def finished(torch: Any, product: Any, remaining: GemmRequest, beta: float, arguments: Arguments) -> Any:
+    """The product with the `remaining` part of the request applied, in the precision of the sums. Computed by torch, or
+    by NumPy if `torch` is None."""
+    sums = remaining.sums
+    values: Any = product.to(getattr(torch, sums), copy=True) if torch else product.astype(sums)
+    for scale in (arguments.scale_a, arguments.scale_b) if remaining.scaled else ():
         if scale is not None:
-            wide *= scale
-    if left.bias:
-        wide += given.bias
-    if left.activation != "none":
-        by_torch = torch and getattr(torch.nn.functional, left.activation)
-        wide = (by_torch or ACTIVATIONS[left.activation])(wide)
-    if left.beta and torch:
-        wide.add_(given.c, alpha=int(beta) if left.data == "i8" else beta)
-    elif left.beta:
-        wide += np.asarray(beta, wide.dtype) * given.c
-    return wide
+            values *= scale
+    if remaining.bias:
+        values += arguments.bias
+    if remaining.activation != "none":
+        by_torch = torch and getattr(torch.nn.functional, remaining.activation)
+        values = (by_torch or ACTIVATIONS[remaining.activation])(values)
+    if remaining.beta and torch:
+        values.add_(arguments.c, alpha=int(beta) if remaining.data == "i8" else beta)
+    elif remaining.beta:
+        values += np.asarray(beta, values.dtype) * arguments.c
+    return values

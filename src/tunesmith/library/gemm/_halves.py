@@ -1,4 +1,4 @@
-"""Products on the host that are larger than a device's largest buffer: made in halves, and halves of halves."""
+"""Products on the host that are larger than a device's largest buffer: computed in halves, and halves of halves."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 
 from tunesmith.library.arrays._view import View
 
-from ._call import Arguments, Call
+from ._checked_call import Arguments, CheckedCall
 
 CUT = {"batch": ("a", "b", "c", "out"), "rows": ("a", "c", "out"), "columns": ("b", "c", "bias", "out")}
-"""Arguments that are cut along an axis of the result; the others serve both halves."""
+"""The arguments that are cut when the result is cut along an axis. The other arguments serve both halves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Halved:
-    """Two calls, of the first and the second half of the result along an axis of it ("batch", "rows" or "columns").
-    `extent` is how long it is."""
+    """Two calls, for the first and the second half of the result along an axis ("batch", "rows" or "columns") of length
+    `extent`."""
 
     axis: str
     extent: int
 
-    def halves(self, given: Arguments) -> Iterator[Arguments]:
-        """The arguments of both, which are views; `out` is given."""
+    def halves(self, arguments: Arguments) -> Iterator[Arguments]:
+        """The arguments of the two calls, as views. `arguments` must have an `out`."""
         middle = self.extent // 2
         for half in (slice(0, middle), slice(middle, None)):
-            parts = {name: _part(getattr(given, name), self.axis, half) for name in CUT[self.axis]}
-            yield given._replace(**parts)
+            parts = {name: _part(getattr(arguments, name), self.axis, half) for name in CUT[self.axis]}
+            yield arguments._replace(**parts)
 
 
-def halved(call: Call, most: int) -> Halved | None:
-    """The cut of the matrix with the most elements, where these take more than `most` bytes; None where none does, or
-    the only axis to be cut has a single element."""
+def halved(call: CheckedCall, most: int) -> Halved | None:
+    """The cut of the largest matrix if its elements take more than `most` bytes. None if they do not, or if the axis to
+    cut has a single element."""
     sizes = {name: _bytes(x) for name, x in call.matrices.items()}
     name = max(sizes, key=sizes.__getitem__)
     if sizes[name] <= most:
@@ -45,13 +45,13 @@ def halved(call: Call, most: int) -> Halved | None:
     return Halved("rows" if along_rows else "columns", extent) if extent > 1 else None
 
 
-def spread_out(call: Call, most: int) -> list[str]:
-    """Matrices whose elements take no more than `most` bytes, but lie in more: halves of larger ones, cut across."""
+def spread_out(call: CheckedCall, most: int) -> list[str]:
+    """Matrices whose elements take at most `most` bytes but span more: halves of larger matrices, cut across."""
     return [name for name, x in call.matrices.items() if _bytes(x) <= most < x.span]
 
 
 def _bytes(x: View) -> int:
-    """Of the elements, those of a matrix that serves a whole batch once."""
+    """Bytes of the elements. A matrix that serves a whole batch counts once."""
     return x.first().nbytes if x.strides[0] == 0 else x.nbytes
 
 

@@ -1,7 +1,7 @@
-"""Matching a row- or column-major product to the column-major problem types that there are.
+"""Matches a product of row- or column-major arrays with the available column-major problem types.
 
 The transpose of a row-major matrix is column-major in the same memory, and D' = B' A'. So every product is two
-problems: D = A B of M x N, and D' = B' A' of N x M, each with the transposes that the arrays' layouts ask for.
+problems: D = A B of M x N, and D' = B' A' of N x M, each with the transposes that follow from the arrays' layouts.
 """
 
 from __future__ import annotations
@@ -14,63 +14,69 @@ from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import Configuration, Problem, ProblemType
 
-from ._call import Call
+from ._checked_call import CheckedCall
 from ._request import GemmRequest, is_tf32
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutMatch:
-    """One problem type, with the product or its transpose. `copied` counts the bytes of arrays that do not fit it.
+    """A problem type that computes the product, or its transpose (`swapped`).
 
-    `done` is how much of what is asked for problems of the type are; the rest follows the product.
+    `one_by_one`: the type has no batch, so each matrix of the batch is a launch. `copied_bytes` is the size of the
+    arrays that do not fit the type. `computed` is the part of the request that the type computes; the rest follows
+    the product.
     """
 
     type: ProblemType
     swapped: bool
     one_by_one: bool
-    copied: int
-    done: GemmRequest
+    copied_bytes: int
+    computed: GemmRequest
 
     @property
     def cost(self) -> tuple[bool, int, bool, bool]:
-        return self.one_by_one, self.copied, not is_tf32(self.type), self.type.fields.flag("Batched")
+        return self.one_by_one, self.copied_bytes, not is_tf32(self.type), self.type.fields.flag("Batched")
 
     @property
     def axes(self) -> dict[str, tuple[int, int, int]]:
-        """Of each matrix by its argument's name, how problems of the type have its axes, the slowest first."""
+        """The order of axes, the slowest first, that the type needs for each matrix, by argument name."""
         flags, inside = self.type.fields, is_interleaved(self.type)
         a, b = (flags.flag(name) == self.swapped for name in ("TransposeA", "TransposeB"))
         of_a, of_b = ("b", "a") if self.swapped else ("a", "b")
-        columns_first = {of_a: a, of_b: b, "c": not self.swapped, "out": not self.swapped}
-        return {name: _AXES[first, inside] for name, first in columns_first.items()}
+        by_columns = {of_a: a, of_b: b, "c": not self.swapped, "out": not self.swapped}
+        return {name: _AXES[columns_contiguous, inside] for name, columns_contiguous in by_columns.items()}
 
 
 _AXES = {(False, False): (0, 1, 2), (True, False): (0, 2, 1), (False, True): (1, 2, 0), (True, True): (2, 1, 0)}
-"""Axes of batch x rows x columns, by whether columns are contiguous, and whether the batch is interleaved."""
+"""The order of the axes of batch x rows x columns, by whether columns are contiguous and whether the batch is
+interleaved."""
 
 
-def best_match(call: Call, logics: Mapping[ProblemType, Logic]) -> LayoutMatch | None:
-    """The match with the fewest launches, then the fewest bytes to copy; of all that is asked for if any type has it,
-    else of the product alone. None where no type can do it.
+def best_match(call: CheckedCall, logics: Mapping[ProblemType, Logic]) -> LayoutMatch | None:
+    """The match with the fewest launches, then the fewest bytes to copy: for the whole request if any type computes
+    it, else for the product alone. None if no type computes the product.
 
-    A vector lies in rows and in columns, so several matches may be as good: then the one whose logic knows the size or
-    whose choice ran nearest to it, and last the one that reads the result in rows, as torch and NumPy lay it out.
+    A vector is contiguous both as rows and as columns, so several matches may be equally good. Then the match wins
+    whose logic knows the size or has measured nearest to it; last, the match that reads the result in rows, as torch
+    and NumPy lay it out.
     """
     for request in call.request.attempts:
-        if found := list(matches_of(call.only(request), logics)):
-            least = min(match.cost for match in found)
-            level = [match for match in found if match.cost == least]
-            return min(level, key=lambda match: (_distance(call, match, logics), not match.swapped))
+        if matches := list(matches_of(call.only(request), logics)):
+            least = min(match.cost for match in matches)
+            cheapest = [match for match in matches if match.cost == least]
+            return min(cheapest, key=lambda match: (_distance(call, match, logics), not match.swapped))
     return None
 
 
-def closest(call: Call, kinds: Iterable[ProblemType]) -> LayoutMatch | None:
-    """The match with the fewest bytes to copy, whatever was measured; of equals one that reads the result in rows."""
-    return min(matches_of(call, kinds), key=lambda match: (match.copied, not match.swapped), default=None)
+def closest(call: CheckedCall, kinds: Iterable[ProblemType]) -> LayoutMatch | None:
+    """The match with the fewest bytes to copy, whatever was measured; among equals, one that reads the result in
+    rows."""
+    return min(matches_of(call, kinds), key=lambda match: (match.copied_bytes, not match.swapped), default=None)
 
 
-def problem_of(call: Call, match: LayoutMatch) -> Problem:
-    """The problem that a call is by a match, with leading dimensions of D, C, A and B, none of which is a misfit."""
+def problem_of(call: CheckedCall, match: LayoutMatch) -> Problem:
+    """The call as a problem of the match's type, with the leading dimensions of D, C, A and B. No array may be one of
+    the `misfits`."""
     fields, inside = match.type.fields, is_interleaved(match.type)
     part = call.transposed() if match.swapped else call
     matrices = part.out, part.c or part.out, part.a, part.b
@@ -81,8 +87,8 @@ def problem_of(call: Call, match: LayoutMatch) -> Problem:
     return _problem(match.type, sizes_by(call, match), () if leading == natural else leading, call.alpha, call.beta)
 
 
-def misfits(call: Call, kind: ProblemType, swapped: bool) -> list[str]:
-    """Arguments that problems of the type cannot take as they lie."""
+def misfits(call: CheckedCall, kind: ProblemType, swapped: bool) -> list[str]:
+    """The arguments whose layout the type does not allow."""
     part, inside = call.transposed() if swapped else call, is_interleaved(kind)
     names = {"a": "b", "b": "a"} if swapped else {}
     transposed = {"a": kind.fields.flag("TransposeA"), "b": kind.fields.flag("TransposeB")}
@@ -93,8 +99,8 @@ def misfits(call: Call, kind: ProblemType, swapped: bool) -> list[str]:
     ]
 
 
-def matches_of(call: Call, kinds: Iterable[ProblemType]) -> Iterator[LayoutMatch]:
-    """Every way in which the types compute what is asked for."""
+def matches_of(call: CheckedCall, kinds: Iterable[ProblemType]) -> Iterator[LayoutMatch]:
+    """Every match of the call's request with one of the types."""
     for kind in kinds:
         if not call.request.served_by(kind):
             continue
@@ -103,15 +109,15 @@ def matches_of(call: Call, kinds: Iterable[ProblemType]) -> Iterator[LayoutMatch
         matrices = part.matrices
         # A bias has a number for each row of a problem's D, and for each column of the caller's result.
         for swapped in (True,) if call.request.bias else (True, False):
-            copied = sum(matrices[name].nbytes for name in misfits(part, kind, swapped))
-            yield LayoutMatch(kind, swapped, one_by_one, copied, call.request)
+            copied_bytes = sum(matrices[name].nbytes for name in misfits(part, kind, swapped))
+            yield LayoutMatch(kind, swapped, one_by_one, copied_bytes, call.request)
 
 
-def _distance(call: Call, match: LayoutMatch, logics: Mapping[ProblemType, Logic]) -> float:
+def _distance(call: CheckedCall, match: LayoutMatch, logics: Mapping[ProblemType, Logic]) -> float:
     return logics[match.type].choose(sizes_by(call, match)).distance
 
 
-def sizes_by(call: Call, match: LayoutMatch) -> tuple[int, ...]:
+def sizes_by(call: CheckedCall, match: LayoutMatch) -> tuple[int, ...]:
     """The call's sizes as the match's problem type names them."""
     rows, columns, batch, k = call.sizes
     m, n = (columns, rows) if match.swapped else (rows, columns)

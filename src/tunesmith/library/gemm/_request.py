@@ -10,15 +10,15 @@ from tunesmith.problems.gemm import DATA_TYPES, Gemm, gemm_type, is_interleaved
 from tunesmith.records import Problem, ProblemType
 
 SCALED = ("f8", "b8")
-"""Operands that may have a scale."""
+"""Letters of the operand types that may have a scale."""
 
-LETTERS = {known.dtype: letter for letter, known in DATA_TYPES.items()}
+LETTERS = {data_type.dtype: letter for letter, data_type in DATA_TYPES.items()}
 """Tensile's letters by NumPy's names of data types."""
 
 
 @dataclass(frozen=True, slots=True)
 class GemmRequest:
-    """The types of operands and result by their letters, whether TF32 will do, and what follows the product."""
+    """The letters of the operands' and the result's data types, whether TF32 is allowed, and the epilogue."""
 
     data: str
     dest: str
@@ -30,19 +30,20 @@ class GemmRequest:
 
     @property
     def attempts(self) -> Iterator[GemmRequest]:
-        """All at once; else the product, with its scales if it has some, so that what is left can follow it."""
+        """The requests to try in order: all at once, then the product with its scales, then the product alone. What a
+        request leaves out is computed after the product."""
         product = replace(self, beta=False, bias=False, activation="none")
         yield from dict.fromkeys((self, product, replace(product, scaled=False)))
 
     @property
     def epilogue(self) -> str:
-        """What follows the product, for a message."""
+        """The parts of the epilogue, for a message; "" if there are none."""
         parts = {"scales": self.scaled, "bias": self.bias, self.activation: self.activation != "none", "c": self.beta}
-        return " and ".join(part for part, here in parts.items() if here)
+        return " and ".join(part for part, is_requested in parts.items() if is_requested)
 
     @property
     def operands(self) -> str:
-        """NumPy's name of their type."""
+        """NumPy's name of the operands' data type."""
         return DATA_TYPES[self.data].dtype
 
     @property
@@ -54,7 +55,8 @@ class GemmRequest:
         return DATA_TYPES[self.data].sums
 
     def served_by(self, kind: ProblemType) -> bool:
-        """Whether problems of this type are what is asked for; beta may be 0, and TF32 may be passed over."""
+        """Whether problems of this type compute the request. The type may have a beta that is then 0, and may compute
+        without TF32 where the request allows it."""
         if kind.operation != "GEMM":
             return False
         offered = _offered(kind)
@@ -62,8 +64,8 @@ class GemmRequest:
         return same and offered.beta >= self.beta and offered.tf32 <= self.tf32
 
     def type_like(self, kind: ProblemType, batched: bool = False) -> ProblemType:
-        """The type that would compute all of it in the layout of another one, of whole batches if that does or
-        `batched`."""
+        """The type that would compute the whole request in the layout of `kind`; for whole batches if `batched` or if
+        `kind` is."""
         fields = kind.fields
         return self.type_of(
             fields.flag("TransposeA"),
@@ -84,7 +86,7 @@ class GemmRequest:
         use_beta: bool | None = None,
         interleaved: bool = False,
     ) -> ProblemType:
-        """The type that computes all of it, in this layout; `use_beta` is as asked for unless it is given."""
+        """The type that computes the whole request in this layout. `use_beta` is by default what the request needs."""
         return gemm_type(
             self.data,
             dest=self.dest,
@@ -113,32 +115,33 @@ def is_tf32(kind: ProblemType) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def data_types(given: tuple[tuple[str, str], ...], asked: str) -> tuple[str, str]:
-    """Letters of operands and result, by NumPy's names of the types of `a`, `b` and, behind them, what has the result's
-    type.
+def data_types(arguments: tuple[tuple[str, str], ...], out_dtype: str) -> tuple[str, str]:
+    """The letters of the operands' and the result's data types.
 
-    `asked` is the name that the caller gave for the result, or nothing. Raises TypeError for what does not go together.
+    `arguments` are names of arguments with NumPy's names of their data types: `a`, `b`, then the arguments that must
+    have the result's type. `out_dtype` is the type that the caller named for the result, or "". Raises TypeError for
+    types that do not go together.
     """
-    typed = ", ".join(f"{name} is {dtype}" for name, dtype in given)
-    (_, of_a), (_, of_b), *others = given
+    listed = ", ".join(f"{name} is {dtype}" for name, dtype in arguments)
+    (_, of_a), (_, of_b), *others = arguments
     if of_a != of_b:
-        raise TypeError(f"a and b must have the same data type: {typed}")
-    known = DATA_TYPES.get(LETTERS.get(of_a, ""))
-    if known is None or not known.dest:
-        there = ", ".join(offered.dtype for offered in DATA_TYPES.values() if offered.dest)
-        raise TypeError(f"the arrays are {of_a}; there are kernels for {there}")
-    results = dict.fromkeys([*([asked] if asked else []), *(dtype for _, dtype in others)])
-    chosen = LETTERS.get(next(iter(results), DATA_TYPES[known.dest[0]].dtype))
-    if len(results) > 1 or chosen not in known.dest:
-        asked_for = f", out_dtype is {asked}" if asked else ""
-        options = " or ".join(DATA_TYPES[letter].dtype for letter in known.dest)
-        what = f"of {known.dtype} operands the result, with all that is added to it, is {options}"
-        raise TypeError(f"{what}: {typed}{asked_for}")
-    return LETTERS[known.dtype], chosen
+        raise TypeError(f"a and b must have the same data type: {listed}")
+    data_type = DATA_TYPES.get(LETTERS.get(of_a, ""))
+    if data_type is None or not data_type.dest:
+        offered = ", ".join(offered.dtype for offered in DATA_TYPES.values() if offered.dest)
+        raise TypeError(f"the arrays are {of_a}; there are kernels for {offered}")
+    results = dict.fromkeys([*([out_dtype] if out_dtype else []), *(dtype for _, dtype in others)])
+    dest = LETTERS.get(next(iter(results), DATA_TYPES[data_type.dest[0]].dtype))
+    if len(results) > 1 or dest not in data_type.dest:
+        requested = f", out_dtype is {out_dtype}" if out_dtype else ""
+        options = " or ".join(DATA_TYPES[letter].dtype for letter in data_type.dest)
+        what = f"of {data_type.dtype} operands the result, with all that is effective_beta to it, is {options}"
+        raise TypeError(f"{what}: {listed}{requested}")
+    return LETTERS[data_type.dtype], dest
 
 
-def added(c: object, residual: object, beta: float) -> float:
-    """beta, which a residual has at 1. Raises ValueError where both are given, or beta without a c."""
+def effective_beta(c: object, residual: object, beta: float) -> float:
+    """The call's beta; 1 for a residual. Raises ValueError for a residual beside c or beta, and for beta without c."""
     if residual is not None and (c is not None or beta != 0):
         raise ValueError("a residual is c with beta = 1: give one or the other")
     if beta != 0 and c is None:

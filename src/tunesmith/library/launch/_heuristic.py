@@ -1,4 +1,4 @@
-"""What is launched where no logic is for a type: a policy's choice in each kernel family, which nobody measured."""
+"""Choices for problem types without a logic: a policy's unmeasured choice in each kernel family."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from tunesmith.toolchains import TOOLCHAINS
 
 
 def policies_know(target: Target) -> bool:
-    """Whether there are kernels that a policy may choose on such a device."""
-    # A program whose logic serves all of its calls is spared the models, here and below.
+    """Whether policies know a kernel family for such a device."""
+    # Imported in the functions: a program whose logic serves all of its calls does not load the models.
     from tunesmith.models.intensity.policies.family_order import ORDER
 
     return (target.api, target.kind) in ORDER
 
 
 def heuristic_choices(problem: Problem, target: Target) -> Iterator[Choice]:
-    """The default policy's configuration in each family that can compute the problem on the device, the preferred
-    family first; nothing for an operation or a device that policies do not know. Each is legal by its family's own
-    rules."""
+    """The default policy's choice in each family that computes the problem on the device, the preferred family first.
+    Every choice is legal by the rules of its family. Empty for an operation or a device that policies do not know."""
     for family in _families(problem, target):
         answer = _answer(problem, target, family)
         if not isinstance(answer, Rejection):
@@ -30,13 +29,13 @@ def heuristic_choices(problem: Problem, target: Target) -> Iterator[Choice]:
 
 
 def heuristic_refusals(problem: Problem, target: Target) -> dict[str, Rejection]:
-    """Why families, by name, have no configuration for the problem on the device."""
+    """Why families have no configuration for the problem on the device, by the families' names."""
     answers = {family.name: _answer(problem, target, family) for family in _families(problem, target)}
     return {name: answer for name, answer in answers.items() if isinstance(answer, Rejection)}
 
 
 def _families(problem: Problem, target: Target) -> tuple[Kernel, ...]:
-    """In the policies' order; the vendor's BLAS comes last where that order lacks it."""
+    """The families in the policies' order. The vendor's BLAS comes last if the order lacks it."""
     if problem.type.operation != "GEMM":
         return ()
     from tunesmith.models.intensity.policies.family_order import kernel_order
@@ -58,7 +57,7 @@ def _answer(problem: Problem, target: Target, family: Kernel) -> Choice | Reject
 
 
 def _name(solution: Solution, defaults: Configuration) -> str:
-    """The type, the family, and the parameters that the policy changed."""
+    """A name made of the type, the family, and the parameters that differ from the family's defaults."""
     changed = [name for name, value in solution.configuration.items() if value != defaults[name]]
     kind, parameters = solution.type.name, solution_names([solution], changed)[0]
     return f"{kind}_{solution.kernel}{parameters.removeprefix(kind)}"

@@ -1,4 +1,4 @@
-"""One device with the logics that serve there: choices become programs, plans, bound arguments, launches."""
+"""Turns choices into programs, plans, bound arguments and launches, for one device with its logics."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from ._programs import CompiledPrograms, Programs
 from ._stream_k import StreamK
 
 REMEMBERED = 1024
-"""Problems whose plans are kept."""
+"""The most problems whose plans are kept."""
 
 WORKSPACE = ""
-"""By which name a plan's memory has its workspace."""
+"""The workspace's name among a plan's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What was launched: the choice, the problem it was for, the plan that was carried out, and the solution that it is
-    of: the choice's, with what was decided at run time (`_stream_k`)."""
+    """A launch: the choice, the problem, the plan that was carried out, and the plan's solution: the choice's solution
+    with the parameters that were decided at run time (`_stream_k`)."""
 
     choice: Choice
     problem: Problem
@@ -54,7 +54,7 @@ class Launched:
 
 @dataclass(slots=True)
 class ReadyLaunch:
-    """A problem's choice with its plan; `prepared` is bound to the pool of that `generation`."""
+    """A problem's choice with its plan. `prepared` is bound to the pool's buffers of that `generation`."""
 
     launched: Launched
     compiled: CompiledPrograms
@@ -63,22 +63,24 @@ class ReadyLaunch:
 
 
 class Launcher:
-    """One device with the logics, programs, plans and memory that were needed on it so far. Not for several threads at
-    once. `sunk` says why logic of other problem types does not serve here, `left_out` why files could not be used,
-    `absent` why no logic serves here at all."""
+    """One device with its logics, and the programs, plans and memory that calls needed so far. Not thread-safe.
+
+    `unused` has the errors for problem types whose logic is not used on this device, `left_out` the errors of files
+    that could not be used, `absent` the error if no logic is used on this device at all.
+    """
 
     def __init__(
         self,
         device: Device,
         logics: Mapping[ProblemType, tuple[Path, Logic]],
-        sunk: Mapping[ProblemType, UserError],
+        unused: Mapping[ProblemType, UserError],
         left_out: Sequence[UserError] = (),
         absent: UserError | None = None,
     ) -> None:
-        self.device, self.sunk, self.left_out, self.absent = device, sunk, left_out, absent
+        self.device, self.unused, self.left_out, self.absent = device, unused, left_out, absent
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
         self.warned: set[str] = set()
-        """Sentences that were said: what no logic is for."""
+        """The warnings that were issued, about problem types without a logic."""
         self._stream_k = StreamK(device.target, [file.parent for file, _ in logics.values()])
         self._pool, self._programs = Pool(device), Programs()
         self._compiled: dict[Solution, CompiledPrograms | Rejection] = {}
@@ -87,40 +89,40 @@ class Launcher:
 
     @property
     def gpu(self) -> CudaDevice:
-        """The device, of those whose memory other libraries have too."""
+        """The device, which must be a CUDA device: one whose memory other libraries use, too."""
         assert isinstance(self.device, CudaDevice)
         return self.device
 
     @cached_property
     def workspaces(self) -> Workspaces:
-        """By streams, on a GPU."""
+        """The workspaces of a GPU's streams."""
         return Workspaces(self.gpu)
 
     @cached_property
-    def one(self) -> CudaMemory:
-        """1.0 on a GPU, a float32: the scale of an operand that has none."""
+    def unit_scale(self) -> CudaMemory:
+        """A float32 1.0 in a GPU's memory: the scale of an operand without a scale."""
         memory = self.gpu.allocate(4)
         self.gpu.write(memory, np.ones(1, np.float32).view(np.uint8))
         return memory
 
     def at_home(self) -> AbstractContextManager[None]:
-        """On a GPU in the device's own context and on its own stream, whatever the thread did last."""
+        """A context manager. On a GPU, its body runs in the device's own context and on the device's own stream."""
         return self.device.on(None) if isinstance(self.device, CudaDevice) else nullcontext()
 
     def choices(self, problem: Problem) -> Iterator[Choice]:
-        """The logic's candidates, or without a logic a policy's, but for those that are known not to run this problem
-        here."""
+        """The logic's candidates, or without a logic the policy's, except those known not to run this problem here."""
         return (choice for choice, solution in self._candidates(problem) if not self._refusal(solution, problem))
 
     def refusals(self, problem: Problem) -> dict[str, Rejection]:
-        """Why solutions, by name, are known not to run this problem here; without a logic, why families have none."""
-        every = ((choice.name, self._refusal(solution, problem)) for choice, solution in self._candidates(problem))
-        without = {} if problem.type in self.logics else heuristic_refusals(problem, self.device.target)
-        return without | {name: refusal for name, refusal in every if refusal}
+        """Why solutions are known not to run this problem here, by the solutions' names. Without a logic also why
+        families have no solution, by the families' names."""
+        checked = ((choice.name, self._refusal(solution, problem)) for choice, solution in self._candidates(problem))
+        of_families = {} if problem.type in self.logics else heuristic_refusals(problem, self.device.target)
+        return of_families | {name: refusal for name, refusal in checked if refusal}
 
     def ready(self, problem: Problem, aligned: bool = True) -> ReadyLaunch:
-        """The first choice that compiles, with its plan; where operands are not `aligned` to ALIGNMENT bytes, the first
-        that needs no such thing. Raises UserError when nothing runs."""
+        """The first choice that compiles, with its plan. If operands are not `aligned` to ALIGNMENT bytes, choices that
+        need aligned operands are passed over. Raises UserError if no choice is left."""
         ready = self._ready.get((problem, aligned))
         if ready is None:
             if len(self._ready) >= REMEMBERED:
@@ -129,8 +131,8 @@ class Launcher:
         return ready
 
     def by_vendor(self, problem: Problem, changes: Mapping[str, int], aligned: bool) -> ReadyLaunch | None:
-        """The vendor's BLAS for a problem of any type, its calls with these other parameters. None where it does not
-        compute it, is not installed, or needs operands that are `aligned`."""
+        """The vendor's BLAS for a problem of any type, with `changes` to the parameters of its calls. None if the
+        vendor's BLAS does not compute the problem, is not installed, or needs aligned operands that are not."""
         kernel, target = KERNELS[VENDOR], self.device.target
         solution = Solution(problem.type, VENDOR, kernel.space(problem.type, target).defaults)
         compiled = self._refusal(solution, problem) or self._compile(solution)
@@ -149,17 +151,18 @@ class Launcher:
     def run(
         self, ready: ReadyLaunch, arrays: Mapping[str, Array], roles: Mapping[str, str], stand_ins: Mapping[str, str]
     ) -> None:
-        """Carry a plan out on the host's arrays, by operands' names, and wait. Raises LaunchError.
+        """Carry out a plan on arrays of the host, by operand name, and wait for it. Raises LaunchError.
 
-        `roles` are those of `Operand`, the default is "in"; no stride is negative. What a kernel has an argument for
-        and nobody reads (a GEMM's C with beta = 0) is no array: it gets the memory of the operand in `stand_ins`.
+        `roles` are those of `Operand`, the default is "in". Strides must not be negative. An argument that the kernel
+        has but does not read (a GEMM's C with beta = 0) needs no array: `stand_ins` names the operand whose memory it
+        gets.
         """
         with self.at_home(), lent(self.device, self._pool, arrays, roles) as buffers:
             self._prepared(ready, buffers, stand_ins).enqueue()
         self._programs.keep_new(self.device)
 
     def close(self) -> None:
-        """Give memory and programs back; in a forked child they are the parent's."""
+        """Release memory and programs. In a forked child nothing is released: they belong to the parent."""
         if self.device.lost:
             return
         with self.at_home():
@@ -170,7 +173,7 @@ class Launcher:
             if "workspaces" in vars(self):
                 self.workspaces.close()
             if "one" in vars(self):
-                self.device.release(self.one)
+                self.device.release(self.unit_scale)
 
     def _prepared(self, ready: ReadyLaunch, buffers: Mapping[str, Buffer], stand_ins: Mapping[str, str]) -> Prepared:
         plan = ready.launched.plan
@@ -185,20 +188,21 @@ class Launcher:
         return prepared
 
     def _first(self, problem: Problem, aligned: bool) -> ReadyLaunch:
-        why: dict[str, Rejection] = {}
+        """The first candidate that runs, with its plan. Raises UserError with all reasons if none does."""
+        refusals: dict[str, Rejection] = {}
         for choice, solution in self._candidates(problem):
             refusal = self._refusal(solution, problem)
             compiled = refusal or self._compile(solution)
             if isinstance(compiled, Rejection):
-                why[choice.name] = compiled
+                refusals[choice.name] = compiled
                 continue
             kernel = KERNELS[solution.kernel]
             plan = kernel.plan(solution.configuration, problem, self.device.target, compiled.facts)
             if not aligned and (compiled.aligned or _asks_for_alignment(plan)):
-                why[choice.name] = Rejection("alignment", f"{ALIGNMENT} bytes, of every operand's address")
+                refusals[choice.name] = Rejection("alignment", f"{ALIGNMENT} bytes, of every operand's address")
                 continue
             return ReadyLaunch(Launched(choice, problem, plan, solution), compiled)
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in (self.refusals(problem) | why).items())
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in (self.refusals(problem) | refusals).items())
         raise UserError(
             problem.type.name,
             f"no solution runs {problem} on {self.device.target.name} ({reasons})",
@@ -206,7 +210,7 @@ class Launcher:
         )
 
     def _candidates(self, problem: Problem) -> Iterator[tuple[Choice, Solution]]:
-        """The logic's, or without a logic a policy's, with what each may be launched as."""
+        """The choices of the logic, or without a logic the policy's, each with the solutions to launch for it."""
         logic = self.logics.get(problem.type)
         candidates = (
             logic.candidates(problem.sizes, problem.leading)
@@ -217,13 +221,13 @@ class Launcher:
             yield from ((choice, solution) for solution in self._stream_k.solutions(choice, problem))
 
     def _refusal(self, solution: Solution, problem: Problem) -> Rejection | None:
-        """Why this solution cannot run, as far as is known without compiling it."""
+        """Why this solution cannot run, as far as that is known without compiling it."""
         kernel, config, target = KERNELS[solution.kernel], solution.configuration, self.device.target
         if solution not in self._legal:
             self._legal[solution] = next(kernel.rejections(config, solution.type, target), None)
         compiled = self._compiled.get(solution)
-        known = compiled if isinstance(compiled, Rejection) else self._legal[solution]
-        return known or next(kernel.rejections_for(config, problem, target), None)
+        at_every_size = compiled if isinstance(compiled, Rejection) else self._legal[solution]
+        return at_every_size or next(kernel.rejections_for(config, problem, target), None)
 
     def _compile(self, solution: Solution) -> CompiledPrograms | Rejection:
         if solution not in self._compiled:
@@ -233,12 +237,12 @@ class Launcher:
 
 
 def with_left_out(what: str, errors: Sequence[UserError]) -> str:
-    """What is not there, with the files that could not be used: one of them may be what is meant."""
+    """The message with the files that could not be used appended: the missing type may be in one of them."""
     return what + "".join(f"; left out: {error.location}: {error.what}" for error in errors)
 
 
 def _asks_for_alignment(plan: Plan) -> bool:
-    """Tensor maps do, and the vendor's BLAS of operands of one byte."""
+    """Whether a plan needs aligned operands: tensor maps do, and the vendor's BLAS with operands of one byte."""
     launches = [step for step in plan.steps if isinstance(step, Launch)]
     has_maps = any(isinstance(argument, TensorMapArgument) for step in launches for argument in step.arguments)
     calls = [step for step in plan.steps if isinstance(step, LibraryCall)]

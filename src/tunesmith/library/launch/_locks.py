@@ -1,4 +1,4 @@
-"""Locks of calls that a forked child finds free, whatever other threads of its parent were doing."""
+"""Locks that are free in a forked child, whatever the other threads of its parent were doing."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from threading import RLock
 from typing import Any
 from weakref import WeakSet
 
-_MADE: WeakSet[Any] = WeakSet()
+_LOCKS: WeakSet[Any] = WeakSet()
 
 
 def call_lock() -> RLock:
-    """A lock for calls that come one after the other."""
+    """A reentrant lock that serializes calls."""
     lock = RLock()
-    _MADE.add(lock)
+    _LOCKS.add(lock)
     return lock
 
 
 def _free_all() -> None:
-    # Python's own modules free their locks in a child in this way (logging, concurrent.futures, random).
-    for lock in list(_MADE):
+    # Python's own modules free their locks in a child the same way (logging, concurrent.futures, random).
+    for lock in list(_LOCKS):
         lock._at_fork_reinit()
 
 

@@ -1,4 +1,4 @@
-"""Device memory that launches need: pieces that are used again and again, and the caller's arrays where they lie."""
+"""Device memory for launches: buffers and workspaces that are reused, and buffers for the caller's arrays."""
 
 from __future__ import annotations
 
@@ -16,65 +16,65 @@ from tunesmith.records import ZEROED_HEAD, Plan
 
 
 class Pool:
-    """One buffer for each name, as large as the largest so far: launches that use it come one at a time."""
+    """One buffer for each name, as large as the largest request so far. Only one launch at a time may use the pool."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._held: dict[str, tuple[int, Buffer]] = {}
+        self._buffers: dict[str, tuple[int, Buffer]] = {}
         self.generation = 0
-        """Counts up whenever a buffer is replaced, so that what is bound to the old one is not used again."""
+        """Increases when a buffer is replaced. Launches bound to an earlier generation must not be used again."""
 
     def get(self, name: str) -> Buffer | None:
-        _, buffer = self._held.get(name, (0, None))
+        _, buffer = self._buffers.get(name, (0, None))
         return buffer
 
     def at_least(self, name: str, size: int) -> Buffer:
-        """The buffer of that name, replaced where it has fewer than so many bytes."""
-        held, buffer = self._held.get(name, (-1, None))
-        if held < size:
+        """The buffer of that name, replaced if it has fewer than `size` bytes."""
+        present, buffer = self._buffers.get(name, (-1, None))
+        if present < size:
             if buffer is not None:
-                del self._held[name]
+                del self._buffers[name]
                 self.generation += 1
                 self._device.release(buffer)
             buffer = self._device.allocate(size)
-            self._held[name] = size, buffer
+            self._buffers[name] = size, buffer
         return buffer
 
     def close(self) -> None:
-        self._device.release(*(buffer for _, buffer in self._held.values()))
-        self._held.clear()
+        self._device.release(*(buffer for _, buffer in self._buffers.values()))
+        self._buffers.clear()
 
 
 @contextmanager
 def lent(device: Device, pool: Pool, arrays: Mapping[str, Array], roles: Mapping[str, str]) -> Iterator[Buffers]:
-    """Buffers of NumPy arrays by name: their own memory where the device shares it, else copies in the pool.
+    """Buffers for NumPy arrays by name: the arrays' own memory if the device shares it, else copies in the pool.
 
-    `roles` are those of `Operand`; the default is "in". What was written is in the arrays on leaving, if all went well,
-    and what lies between their elements is left alone.
+    `roles` are those of `Operand`; the default is "in". On leaving without an exception, outputs are copied back into
+    the arrays. Memory between an array's elements is not changed.
     """
-    kept: dict[str, Buffer] = {}
+    copies: dict[str, Buffer] = {}
     wrapped: dict[str, Buffer] = {}
     try:
         for name, array in arrays.items():
             role, storage = roles.get(name, "in"), storage_of(array)
             if role == "in":
-                # So wrapped, the device need not show the host what it cannot have written.
+                # The device need not copy memory back to the host that it wrapped as read-only.
                 storage = storage.view()
                 storage.flags.writeable = False
             buffer = device.wrap(storage)
             if buffer is not None:
                 wrapped[name] = buffer
                 continue
-            kept[name] = pool.at_least(name, storage.nbytes)
+            copies[name] = pool.at_least(name, storage.nbytes)
             if role != "out":
-                device.write(kept[name], storage.view(np.uint8))
-        yield {**kept, **wrapped}
+                device.write(copies[name], storage.view(np.uint8))
+        yield {**copies, **wrapped}
         device.synchronize()
-        for name in kept:
+        for name in copies:
             array = arrays[name]
             if roles.get(name, "in") != "in":
-                copy = device.read(kept[name], storage_of(array).nbytes).view(array.dtype)
-                array[...] = spread(copy, array.shape, tuple(stride // array.itemsize for stride in array.strides))
+                result = device.read(copies[name], storage_of(array).nbytes).view(array.dtype)
+                array[...] = spread(result, array.shape, tuple(stride // array.itemsize for stride in array.strides))
     finally:
         device.release(*wrapped.values())
 
@@ -83,38 +83,38 @@ Buffers = dict[str, Any]
 
 
 class Workspaces:
-    """Memory that plans work in on one GPU: a piece for each stream, so that no two streams share one.
+    """Workspaces of plans on one GPU: a buffer for each stream, since plans on one stream run in order.
 
-    A stream's piece grows with what is asked for; work on the stream that uses it comes in order. Its first ZEROED_HEAD
-    bytes are 0 between plans: those that need zeros take turns there and leave them, all others work behind.
+    A stream's buffer grows to the largest request. Its first ZEROED_HEAD bytes are 0 between plans: plans that need
+    zeros use these bytes and leave zeros behind; all other plans work behind these bytes.
     """
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
-        self._held: dict[int, CudaMemory] = {}
+        self._buffers: dict[int, CudaMemory] = {}
 
     def of(self, stream: int, plan: Plan) -> int:
-        """The address of a plan's workspace for work on that stream; 0 for none. Raises UserError where one would have
-        to be allocated while the stream is captured."""
+        """The address of a plan's workspace for work on that stream; 0 for a plan without one. Raises UserError if it
+        would have to be allocated while the stream is captured."""
         if not plan.workspace_bytes:
             return 0
-        ahead = 0 if plan.zeroed else ZEROED_HEAD
-        size = ahead + plan.workspace_bytes
-        held = self._held.get(stream)
-        if held is None or held.size < size:
-            held = self._grown(stream, size)
-        return held.address + ahead
+        offset = 0 if plan.zeroed else ZEROED_HEAD
+        size = offset + plan.workspace_bytes
+        buffer = self._buffers.get(stream)
+        if buffer is None or buffer.size < size:
+            buffer = self._grown(stream, size)
+        return buffer.address + offset
 
     def close(self) -> None:
-        self._device.release(*self._held.values())
-        self._held.clear()
+        self._device.release(*self._buffers.values())
+        self._buffers.clear()
 
     def _grown(self, stream: int, size: int) -> CudaMemory:
         with self._device.on(stream):
             if self._device.capturing():
                 raise not_ready()
-            if before := self._held.pop(stream, None):
-                self._device.release(before)  # the driver waits for the work that uses it
-            self._held[stream] = made = self._device.allocate(max(size, ZEROED_HEAD))
-            self._device.write(made, np.zeros(ZEROED_HEAD, np.uint8))
-        return made
+            if smaller := self._buffers.pop(stream, None):
+                self._device.release(smaller)  # the driver waits for the work that uses it
+            self._buffers[stream] = buffer = self._device.allocate(max(size, ZEROED_HEAD))
+            self._device.write(buffer, np.zeros(ZEROED_HEAD, np.uint8))
+        return buffer

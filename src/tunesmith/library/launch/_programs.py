@@ -1,4 +1,4 @@
-"""Compiled programs on one device, and why a configuration has none."""
+"""Compiles configurations into programs on one device, and keeps the programs in memory and on disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._locks import call_lock
 
 @dataclass(frozen=True, slots=True)
 class CompiledPrograms:
-    """A configuration's programs, one for each module, and what the compiler said of them. `aligned` says that they
+    """A configuration's programs, one for each module, and the compiler's facts about them. `aligned`: the programs
     read memory in pieces of `ALIGNMENT` bytes."""
 
     programs: tuple[Program, ...]
@@ -26,7 +26,7 @@ class CompiledPrograms:
 
 
 class Programs:
-    """What was compiled and loaded on one device so far. Whoever uses a device from several threads holds the lock."""
+    """The programs that were compiled and loaded on one device so far. Hold `lock` to use them from several threads."""
 
     def __init__(self) -> None:
         self.lock = call_lock()
@@ -36,23 +36,25 @@ class Programs:
     def compiled(
         self, device: Device, kernel: Kernel, config: Configuration, kind: ProblemType
     ) -> CompiledPrograms | Rejection:
-        """The programs of a configuration that has no `rejections`, or why they are none."""
+        """The programs of a configuration without `rejections`, or why it cannot be compiled or run."""
         modules = kernel.modules(config, kind)
         try:
             loaded = [self._load(device, module) for module in modules]
         except CompileError as error:
             return Rejection(error.reason, error.log)
         facts = tuple(fact for _, binary in loaded for fact in binary.facts)
-        useless = next(kernel.rejections_compiled(config, facts, device.target), None)
-        return useless or CompiledPrograms(tuple(program for program, _ in loaded), facts, any(map(_promised, modules)))
+        rejection = next(kernel.rejections_compiled(config, facts, device.target), None)
+        aligned = any(map(_assumes_alignment, modules))
+        return rejection or CompiledPrograms(tuple(program for program, _ in loaded), facts, aligned)
 
     def keep_new(self, device: Device) -> None:
-        """Put on disk what was loaded since the last time, for other processes: called when a launch is over."""
+        """Write the programs that were loaded since the last call to disk, for other processes. To be called after a
+        launch: some drivers finish a program at its first launch."""
         while self._new:
             module, program, binary = self._new.pop()
-            kept = _cache(user_cache(), device.target)
-            if kept.keeps(module) and (complete := device.completed(binary, program)) is not binary:
-                kept.keep(module, complete)
+            cache = _cache(user_cache(), device.target)
+            if cache.keeps(module) and (complete := device.completed(binary, program)) is not binary:
+                cache.keep(module, complete)
 
     def clear(self) -> None:
         self._loaded.clear()
@@ -72,13 +74,13 @@ class Programs:
 
 @cache
 def _cache(folder: Path, target: Target) -> BinaryCache:
-    """One for each folder, since it asks compilers for their versions."""
+    """One cache for each folder and target: making one asks compilers for their versions."""
     return BinaryCache(folder, target)
 
 
-def _promised(module: Module) -> bool:
-    """Whether a Triton module was promised that addresses are multiples of 16 (`toolchains.triton` has the words)."""
+def _assumes_alignment(module: Module) -> bool:
+    """Whether a Triton module is compiled for addresses that are multiples of 16 (see `toolchains.triton`)."""
     pairs: Any = module.constants.get("signature", ())
     pointers = {name for name, kind in pairs if kind.startswith("*")}
-    promised: Any = module.constants.get("divisible_by_16", ())
-    return not pointers.isdisjoint(promised)
+    divisible: Any = module.constants.get("divisible_by_16", ())
+    return not pointers.isdisjoint(divisible)

@@ -1,4 +1,4 @@
-"""Stream-K at run time: grid and split tiles are decided when a problem is launched for the first time."""
+"""Stream-K at run time: decides the grid and the split tiles when a problem is launched for the first time."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ if TYPE_CHECKING:
     from tunesmith.models.stream_k.launch import Deciding
 
 GRID, WHOLE_TILES, OPEN = "StreamKGrid", 0, -1
-"""The parameter of families that split tiles, its value for a work-group on each tile, and where it is left open."""
+"""The grid parameter of families that split tiles, its value for one work-group on each tile, and its value for a grid
+that is left open."""
 
 SCHEDULE, STREAM_K = "Schedule", "StreamK"
-"""The parameter of families whose way to share tiles is compiled in, and its value where tiles are split."""
+"""The schedule parameter of families whose schedule is compiled in, and its value for a schedule that splits tiles."""
 
 VARIABLE, CALIBRATION = "_STREAMK_", "_CALIBRATION"
-"""Part of the names of all variables of the environment that change a grid, and the end of one that changes none."""
+"""A part of the names of all environment variables that change a grid, and the end of the name of a variable that does
+not."""
 
 
 class StreamK:
-    """What a device launches of solutions that can split tiles.
+    """Decides what is launched on a device for solutions that can split tiles.
 
-    `places` are folders with calibrations. They and the environment are looked at when the first solution needs it, and
-    then stay as they were: a program that is running does not change its mind.
+    `folders` may hold calibrations. The folders and the environment are read when the first solution needs them, and
+    not again: decisions do not change while a program runs.
     """
 
-    def __init__(self, target: Target, places: Collection[Path]) -> None:
-        self._target, self._places = target, places
+    def __init__(self, target: Target, folders: Collection[Path]) -> None:
+        self._target, self._folders = target, folders
         self._unchanged: set[Solution] = set()
 
     def solutions(self, choice: Choice, problem: Problem) -> tuple[Solution, ...]:
-        """What may be launched for a choice, the best first; of most families, and without a grid, what was chosen.
+        """The solutions that may be launched for a choice, the best first. A solution without a grid is returned as it
+        is.
 
-        A grid that was measured at this very size stays, and so does everything that it was measured with; one that was
-        measured elsewhere says nothing here and is decided, like one that was left open. Where what is decided cannot
-        run, whole tiles may; but what a variable asks for is launched or nothing is, also where whole tiles were tuned.
-        Raises UserError for variables and calibration files that mean nothing.
+        A grid that was measured at this very size is kept, with everything that it was measured with. A grid that was
+        measured at another size, or left open, is decided here. If the decided grid cannot run, whole tiles are next.
+        But if an environment variable asks for a grid, nothing else is launched, even if whole tiles were tuned.
+        Raises UserError for invalid variables and calibration files.
         """
         tuned = choice.solution
         grid = tuned.configuration.get(GRID)
@@ -53,8 +56,8 @@ class StreamK:
         return self._deciding.solutions(tuned, problem)
 
     def _changes_whole_tiles(self, tuned: Solution) -> bool:
-        """Whether variables ask for another launch than the tuned one, which has a work-group for each tile. Warns
-        where they do, and the program cannot split tiles."""
+        """Whether environment variables change the launch of a solution that was tuned with a work-group on each tile.
+        Warns if variables are set but the program cannot split tiles."""
         if not (self._has_variables and self._deciding.override.used):
             return False
         schedule = tuned.configuration.get(SCHEDULE, STREAM_K)
@@ -73,7 +76,7 @@ class StreamK:
 
     @cached_property
     def _deciding(self) -> Deciding:
-        # A program whose logic has no such solution is spared the models.
+        # Imported here: a program whose logic has no such solution does not load the models.
         from tunesmith.models.stream_k.launch import Deciding
 
-        return Deciding.of(self._target, self._places, os.environ, warnings.warn)
+        return Deciding.of(self._target, self._folders, os.environ, warnings.warn)

@@ -1,4 +1,4 @@
-"""Random generators: a sequence's position turned into launches that fill buffers."""
+"""Random generators: fill buffers by launches, from a position in a sequence."""
 
 from ._generator import Generator
 

@@ -1,4 +1,4 @@
-"""What a generator can fill: NumPy arrays, and memory of a GPU that another library owns."""
+"""The buffers that a generator can fill: NumPy arrays, torch tensors, and memory of a GPU that another library owns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tunesmith.library.arrays._view import View, selector
 from tunesmith.problems.random import DTYPES, WIDTHS
 
 SIGNED = {"int8": "unsigned_char", "int16": "unsigned_short", "int32": "unsigned_int", "int64": "unsigned_long_long"}
-"""Signed integers get the bits of unsigned ones: all of their range, too."""
+"""Signed integers get the bits of unsigned integers, so their whole range is used, too."""
 
 VALUE_TYPES = {**{dtype: value_type for value_type, dtype in DTYPES.items()}, **SIGNED}
 """Value types by NumPy's and torch's names of data types."""
@@ -31,10 +31,10 @@ VALUE_TYPES = {**{dtype: value_type for value_type, dtype in DTYPES.items()}, **
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """`count` elements of type `dtype`, NumPy's name: the flat host `array`, or at `address` on the GPU `selector`.
+    """`count` elements of type `dtype` (NumPy's name): the flat host `array`, or at `address` on the GPU `selector`.
 
-    `stream` is what to work on where the caller names none; None stands for one of the generator's own, which then has
-    to wait for what was enqueued on `written_on`.
+    `stream` is used if the caller names no stream. If both are None, the generator's own stream is used, which then has
+    to wait for the work on the stream `written_on`.
     """
 
     dtype: str
@@ -47,8 +47,8 @@ class Buffer:
 
 
 def buffer_of(out: Any) -> Buffer:
-    """Raises ValueError for what is not contiguous or must not be written, TypeError for a masked array and
-    for anything that is no buffer."""
+    """`out` as a buffer. Raises ValueError if it is not contiguous or read-only, TypeError for a masked array and for
+    an object that is no buffer."""
     if torch := torch_of(out):
         return _of_torch(torch, out)
     if isinstance(out, np.ndarray):
@@ -62,7 +62,8 @@ def buffer_of(out: Any) -> Buffer:
 
 @cache
 def value_type_of(distribution: str, dtype: str) -> str:
-    """Raises TypeError, naming the data types in which the distribution comes, for any other."""
+    """The value type for a distribution and NumPy's name of a data type. Raises TypeError, which lists the data types
+    of the distribution, for any other data type."""
     offered = [name for name, value_type in VALUE_TYPES.items() if value_type in WIDTHS[distribution]]
     if dtype not in offered:
         raise TypeError(f"out is {dtype}; {distribution} numbers come as {', '.join(sorted(offered))}")
@@ -86,7 +87,7 @@ def _of_torch(torch: Any, tensor: Any) -> Buffer:
         ordinal = tensor.get_device()
         stream = current_stream(torch, ordinal)
         return Buffer(dtype, tensor.numel(), None, tensor.data_ptr(), selector(ordinal), stream)
-    # No numbers come in a type that NumPy does not have.
+    # No distribution has a data type that NumPy lacks.
     return Buffer(dtype, tensor.numel()) if dtype in UNKNOWN_TO_NUMPY else _of_numpy(torch_on_host(tensor))
 
 

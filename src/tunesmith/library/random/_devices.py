@@ -1,4 +1,4 @@
-"""Devices that generators work on, each opened once a process, with the programs compiled on them so far."""
+"""The devices of generators, each opened once per process, with the programs that were compiled on them so far."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tunesmith.library.launch._programs import Programs
 from tunesmith.records import ProblemType, Rejection, Target, UserError
 
 FAMILIES: tuple[Kernel, ...] = (CudaRandom(), OpenCLRandom())
-"""Not from the registry, whose search for an operation's families loads those of every other."""
+"""Listed here since the registry's search for an operation's families loads the families of all operations."""
 
 _OPENING = call_lock()
 
@@ -30,23 +30,23 @@ _PROGRAMS: WeakKeyDictionary[Device, Programs] = WeakKeyDictionary()
 
 
 def programs_of(device: Device) -> Programs:
-    """Those of a device, which all its generators share."""
+    """The programs of a device. All generators on the device share them."""
     with _OPENING:
         return _PROGRAMS.setdefault(device, Programs())
 
 
-def device_for(asked: Device | str | None, selector: str) -> Device:
-    """The device that was asked for; else `selector`, on which a buffer lies; without one the first that is usable."""
-    if isinstance(asked, Device):
-        return asked
+def device_for(requested: Device | str | None, selector: str) -> Device:
+    """The requested device; else the device `selector`, on which a buffer lies; else the first usable device."""
+    if isinstance(requested, Device):
+        return requested
     with _OPENING:
-        if asked is None and selector:
+        if requested is None and selector:
             return _opened(selector)
-        return _opened(_chosen(asked, os.environ.get(SELECTOR_VARIABLE)))
+        return _opened(_chosen(requested, os.environ.get(SELECTOR_VARIABLE)))
 
 
 def family_on(target: Target) -> Kernel:
-    """The kernels that run there."""
+    """The kernel family that runs on the device. Raises UserError if none does."""
     for kernel in FAMILIES:
         if kernel.language in APIS[target.api].languages:
             return kernel
@@ -54,9 +54,10 @@ def family_on(target: Target) -> Kernel:
 
 
 @cache
-def _chosen(asked: str | None, variable: str | None) -> str:
-    """Remembered, since it starts processes; `variable`, the environment's, is what it depends on besides."""
-    return choose(asked, [kernel.language for kernel in FAMILIES]).selector
+def _chosen(requested: str | None, variable: str | None) -> str:
+    """The selector of the chosen device, cached since choosing starts processes. `variable` is the environment variable
+    on which the choice depends, and thus a part of the cache's key."""
+    return choose(requested, [kernel.language for kernel in FAMILIES]).selector
 
 
 @cache

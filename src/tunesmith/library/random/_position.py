@@ -1,4 +1,4 @@
-"""Where a generator stands in its sequence, from one call to the next."""
+"""A generator's position in its sequence, from one call to the next."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """`offset` words (of a quasi generator: points) are over; of the turn begun, `vectors` of `width` words are.
+    """`offset` words (of a quasi generator: points) are consumed by completed turns. In the current turn, `vectors`
+    vectors of `width` words are consumed.
 
-    In a turn each of T engines gives one vector. Generators without engines have T = 1, and no turn is ever begun.
+    In a turn each of T engines gives one vector. Generators without engines have T = 1, so every turn is complete.
     """
 
     offset: int
@@ -18,18 +19,20 @@ class Position:
 
     @property
     def words(self) -> int:
-        """Words that are over."""
+        """The number of words that are consumed."""
         return self.offset + self.vectors * self.width
 
     def fit_for(self, width: int, engines: int) -> Position:
-        """Here, or where the next turn begins if this one is of vectors with another number of words."""
+        """The position from which vectors of `width` words can be taken: this one, or the beginning of the next turn if
+        the vectors of the current turn have another number of words."""
         if self.vectors and self.width != width:
             return Position(self.offset + engines * self.width)
         return self
 
     def after(self, vectors: int, width: int, engines: int, skips: bool) -> Position:
-        """Behind so many vectors more. Where engines can skip, an offset says it all as long as vectors are words."""
+        """The position after so many more vectors. If engines can skip and vectors are single words, the offset alone
+        holds the position."""
         if width == 1 and skips:
             return Position(self.offset + vectors)
-        turns, begun = divmod(self.vectors + vectors, engines)
-        return Position(self.offset + turns * engines * width, begun, width if begun else 1)
+        turns, consumed = divmod(self.vectors + vectors, engines)
+        return Position(self.offset + turns * engines * width, consumed, width if consumed else 1)

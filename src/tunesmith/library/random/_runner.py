@@ -1,4 +1,4 @@
-"""One generator on one device: its launches, and its tables and engines in memory, from one call to the next."""
+"""One generator on one device: its launches, and its tables and engines in device memory between calls."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from ._position import Position
 from ._settings import Settings, Shapes
 
 REMEMBERED = 256
-"""Requests whose plans are kept."""
+"""The most requests whose plans are kept."""
 
 POISSON_ROOM = 1 << 14
-"""Bytes, at least those of any Poisson distribution's table: with room for it, the workspace serves all requests."""
+"""Bytes, at least those of any Poisson distribution's table. With so much extra, the workspace serves all requests."""
 
 WORKSPACE = "workspace"
 
 OUT = 0
-"""Which argument of `generate` is the buffer."""
+"""The index of the buffer among the arguments of `generate`."""
 
 WIDEST_VECTOR = 16
-"""Bytes of the largest vector that an engine gives."""
+"""Bytes of the largest vector that an engine deals."""
 
 REPLAYED = 1 << 26
-"""Bytes of scratch memory, about, for engines that cannot skip and go over what they gave before."""
+"""About so many bytes of scratch memory are used for engines that cannot skip and so generate earlier numbers again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FillRequest:
-    """What a buffer is filled with."""
+    """What a buffer is to be filled with: a distribution, a value type, and the distribution's parameters."""
 
     distribution: str
     value_type: str
@@ -55,7 +55,7 @@ class FillRequest:
 
 @dataclass(frozen=True, slots=True)
 class GeneratorLaunch:
-    """What was launched: the problem type's name, how many values it gave, the launch shape, and the device's name."""
+    """A launch: the problem type's name, the number of values, the launch shape, and the device's name."""
 
     name: str
     count: int
@@ -65,10 +65,10 @@ class GeneratorLaunch:
 
 @dataclass(slots=True)
 class _Planned:
-    """A request's plan for one value, with its programs; a vector has `values` values and moves the
-    position by `width`, which counts points for a quasi generator, of whatever length.
+    """A request's plan for one value, with its programs.
 
-    `shape` is the launch's when there is work for all of it; `repeated` is the launch made ready on a GPU.
+    A vector has `values` values and moves the position by `width` words (for a quasi generator: points). `shape` is
+    the launch shape for a buffer with work for all work-groups. `repeated` is the launch made ready on a GPU.
     """
 
     request: FillRequest
@@ -86,7 +86,7 @@ class _Planned:
 
 
 class Runner:
-    """Fills buffers. Its memory is given back by `close`, or when nobody refers to it any more."""
+    """Fills buffers. `close` releases its memory, as does the end of its last reference."""
 
     def __init__(self, settings: Settings, shapes: Shapes, device: Device) -> None:
         self.device = device
@@ -100,15 +100,17 @@ class Runner:
         self._seeded = False
         self._last: FillRequest | None = None
         self._used_on: Stream | None = None
-        self.close = weakref.finalize(self, _give_back, device, self._programs, self._pool)
+        self.close = weakref.finalize(self, _release, device, self._programs, self._pool)
         self.close.atexit = False
 
     def fill(
         self, request: FillRequest, position: Position, buffer: Buffer, stream: Stream | None
     ) -> tuple[Position, GeneratorLaunch]:
-        """Fill the buffer from `position` on: on a stream of the caller's, where nothing waits, or for None on our own.
+        """Fill the buffer with the sequence from `position` on: on the caller's stream without waiting, or, for None,
+        on the device's own stream until it is done.
 
-        Returns where to go on. Raises UserError for what cannot run there, LaunchError when the device fails.
+        Returns the next position, and the launch. Raises UserError if the request cannot run on the device, LaunchError
+        if the device fails.
         """
         with self._programs.lock, _on(self.device, stream.handle if stream else None):
             planned = self._planned(request)
@@ -117,21 +119,21 @@ class Runner:
             try:
                 self._wait_for_others(buffer, stream)
                 self._write_tables(planned)
-                self._bring_engines(planned, position, begin)
+                self._move_engines(planned, position, begin)
                 self._launch(planned, begin, count, buffer, waits=stream is None)
                 self._let_others_wait()
             except BaseException:
-                # Nobody knows how far it got: the next call seeds engines and writes tables again.
+                # How far the call got is unknown, so the next call seeds engines and writes tables again.
                 self._seeded = False
                 self._written = dict.fromkeys(self._written, "")
                 raise
         self._last = request
         vectors, skips = -(-count // planned.values), self._settings.generator.skips
-        filled = GeneratorLaunch(planned.problem.type.name, buffer.count, planned.shape, self.device.target.name)
-        return begin.after(vectors, planned.width, self._engines, skips), filled
+        launched = GeneratorLaunch(planned.problem.type.name, buffer.count, planned.shape, self.device.target.name)
+        return begin.after(vectors, planned.width, self._engines, skips), launched
 
     def reseed(self) -> None:
-        """Say that the next call does not go on where the last one ended."""
+        """Have the next call seed the engines, since it does not go on where the last call ended."""
         self._seeded = False
 
     def _planned(self, request: FillRequest) -> _Planned:
@@ -167,7 +169,7 @@ class Runner:
         )  # fmt: skip
 
     def _wait_for_others(self, buffer: Buffer, stream: Stream | None) -> None:
-        """Order what follows behind our last call, and behind whoever wrote a buffer that came without a stream."""
+        """Make the following work wait for our last call, and for the work that wrote a buffer without a stream."""
         if not isinstance(self.device, CudaDevice):
             return
         before, self._used_on = self._used_on, stream
@@ -181,7 +183,7 @@ class Runner:
                 self.device.synchronize()
 
     def _let_others_wait(self) -> None:
-        """Mark the end of the call where that cannot be done later; between short kernels it would cost time."""
+        """Mark the end of the call if it cannot be marked later. Marks between short kernels would cost time."""
         if self._pool.get(WORKSPACE) is None:
             self._used_on = None
         elif isinstance(self.device, CudaDevice) and self._used_on and not self._used_on.lasts:
@@ -192,14 +194,14 @@ class Runner:
         return Mark()
 
     def _write_tables(self, planned: _Planned) -> None:
-        """Put into the workspace what the launch reads and is not there yet."""
+        """Write the tables that the launch reads and the workspace lacks."""
         if not planned.workspace_bytes:
             return
         if self._pool.get(WORKSPACE) is None:
             self._pool.at_least(WORKSPACE, planned.workspace_bytes + POISSON_ROOM)
         missing = tuple(step for step in planned.tables if self._written.get(step.offset) != step.digest)
         if missing and not self._written:
-            # Nothing runs in it yet, and the driver may want to wait before it takes over much memory.
+            # No kernel uses the workspace yet, and the driver may wait before it copies much memory.
             with _on(self.device, None):
                 self._carry_out(planned, missing)
                 self.device.synchronize()
@@ -207,15 +209,15 @@ class Runner:
             self._carry_out(planned, missing)
         self._written.update((step.offset, step.digest) for step in missing)
 
-    def _bring_engines(self, planned: _Planned, position: Position, begin: Position) -> None:
-        """Have the engines where the call begins: from the seed on, or from where they were left, at `position`."""
+    def _move_engines(self, planned: _Planned, position: Position, begin: Position) -> None:
+        """Move the engines to `begin`: from the seed on, or from `position`, where the last call left them."""
         if not self._settings.engines_depend:
             return
         skips = self._settings.generator.skips
         if not self._seeded:
             self._seed(planned, begin, skips)
         elif begin != position and skips and self._last:
-            # The rest of a turn; engines that cannot skip leave it out by themselves.
+            # Leave out the rest of the turn; engines that cannot skip do so by themselves.
             self._discard(self._last, position, self._engines - position.vectors)
         self._seeded = True
 
@@ -232,7 +234,7 @@ class Runner:
             self._discard(planned.request, Position(begin.offset), begin.vectors)
 
     def _discard(self, request: FillRequest, begin: Position, vectors: int) -> None:
-        """Have engines give vectors that nobody wants: less than a turn, or any number of single words."""
+        """Have the engines deal vectors into scratch memory: less than a turn, or any number of single words."""
         planned = self._planned(request)
         scratch = self._pool.at_least("scratch", max(self._engines * WIDEST_VECTOR, 4 * vectors))
         self._enqueue(planned, begin, vectors * planned.values, scratch)
@@ -262,7 +264,7 @@ class Runner:
         device.launch(planned.repeated, grid, ((OUT, address), *numbers))
 
     def _sized(self, planned: _Planned, begin: Position, count: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """Work-groups and arguments for so many values (of each dimension) from a position on."""
+        """The number of work-groups and the arguments for `count` values (of each dimension) from a position on."""
         generator, start = self._settings.generator, begin.offset
         if self._settings.engines_depend:
             start = (start + begin.vectors) % self._engines
@@ -279,6 +281,6 @@ def _on(device: Device, stream: int | None) -> AbstractContextManager[None]:
     return device.on(stream) if isinstance(device, CudaDevice) else nullcontext()
 
 
-def _give_back(device: Device, programs: Programs, pool: Pool) -> None:
+def _release(device: Device, programs: Programs, pool: Pool) -> None:
     with suppress(LaunchError), programs.lock, _on(device, None):
         pool.close()

@@ -1,4 +1,4 @@
-"""What a generator is asked to be, checked, and the launch shapes that follow from it."""
+"""A generator's checked settings, and the launch shapes that follow from them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ ORDERINGS = {
     GeneratorKind.ENGINE: ("default", "legacy", "dynamic"),
     GeneratorKind.QUASI: ("default", "quasi"),
 }
-"""The orderings by kind of generator, what is taken where none is named first."""
+"""The orderings of each kind of generator, the default first."""
 
 SEEDS, OFFSETS = 1 << 64, 1 << 63
 """Seeds and offsets are below these."""
 
-PLACE = "tunesmith.random.Generator"
+LOCATION = "tunesmith.random.Generator"
+"""The location of this package's errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that the sequence depends on, but for the number of engines of a dynamic ordering."""
+    """Everything that the sequence depends on, except the number of engines of a dynamic ordering."""
 
     generator: GeneratorSpec
     seed: int
@@ -36,13 +37,13 @@ class Settings:
     @staticmethod
     def of(name: str, seed: int, ordering: str, dimensions: int) -> Settings:
         if name not in GENERATORS:
-            raise UserError(PLACE, f"there is no generator {name!r}", f"take one of {', '.join(GENERATORS)}")
+            raise UserError(LOCATION, f"there is no generator {name!r}", f"take one of {', '.join(GENERATORS)}")
         generator = GENERATORS[name]
         orderings = ORDERINGS[generator.kind]
         if ordering not in orderings:
-            raise UserError(PLACE, f"{name} has no ordering {ordering!r}", f"take one of {', '.join(orderings)}")
+            raise UserError(LOCATION, f"{name} has no ordering {ordering!r}", f"take one of {', '.join(orderings)}")
         if dimensions != 1 and generator.kind is not GeneratorKind.QUASI:
-            raise UserError(PLACE, f"{name} has no dimensions", "leave dimensions out, or take a Sobol generator")
+            raise UserError(LOCATION, f"{name} has no dimensions", "leave dimensions out, or take a Sobol generator")
         return Settings(
             generator,
             natural("seed", seed, SEEDS),
@@ -62,37 +63,39 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Launch shapes: the one `given`, else the `table`'s, else the generator's default."""
+    """Launch shapes: the `requested` one, else the `table`'s, else the generator's default."""
 
     settings: Settings
-    given: LaunchShape | None
+    requested: LaunchShape | None
     table: RandomTable
 
     @staticmethod
     def of(
-        settings: Settings, given: LaunchShape | Sequence[int] | None, table: RandomTable | Path | str | None
+        settings: Settings, requested: LaunchShape | Sequence[int] | None, table: RandomTable | Path | str | None
     ) -> Shapes:
         read = table if isinstance(table, RandomTable) else RandomTable() if table is None else read_table(Path(table))
-        return Shapes(settings, _shape(given), read)
+        return Shapes(settings, _shape(requested), read)
 
     @property
     def settled(self) -> LaunchShape | None:
-        """The generator's shape, where it is the same on every device."""
-        return self.given or (None if self.table.entries else self._default)
+        """The generator's shape if it is the same on every device, else None."""
+        return self.requested or (None if self.table.entries else self._default)
 
     def own(self, architecture: str) -> LaunchShape:
-        """The generator's shape. In the default ordering, one with another number of engines is passed over."""
-        if self.given:
-            return self.given
+        """The generator's shape on an architecture. In the default ordering, a tuned shape with another number of
+        engines is passed over."""
+        if self.requested:
+            return self.requested
         tuned, default = self.table.shape(architecture, self.settings.generator.name), self._default
-        held = self.settings.engines_depend and not self.settings.dynamic
-        return default if tuned is None or (held and tuned.threads != default.threads) else tuned
+        is_fixed = self.settings.engines_depend and not self.settings.dynamic
+        return default if tuned is None or (is_fixed and tuned.threads != default.threads) else tuned
 
     def launch(self, architecture: str, distribution: str, value_type: str) -> LaunchShape:
-        """That of a distribution and type, which may have its own where the sequence stays what it is."""
+        """The launch shape for a distribution and type: the pair's own tuned shape if the sequence does not change with
+        it, else the generator's shape."""
         own = self.own(architecture)
         pair = self.table.shape(architecture, self.settings.generator.name, distribution, value_type)
-        if self.given or pair is None or (self.settings.engines_depend and pair.threads != own.threads):
+        if self.requested or pair is None or (self.settings.engines_depend and pair.threads != own.threads):
             return own
         return pair
 
@@ -103,24 +106,26 @@ class Shapes:
 
 
 def natural(name: str, value: int, below: int | None = None, least: int = 0) -> int:
-    """Raises UserError for what is no whole number from `least` on and below that."""
+    """`value` as an int. Raises UserError if it is no whole number, less than `least`, or not less than `below`."""
     try:
         number = operator.index(value)
     except TypeError:
         number = least - 1
     if number < least or (below is not None and number >= below):
         upper = "on" if below is None else f"to {below - 1}"
-        raise UserError(PLACE, f"{name} is {value!r}", f"give a whole number from {least} {upper}")
+        raise UserError(LOCATION, f"{name} is {value!r}", f"give a whole number from {least} {upper}")
     return number
 
 
-def _shape(given: LaunchShape | Sequence[int] | None) -> LaunchShape | None:
-    if given is None or isinstance(given, LaunchShape):
-        return given
+def _shape(requested: LaunchShape | Sequence[int] | None) -> LaunchShape | None:
+    if requested is None or isinstance(requested, LaunchShape):
+        return requested
     try:
-        block, grid = map(operator.index, given)
+        block, grid = map(operator.index, requested)
     except (TypeError, ValueError):
         block = grid = 0
     if min(block, grid) < 1:
-        raise UserError(PLACE, f"shape is {given!r}", "give (block, grid): work-items of a work-group, and work-groups")
+        raise UserError(
+            LOCATION, f"shape is {requested!r}", "give (block, grid): work-items of a work-group, and work-groups"
+        )
     return LaunchShape(block, grid)

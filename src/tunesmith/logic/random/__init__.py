@@ -1,1 +1,1 @@
-"""Which launch shape for a generator of random numbers on an architecture: `choice.choose`, from measured rows."""
+"""Chooses launch shapes for generators of random numbers on an architecture, from measured rows: `choice.choose`."""

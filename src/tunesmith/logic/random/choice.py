@@ -1,4 +1,4 @@
-"""Which launch shape for a generator on an architecture: `choose`, a pure function of measured rows."""
+"""`choose`: launch shapes for generators on architectures, a pure function of measured rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 from tunesmith.records import LaunchShape, RandomRow, UserError
 
-from .as_rocrand import decide_compat, pairs_without_default
 from .decide import decide
 from .decision import RandomDecision, RandomObjective, Weights
 from .matrix import RandomCase, SpeedMatrix, matrices
+from .rocrand_decision import decide_compat, pairs_without_default
 from .shapes import DEFAULT_SHAPES
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A decision for each generator and architecture that has one, and why the others have none."""
+    """A decision for each generator and architecture with one, and for the others the errors that say why not."""
 
     objective: RandomObjective
     decisions: tuple[RandomDecision, ...]
@@ -30,11 +30,11 @@ def choose(
     weights: Weights | None = None,
     no_regressions: bool = False,
 ) -> Selection:
-    """Choose a launch shape for each generator on each architecture, as ratio to the default's speed.
+    """Choose a launch shape for each generator on each architecture, by ratios to the default's speed.
 
-    `geomean` is the geometric mean over distributions and types, `worst` the smallest ratio, `weighted` the geometric
-    mean with `weights`; a shape must have been measured wherever the default was, and the default stays where the
-    best cannot be told from it. `compat` is what rocRAND's script chooses (`_random_as_rocrand`).
+    `geomean` maximizes the geometric mean over distributions and types, `worst` the smallest ratio, `weighted` the
+    geometric mean with `weights`. A shape must have been measured in all cases of the default, and the default stays if
+    the best shape cannot be told from it. `compat` chooses as rocRAND's script does (`rocrand_decision`).
     `no_regressions` admits only shapes that are nowhere slower than the default beyond noise.
     """
     complaints = [*_unknown(rows, defaults), *_idle_weights(rows, weights or {})]
@@ -42,15 +42,15 @@ def choose(
     for matrix, group in matrices(rows, defaults):
         if objective is RandomObjective.COMPAT:
             complaints += _not_measured(matrix, pairs_without_default(matrix, group))
-            made = decide_compat(matrix, group, no_regressions)
+            decision = decide_compat(matrix, group, no_regressions)
         else:
             complaints += _not_measured(matrix, _without_default(matrix, group))
-            made = decide(matrix, objective, weights or {}, no_regressions)
-        if isinstance(made, RandomDecision):
-            cautions = dict.fromkeys(one for row in group for one in row.cautions)
-            decisions.append(replace(made, cautions=tuple(cautions)))
+            decision = decide(matrix, objective, weights or {}, no_regressions)
+        if isinstance(decision, RandomDecision):
+            cautions = dict.fromkeys(caution for row in group for caution in row.cautions)
+            decisions.append(replace(decision, cautions=tuple(cautions)))
         else:
-            complaints.append(made)
+            complaints.append(decision)
     return Selection(objective, tuple(decisions), tuple(complaints))
 
 
@@ -71,8 +71,8 @@ def _without_default(matrix: SpeedMatrix, rows: Sequence[RandomRow]) -> Iterator
     yield from ((str(case), next(row for row in rows if RandomCase.of(row) == case)) for case in matrix.without_default)
 
 
-def _not_measured(matrix: SpeedMatrix, places: Iterable[tuple[str, RandomRow]]) -> Iterator[UserError]:
-    """What the default was not measured for, with a row of it."""
-    for name, row in places:
+def _not_measured(matrix: SpeedMatrix, cases: Iterable[tuple[str, RandomRow]]) -> Iterator[UserError]:
+    """The errors for cases, each with a row of it, in which the default was not measured."""
+    for name, row in cases:
         what = f"{matrix.generator} on {matrix.architecture}: the default {matrix.default} was not measured for {name}"
         yield UserError(row.file, what, "measure it too, or name another default with --default-config")

@@ -1,4 +1,4 @@
-"""One generator on one architecture, by our own objectives."""
+"""Decides for one generator on one architecture by our own objectives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ NOT_COMPARABLE = "not measured everywhere"
 def decide(
     matrix: SpeedMatrix, objective: RandomObjective, weights: Weights, no_regressions: bool
 ) -> RandomDecision | UserError:
-    """The choice, or why there is none. The default stays where the best shape cannot be told from it."""
+    """The decision, or the error that says why there is none. The default stays if the best shape cannot be told from
+    it."""
     location = f"{matrix.generator} on {matrix.architecture}"
     goal = scale(objective, matrix, weights)
     if not matrix.cases:
@@ -42,7 +43,7 @@ def decide(
         objective=objective,
         matrix=matrix,
         chosen=chosen,
-        score=next(one.score for one in ranking if one.shape == chosen),
+        score=next(scored.score for scored in ranking if scored.shape == chosen),
         ranking=ranking,
         ties=tuple(shape for shape in equals if shape != chosen),
         ratios=tuple(matrix.ratio(case, chosen) for case in matrix.cases),
@@ -60,13 +61,13 @@ def _ineligible(matrix: SpeedMatrix, goal: ScoreScale) -> Iterator[tuple[LaunchS
         if missing := goal.missing(shape):
             yield shape, Rejection(NOT_COMPARABLE, f"not measured for {listed(missing)}")
         else:
-            yield from ((shape, why) for why in rejections(matrix.generator, shape))
+            yield from ((shape, rejection) for rejection in rejections(matrix.generator, shape))
 
 
 def _with_overrides(decision: RandomDecision, goal: ScoreScale, no_regressions: bool) -> RandomDecision:
-    """Give a distribution and type its own shape where that is faster than the one for all beyond noise.
+    """Give a distribution and type its own shape if that is faster than the common shape beyond noise.
 
-    Any shape that was measured in all its cases may be its own; what is missing elsewhere does not matter here.
+    Any shape that was measured in all cases of the distribution and type is eligible; other cases do not matter.
     """
     matrix, overrides, gain = decision.matrix, [], 0.0
     by_pair: dict[tuple[str, str], list[RandomCase]] = defaultdict(list)
@@ -92,20 +93,21 @@ def _with_overrides(decision: RandomDecision, goal: ScoreScale, no_regressions: 
 def _remarks(decision: RandomDecision) -> Iterator[Remark]:
     matrix, chosen = decision.matrix, decision.chosen
     if decision.regressions:
-        yield Remark("regressions", f"{chosen} is slower than the default for {told(decision.regressions)}")
+        yield Remark("regressions", f"{chosen} is slower than the default for {with_ratios(decision.regressions)}")
         safe = decision.safe
         other = f"{safe.shape}, {safe.score:.3f} times the default" if safe else "the default, there is no other"
         yield Remark("without regressions", f"the best shape without regressions is {other}", look=False)
-    alike: dict[Rejection, list[LaunchShape]] = defaultdict(list)
-    for shape, why in decision.ineligible:
-        alike[why].append(shape)
-    for why, shapes in alike.items():
-        yield Remark(why.reason, f"{listed(shapes)} may not be chosen: {why.detail}", look=why.reason == NOT_COMPARABLE)
+    by_rejection: dict[Rejection, list[LaunchShape]] = defaultdict(list)
+    for shape, rejection in decision.ineligible:
+        by_rejection[rejection].append(shape)
+    for rejection, shapes in by_rejection.items():
+        text = f"{listed(shapes)} may not be chosen: {rejection.detail}"
+        yield Remark(rejection.reason, text, look=rejection.reason == NOT_COMPARABLE)
     yield from general_remarks(matrix, chosen)
 
 
 def general_remarks(matrix: SpeedMatrix, chosen: LaunchShape) -> Iterator[Remark]:
-    """What holds whoever chose."""
+    """The remarks that do not depend on the objective."""
     for name, value, sizes in (
         ("block", chosen.block, {shape.block for shape in matrix.shapes}),
         ("grid", chosen.grid, {shape.grid for shape in matrix.shapes}),
@@ -117,14 +119,14 @@ def general_remarks(matrix: SpeedMatrix, chosen: LaunchShape) -> Iterator[Remark
         yield Remark("architecture", "nobody said which architecture this is; no header can name it")
 
 
-def listed(things: object) -> str:
-    """`a, b, c and 5 more`, each once."""
-    words = list(dict.fromkeys(map(str, things)))  # type: ignore[call-overload]
+def listed(values: object) -> str:
+    """The distinct values as text, such as `a, b, c and 5 more`."""
+    words = list(dict.fromkeys(map(str, values)))  # type: ignore[call-overload]
     more = f" and {len(words) - 6} more" if len(words) > 6 else ""
     return ", ".join(words[:6]) + more
 
 
-def told(ratios: tuple[SpeedRatio, ...]) -> str:
-    """`poisson/unsigned_int 0.75, normal/float 0.93`, slowest first."""
-    ordered = sorted(ratios, key=lambda ratio: ratio.ratio)
-    return ", ".join(f"{one.case} {one.ratio:.3f}" for one in ordered)
+def with_ratios(ratios: tuple[SpeedRatio, ...]) -> str:
+    """The cases with their ratios as text, slowest first, such as `poisson/unsigned_int 0.750, normal/float 0.930`."""
+    slowest_first = sorted(ratios, key=lambda ratio: ratio.ratio)
+    return ", ".join(f"{ratio.case} {ratio.ratio:.3f}" for ratio in slowest_first)

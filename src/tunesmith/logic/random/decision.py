@@ -1,4 +1,4 @@
-"""What the selection says about a generator on an architecture."""
+"""The records of a decision about one generator on one architecture."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tunesmith.records import LaunchShape, Rejection
 from .matrix import SpeedMatrix, SpeedRatio
 
 Weights = Mapping[tuple[str, str, str], float]
-"""By generator (empty: every one), distribution and value type; a pair that is not named has no weight."""
+"""Weights by generator ("": every generator), distribution and value type. A pair that is not named has weight 0."""
 
 
 class RandomObjective(StrEnum):
-    """What the best launch shape is best in, over all distributions and types."""
+    """The criterion by which the best launch shape is best, over all distributions and types."""
 
     COMPAT = "compat"
     GEOMEAN = "geomean"
@@ -25,7 +25,7 @@ class RandomObjective(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A shape with the objective's value, in times the default's speed."""
+    """A shape with its score: the objective's value, as a multiple of the default's speed."""
 
     shape: LaunchShape
     score: float
@@ -33,7 +33,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class ShapeOverride:
-    """A shape for one distribution and type, and what it gains over the one for all (ratio of speeds)."""
+    """A shape for one distribution and type, and its gain over the common shape (a ratio of speeds)."""
 
     distribution: str
     value_type: str
@@ -43,7 +43,7 @@ class ShapeOverride:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to know about a choice: `reason` is a constant, `detail` a sentence; `look` if a person must decide."""
+    """A remark about a choice. `reason` is a constant, `detail` a sentence; `look`: a person must decide."""
 
     reason: str
     detail: str
@@ -52,13 +52,14 @@ class Remark:
 
 @dataclass(frozen=True)
 class RandomDecision:
-    """The choice for one generator on one architecture, with what a maintainer needs to agree or not.
+    """The choice for one generator on one architecture, with the facts by which a maintainer can check it.
 
-    `ranking` has the eligible shapes, best first; `ties` those that cannot be told from the best. `ratios` are the
-    chosen shape's, a case each, `regressions` those of them below the default beyond noise. `safe` is the best shape
-    without any (None: there is none but the default). `overrides` apply where the output does not depend on the
-    shape, and `gain` is what they add over all cases. `ineligible` shapes were measured and may not be chosen.
-    `cautions` make the times less to be trusted; what is written of the choice tells them.
+    `ranking` has the eligible shapes, best first; `ties` the shapes that cannot be told from the best. `ratios` are the
+    chosen shape's ratios, one for each case; `regressions` are those below the default beyond noise. `safe` is the best
+    shape without regressions (None: only the default has none). `overrides` are shapes for single distributions and
+    types, if the output does not depend on the shape; `gain` is their gain over all cases. `ineligible` shapes were
+    measured but may not be chosen. `cautions` are reasons to trust the times less; files written from the decision
+    repeat them.
     """
 
     objective: RandomObjective
@@ -86,5 +87,5 @@ class RandomDecision:
 
     @property
     def worst(self) -> SpeedRatio | None:
-        """The chosen shape's slowest case against the default."""
+        """The chosen shape's smallest ratio to the default."""
         return min(self.ratios, key=lambda ratio: ratio.ratio, default=None)

@@ -1,4 +1,4 @@
-"""Grid sizes worth measuring on a device with a number of compute units."""
+"""The grid sizes that are worth measuring on a device, from its number of compute units."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SMALLEST, LARGEST = 128, 4096
 
 
 def grid_sizes(compute_units: int) -> tuple[int, ...]:
-    """The usual sizes and multiples of the compute units (multiprocessors) from 128 to 4096, ascending.
+    """The usual sizes, and the multiples of the compute units (multiprocessors) from 128 to 4096; ascending.
 
     The rule of rocRAND's `get_tuned_grid_sizes.py`, which gives the list for BENCHMARK_TUNING_BLOCK_OPTIONS.
     """

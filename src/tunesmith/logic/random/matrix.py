@@ -1,4 +1,4 @@
-"""Rows of benchmarks, merged: for a generator on an architecture, cases by launch shapes, each with its doubt."""
+"""Merges rows of benchmarks into matrices: for one generator on one architecture, speeds by case and launch shape."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from tunesmith.records import LaunchShape, RandomRow
 
 STATED_NOISE = 0.02
-"""Relative noise of a ratio where neither interval nor repeat tells it: below 0.98 rocRAND's script warns."""
+"""The relative noise of a ratio if neither intervals nor repeats give it: rocRAND's script warns below 0.98."""
 
 STATED = -math.log(1 - STATED_NOISE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RandomCase:
-    """What is generated: a distribution of a type into a buffer; `bytes` is 0 where the file does not say."""
+    """A distribution, a value type and a buffer size; `bytes` is 0 if the file does not give the size."""
 
     distribution: str
     value_type: str
@@ -38,7 +38,8 @@ class RandomCase:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """10^9 bytes a second, geometric mean over `count` rows; half its logarithm's 95 % interval (None: not known)."""
+    """A speed in 10^9 bytes per second, the geometric mean over `count` rows. `half_width` is half the 95 % interval of
+    its logarithm (None: not known)."""
 
     gigabytes_per_second: float
     half_width: float | None
@@ -60,15 +61,15 @@ class SpeedRatio:
 
     @property
     def slower(self) -> bool:
-        """Slower than the default beyond noise."""
+        """Whether the shape is slower than the default beyond noise."""
         return self.high < 1
 
 
 @dataclass(frozen=True)
 class SpeedMatrix:
-    """All that was measured of a generator on an architecture; `default` is the shape that others are compared with.
+    """All speeds that were measured of a generator on an architecture. Other shapes are compared with `default`.
 
-    `failed` are cells in which something was tried and gave no speed.
+    `failed` are the cells that were tried without a speed as a result.
     """
 
     generator: str
@@ -79,7 +80,7 @@ class SpeedMatrix:
 
     @property
     def cases(self) -> tuple[RandomCase, ...]:
-        """Those in which the default was measured: the others cannot be compared."""
+        """The cases in which the default was measured. In other cases no shape can be compared with it."""
         return tuple(sorted(case for case, row in self.speeds.items() if self.default in row))
 
     @property
@@ -90,15 +91,15 @@ class SpeedMatrix:
     def shapes(self) -> tuple[LaunchShape, ...]:
         return tuple(sorted({shape for row in self.speeds.values() for shape in row}))
 
-    def doubt(self, case: RandomCase, one: LaunchShape, other: LaunchShape) -> float | None:
-        """Half the 95 % interval of the logarithm of two speeds' ratio; None where a doubt is not known."""
-        if one == other:
+    def doubt(self, case: RandomCase, shape: LaunchShape, other: LaunchShape) -> float | None:
+        """Half the 95 % interval of the logarithm of the ratio of two shapes' speeds; None if it is not known."""
+        if shape == other:
             return 0.0
-        halves = [self.speeds[case][shape].half_width for shape in (one, other)]
+        halves = [self.speeds[case][compared].half_width for compared in (shape, other)]
         return None if None in halves else math.hypot(*(half for half in halves if half is not None))
 
     def ratio(self, case: RandomCase, shape: LaunchShape) -> SpeedRatio:
-        """Over the default; KeyError where either was not measured."""
+        """The shape's ratio to the default; KeyError if either was not measured."""
         row = self.speeds[case]
         ratio = row[shape].gigabytes_per_second / row[self.default].gigabytes_per_second
         doubt = self.doubt(case, shape, self.default)
@@ -107,7 +108,7 @@ class SpeedMatrix:
         return SpeedRatio(case, ratio, ratio * math.exp(-doubt), ratio * math.exp(doubt))
 
     def slower_cases(self, shape: LaunchShape) -> tuple[SpeedRatio, ...]:
-        """Where this shape is slower than the default beyond noise."""
+        """The ratios of the cases in which this shape is slower than the default beyond noise."""
         ratios = (self.ratio(case, shape) for case in self.cases if shape in self.speeds[case])
         return tuple(ratio for ratio in ratios if ratio.slower)
 
@@ -115,9 +116,9 @@ class SpeedMatrix:
 def matrices(
     rows: Iterable[RandomRow], defaults: Mapping[str, LaunchShape]
 ) -> list[tuple[SpeedMatrix, tuple[RandomRow, ...]]]:
-    """By generator and architecture, in this order: the matrix and the rows that it was made of.
+    """The matrix of each generator and architecture, with the rows that it was made of; sorted by both.
 
-    Rows that are put aside enter no speed; generators without a default are left out.
+    Rows that were put aside do not count for a speed. Generators without a default are left out.
     """
     groups: dict[tuple[str, str], list[RandomRow]] = defaultdict(list)
     for row in rows:
@@ -144,11 +145,11 @@ def _matrix(key: tuple[str, str], rows: Sequence[RandomRow], default: LaunchShap
 
 
 def _scatter(cells: Sequence[Sequence[RandomRow]]) -> float | None:
-    """How far repeats of one cell lie apart: pooled over all cells of a matrix, since each has only a few.
+    """How far repeats of one cell lie apart, pooled over all cells of a matrix, since a cell has only a few repeats.
 
     Student's 95 % quantile times the pooled standard deviation of the logarithm; None without repeats.
     """
-    # Imported here since a program that only launches reads tables, not benchmarks.
+    # Imported here since programs that only launch read no benchmarks and need no SciPy.
     from scipy.special import stdtrit
 
     freedom = sum(len(cell) - 1 for cell in cells)
@@ -160,9 +161,10 @@ def _scatter(cells: Sequence[Sequence[RandomRow]]) -> float | None:
 
 
 def _half_width(cell: Sequence[RandomRow], scatter: float | None) -> float | None:
-    """The larger of what repeats and what intervals tell: an interval knows nothing of the drift between runs."""
-    told = [] if scatter is None else [scatter / math.sqrt(len(cell))]
+    """The half-width from repeats or from intervals, whichever is larger: an interval does not contain the drift
+    between runs."""
+    half_widths = [] if scatter is None else [scatter / math.sqrt(len(cell))]
     intervals = [row.interval for row in cell if row.interval is not None]
     if len(intervals) == len(cell):
-        told.append(math.hypot(*(math.log(high / low) / 2 for low, high in intervals)) / len(cell))
-    return max(told, default=None)
+        half_widths.append(math.hypot(*(math.log(high / low) / 2 for low, high in intervals)) / len(cell))
+    return max(half_widths, default=None)

@@ -1,4 +1,4 @@
-"""What a generator's definition says about its launch shape."""
+"""The launch shapes that a generator's definition allows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tunesmith.records import LaunchShape, Rejection
 DEFAULT_SHAPES: Mapping[str, LaunchShape] = {
     name: LaunchShape(generator.default_block, generator.default_grid) for name, generator in GENERATORS.items()
 }
-"""What a generator is launched with where nothing was tuned."""
+"""The launch shapes of generators that were not tuned."""
 
 NO_POWER_OF_TWO = "threads are no power of two"
 
 
 def is_free(generator: str) -> bool:
-    """Whether the output is the same for every launch shape, so that every distribution may have its own."""
+    """Whether the output is the same for every launch shape, so that every distribution may have its own shape."""
     return generator in GENERATORS and GENERATORS[generator].kind is not GeneratorKind.ENGINE
 
 
 def rejections(generator: str, shape: LaunchShape) -> Iterator[Rejection]:
-    """Why a generator must not be launched with a shape, even where it runs; nothing for one that we do not know."""
+    """Why a generator must not be launched with a shape, even if it runs; nothing for an unknown generator."""
     if generator not in GENERATORS:
         return
     rule = GENERATORS[generator]

@@ -1,4 +1,5 @@
-"""Tuned launch shapes as the library loads them: by architecture, generator and, where it has its own, distribution.
+"""The file of tuned launch shapes that the library loads: by architecture, generator and, where they differ,
+distribution and type.
 
 The file is JSON:
 
@@ -21,7 +22,7 @@ from tunesmith.records import LaunchShape, UserError, architecture_name
 from ..files import write_atomically
 
 FORMAT = 1
-"""The number under `tunesmith-random`, raised when an older tunesmith could not read the file."""
+"""The number under `tunesmith-random`. It is raised when an older tunesmith could not read the file."""
 
 FILE_NAME = "tunesmith_random.json"
 
@@ -31,8 +32,8 @@ _REMEDY = "give a file that `tunesmith random select --out-dir` wrote"
 
 @dataclass(frozen=True)
 class TunedShapes:
-    """A generator's shape, and those of the distributions and types that have their own; sentences on why the choice is
-    less to be trusted."""
+    """A generator's shape, and the shapes of the distributions and types that have their own. `cautions` are sentences
+    that say why to trust the choice less."""
 
     shape: LaunchShape
     pairs: Mapping[tuple[str, str], LaunchShape] = field(default_factory=dict)
@@ -48,12 +49,12 @@ class RandomTable:
     def shape(
         self, architecture: str, generator: str, distribution: str = "", value_type: str = ""
     ) -> LaunchShape | None:
-        """The tuned shape, the pair's own where it has one; None for what was not tuned."""
+        """The tuned shape of a distribution and type, else of the generator; None if the generator was not tuned."""
         tuned = self.entries.get(architecture_name(architecture), {}).get(generator)
         return tuned.pairs.get((distribution, value_type), tuned.shape) if tuned else None
 
     def __or__(self, newer: RandomTable) -> RandomTable:
-        """Both tables' entries; for a generator on an architecture that both have, the newer's."""
+        """The entries of both tables. If both have a generator on an architecture, the newer table's entry is kept."""
         architectures = sorted({*self.entries, *newer.entries})
         return RandomTable(
             {name: {**self.entries.get(name, {}), **newer.entries.get(name, {})} for name in architectures}
@@ -61,7 +62,7 @@ class RandomTable:
 
 
 def read_table(path: Path) -> RandomTable:
-    """The table in a file; UserError, with what is wrong in it, for anything else."""
+    """The table in a file. Raises UserError, which says what is wrong, for anything else."""
     try:
         document = json.loads(text_of(path, "JSON", remedy=_REMEDY))
     except (ValueError, RecursionError) as error:
@@ -82,7 +83,7 @@ def read_table(path: Path) -> RandomTable:
 
 
 def write_table(table: RandomTable, path: Path) -> None:
-    """Write the file whole or not at all, names sorted."""
+    """Write the file atomically, with sorted names."""
     document = {
         _KEY: FORMAT,
         "architectures": {
@@ -91,7 +92,7 @@ def write_table(table: RandomTable, path: Path) -> None:
         },
     }
     text = json.dumps(document, indent=1)
-    # A shape on a line of its own: the file is meant to be read and compared.
+    # A shape is written on one line: people read and compare the file.
     write_atomically(path, re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", text) + "\n")
 
 
@@ -110,7 +111,7 @@ def _tuned(value: object, location: str) -> TunedShapes:
             raise UserError(f"{location}.pairs.{name}", "is no distribution/type", _REMEDY)
         pairs[distribution, value_type] = _shape(shape, f"{location}.pairs.{name}")
     cautions = fields.get("cautions", [])
-    if not isinstance(cautions, list) or not all(isinstance(one, str) for one in cautions):
+    if not isinstance(cautions, list) or not all(isinstance(caution, str) for caution in cautions):
         raise UserError(f"{location}.cautions", "is no list of sentences", _REMEDY)
     return TunedShapes(_shape(fields.get("shape"), f"{location}.shape"), pairs, tuple(cautions))
 

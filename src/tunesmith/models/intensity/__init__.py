@@ -1,1 +1,1 @@
-"""Which tile for a product that nobody tuned? Its size and its arithmetic intensity, and rules that decide by them."""
+"""Chooses a tile for a product that was never tuned, by rules on its sizes and its arithmetic intensity."""

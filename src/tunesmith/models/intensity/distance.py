@@ -1,9 +1,9 @@
-"""How far two solutions are apart, where the time of the one stands in for that of the other.
+"""The distance between two solutions, for taking the time of one as an estimate for the other.
 
-What a parameter does to the time decides its weight. Macro tile and parts of K decide how often operands are fetched
-and how many work-groups there are: each doubling counts 1. Depth and unrolling only change how often a work-group
-waits: a doubling counts a quarter. A work-item's share of the same macro tile counts half. Loads of single elements
-take several times as long as wide ones, so another way to load counts 3; how D is stored counts little.
+The effect of a parameter on the time decides its weight. Macro tile and parts of K decide how often operands are
+fetched and how many work-groups there are: each doubling counts 1. Depth and unrolling only change how often a
+work-group waits: a doubling counts a quarter. A work-item's share of the same macro tile counts half. Loads of single
+elements take several times as long as wide loads, so another load path counts 3. How D is stored counts little.
 """
 
 from __future__ import annotations
@@ -33,61 +33,62 @@ WEIGHTS: Mapping[str, float] = {
     "StorePath": 0.3,
     "Schedule": 0.3,
 }
-"""Of a doubling, or of another word; a parameter that is not here counts 1."""
+"""The weight of a doubling, or of a different word. A parameter that is not in the table has weight 1."""
 BY_TILE = ("WarpGroups", "InstructionColumns", "RowsAlong")
-"""Parameters that do nothing but make the macro tile: they count as that."""
+"""Parameters that only define the macro tile; they are compared as the macro tile."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolutionFeatures:
-    """The parameters that count, with the macro tile among them where the family has one."""
+    """The parameters that `distance` compares, including the macro tile if the family has one."""
 
     values: Mapping[str, Value]
 
     @property
     def tile(self) -> Value | None:
-        """Rows and columns; None of a family without tiles."""
+        """Rows and columns of the macro tile; None for a family without tiles."""
         return self.values.get("MacroTile")
 
 
 @lru_cache(maxsize=65536)
 def features(solution: Solution) -> SolutionFeatures:
-    """What `distance` compares."""
+    """The parameters of a solution that `distance` compares."""
     config = solution.configuration
     tile = _macro_tile(solution.kernel, config)
     if tile is None:
         return SolutionFeatures(dict(config))
-    own = {name: value for name, value in config.items() if name not in BY_TILE}
-    return SolutionFeatures({**own, "MacroTile": tile})
+    others = {name: value for name, value in config.items() if name not in BY_TILE}
+    return SolutionFeatures({**others, "MacroTile": tile})
 
 
 def distance(first: Solution, second: Solution) -> float:
-    """Between two solutions of one kernel: weighted doublings between numbers, a weight for each other difference."""
-    one, other = features(first).values, features(second).values
-    return math.fsum(WEIGHTS.get(name, 1.0) * _apart(one.get(name), other.get(name)) for name in sorted({*one, *other}))
+    """The distance of two solutions of one kernel: the weighted number of doublings between numbers, and the weight of
+    every other difference."""
+    a, b = features(first).values, features(second).values
+    return math.fsum(WEIGHTS.get(name, 1.0) * _difference(a.get(name), b.get(name)) for name in sorted({*a, *b}))
 
 
 def same_tile(first: Solution, second: Solution) -> bool:
-    """Whether two solutions have one macro tile and as many parts of K."""
-    one, other = features(first), features(second)
-    return one.tile == other.tile and one.values.get("GlobalSplitU") == other.values.get("GlobalSplitU")
+    """Whether two solutions have the same macro tile and the same number of parts of K."""
+    a, b = features(first), features(second)
+    return a.tile == b.tile and a.values.get("GlobalSplitU") == b.values.get("GlobalSplitU")
 
 
 def _macro_tile(kernel: str, config: Configuration) -> Value | None:
-    """None of a kernel that is not here, and of a configuration that lacks what its tile is made of."""
+    """The macro tile; None for an unknown kernel, or if the configuration lacks the parameters that define the tile."""
     try:
         return KERNELS[kernel].derived(config).get("MacroTile") or config.get("MacroTile")
     except LookupError:
         return config.get("MacroTile")
 
 
-def _apart(first: Value | None, second: Value | None) -> float:
+def _difference(first: Value | None, second: Value | None) -> float:
     if first == second:
         return 0.0
     if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
-        return math.fsum(_apart(a, b) for a, b in zip(first, second, strict=True))
+        return math.fsum(_difference(a, b) for a, b in zip(first, second, strict=True))
     if _is_positive(first) and _is_positive(second):
-        return abs(math.log2(first) - math.log2(second))  # type: ignore[arg-type]  # numbers, as asked above
+        return abs(math.log2(first) - math.log2(second))  # type: ignore[arg-type]  # numbers, as checked above
     return 1.0
 
 

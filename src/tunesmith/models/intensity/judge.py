@@ -1,9 +1,9 @@
-"""How well does a policy choose? Its choices against a matrix of measured times that nothing was fitted on.
+"""Scores the choices of a policy by a matrix of measured times to which nothing was fitted.
 
-Selection efficiency is the best known time at a problem over the time of what was chosen. A configuration that nobody
-measured is scored by the measured one that is nearest to it, and the share of such stands beside the score. A choice
-that failed has no score. Problems of one family (the layers of one model, say) are alike, so that intervals draw whole
-families.
+Selection efficiency is the best known time for a problem divided by the time of the chosen solution. A choice that was
+not measured is scored by its nearest measured neighbour; the share of such choices is reported with the score. A choice
+that failed has no score. Problems of one family (for example the layers of one model) are alike, so the intervals
+resample whole families.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from .distance import distance, same_tile
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 GOOD = 0.95
-"""Efficiency from which a choice counts as good as the best."""
+"""From this efficiency on, a choice counts as good as the best."""
 TIE = 1e-9
 """Distances that differ by less are equal."""
 RANKS = (1, 3, 5)
-"""So many first guesses of a policy are tried, where it ranks several."""
+"""How many first guesses of a policy are tried, if the policy ranks several."""
 
 
 @dataclass(frozen=True)
 class TimeMatrix:
-    """Measured seconds: a row a problem, a column a solution, NaN where nothing ran. `families` has a name for each
-    problem; those of one family are alike.
+    """Measured seconds: a row for each problem, a column for each solution, NaN where the solution did not run.
 
-    `halves` are the times by each half of the samples, where the samples are known; `seconds` is then the geometric
-    mean of both. The least of many noisy times is too good; so the one half says which solution is the fastest, and the
-    other half how fast it is.
+    `families` names a family for each problem; problems of one family are alike.
 
-    `failed` marks what was tried and did not run right; without it, nothing is known to have failed.
+    `halves` are the times from each half of the samples, if the samples are known; `seconds` is then the geometric mean
+    of both halves. The minimum of many noisy times is too small. Therefore one half tells which solution is the
+    fastest, and the other half how fast this solution is.
+
+    `failed` marks solutions that were tried and did not run correctly; None if no failures are known.
     """
 
     problems: tuple[Problem, ...]
@@ -59,7 +60,7 @@ class TimeMatrix:
 
     @cached_property
     def best(self) -> NDArray[np.float64]:
-        """Seconds of the fastest of each row; NaN where nothing ran."""
+        """Seconds of the fastest solution in each row; NaN where none ran."""
         return self.best_among(slice(None), range(len(self.solutions)))
 
     @cached_property
@@ -68,15 +69,15 @@ class TimeMatrix:
         return {solution: column for column, solution in enumerate(self.solutions)}
 
     def best_of(self, kernel: str) -> NDArray[np.float64]:
-        """What `best` is, of one kernel's solutions."""
-        among = [column for column, solution in enumerate(self.solutions) if solution.kernel == kernel]
-        return self.best_among(slice(None), among)
+        """Seconds of the kernel's fastest solution in each row; NaN where none ran."""
+        columns = [column for column, solution in enumerate(self.solutions) if solution.kernel == kernel]
+        return self.best_among(slice(None), columns)
 
-    def best_among(self, rows: slice, among: Sequence[int]) -> NDArray[np.float64]:
-        """Seconds of the fastest of some solutions in each of these rows; NaN where none of them ran."""
-        if self.halves is None or not len(among):
-            return _fastest(self.seconds[rows, among])
-        first, second = (half[rows, among] for half in self.halves)
+    def best_among(self, rows: slice, columns: Sequence[int]) -> NDArray[np.float64]:
+        """Seconds of the fastest of the solutions in `columns`, in each of these rows; NaN where none of them ran."""
+        if self.halves is None or not len(columns):
+            return _fastest(self.seconds[rows, columns])
+        first, second = (half[rows, columns] for half in self.halves)
         best: NDArray[np.float64] = np.sqrt(_at_fastest(first, second) * _at_fastest(second, first))
         return best
 
@@ -87,7 +88,7 @@ def _fastest(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _at_fastest(chosen_by: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The time in `seconds` of what is the fastest in `chosen_by`; NaN where nothing ran."""
+    """For each row, the time in `seconds` of the solution that is the fastest in `chosen_by`; NaN where none ran."""
     columns = np.where(np.isfinite(chosen_by), chosen_by, np.inf).argmin(axis=1)
     times: NDArray[np.float64] = seconds[np.arange(len(seconds)), columns]
     return times
@@ -95,8 +96,11 @@ def _at_fastest(chosen_by: NDArray[np.float64], seconds: NDArray[np.float64]) ->
 
 @dataclass(frozen=True, slots=True)
 class ScoredColumn:
-    """The column that a choice is scored by; `is_measured` where it is what was chosen and not only near it,
-    `has_tile` where at least its macro tile and parts of K are those that were chosen."""
+    """The column by which a choice is scored.
+
+    `is_measured` if the column is the choice itself, not a neighbour. `has_tile` if at least its macro tile and parts
+    of K are those of the choice.
+    """
 
     column: int
     is_measured: bool
@@ -105,13 +109,14 @@ class ScoredColumn:
 
 @dataclass(frozen=True)
 class SelectionScore:
-    """Of the problems that had a choice and a time for it: efficiencies in their order, and what they come to.
+    """The efficiencies on the problems that have a choice and a time for it, in order, and their summary.
 
-    `rows` are those of the matrix. `interval` is that of the geometric mean. `unmeasured` is the share that was scored
-    by a neighbour, `other_tile` the share whose neighbour has another macro tile or other parts of K, `unanswered` the
-    number of problems without a choice that ran. `within_kernel` is the geometric mean against the best of the chosen
-    kernel instead of the best of all; `against_least` that against the least of all times. Noise makes it too
-    small, and the geometric mean, whose best is known by halves, too large: the truth lies between.
+    `rows` are rows of the matrix. `interval` is that of the geometric mean. `unmeasured` is the share of choices that
+    were scored by a neighbour, `other_tile` the share whose neighbour has another macro tile or other parts of K, and
+    `unanswered` the number of problems without a choice that ran. `within_kernel` is the geometric mean against the
+    best of the chosen kernel instead of the best of all. `against_least` is the geometric mean against the minimum of
+    all times. Noise makes `against_least` too small, and `geomean`, whose best times come from halves, too large. The
+    truth lies between them.
     """
 
     efficiencies: NDArray[np.float64]
@@ -130,61 +135,67 @@ class SelectionScore:
     against_least: float
 
 
-def picked(chosen: Solution, matrix: TimeMatrix, row: int, by_neighbour: bool = True) -> ScoredColumn | None:
-    """The column of a choice at a problem, else the nearest of the same kernel that ran there, of several as near the
-    one with the middle time; None without one, where the choice is known to have failed there, and where nothing but
-    the choice itself counts (`by_neighbour`)."""
-    own = matrix.columns.get(chosen)
-    if own is not None and math.isfinite(matrix.seconds[row, own]):
-        return ScoredColumn(own, True, True)
-    has_failed = own is not None and matrix.failed is not None and bool(matrix.failed[row, own])
+def scored_column(chosen: Solution, matrix: TimeMatrix, row: int, by_neighbour: bool = True) -> ScoredColumn | None:
+    """The column of the choice, if the choice ran on the problem of this row. Otherwise, with `by_neighbour`, the
+    nearest solution of the same kernel that ran; among equally near solutions the one with the median time.
+
+    None if there is no such column, and if the choice is known to have failed on the problem.
+    """
+    own_column = matrix.columns.get(chosen)
+    if own_column is not None and math.isfinite(matrix.seconds[row, own_column]):
+        return ScoredColumn(own_column, True, True)
+    has_failed = own_column is not None and matrix.failed is not None and bool(matrix.failed[row, own_column])
     if has_failed or not by_neighbour:
         return None
-    alike = [column for column in _ran(matrix, row) if matrix.solutions[column].kernel == chosen.kernel]
-    if not alike:
+    distances = {
+        column: distance(chosen, matrix.solutions[column])
+        for column in _columns_that_ran(matrix, row)
+        if matrix.solutions[column].kernel == chosen.kernel
+    }
+    if not distances:
         return None
-    far = {column: distance(chosen, matrix.solutions[column]) for column in alike}
-    least = min(far.values()) + TIE
-    ties = sorted((column for column in alike if far[column] <= least), key=lambda column: matrix.seconds[row, column])
-    nearest = ties[(len(ties) - 1) // 2]
+    least = min(distances.values()) + TIE
+    tied = (column for column, far in distances.items() if far <= least)
+    by_time = sorted(tied, key=lambda column: matrix.seconds[row, column])
+    nearest = by_time[(len(by_time) - 1) // 2]
     return ScoredColumn(nearest, False, same_tile(chosen, matrix.solutions[nearest]))
 
 
-def _ran(matrix: TimeMatrix, row: int) -> list[int]:
+def _columns_that_ran(matrix: TimeMatrix, row: int) -> list[int]:
     return [int(column) for column in np.flatnonzero(np.isfinite(matrix.seconds[row]))]
 
 
 def scored(
     matrix: TimeMatrix, choices: Sequence[Solution | None], seed: int = 0, by_neighbour: bool = True
 ) -> SelectionScore:
-    """The score of one choice for each problem, None where the policy had none.
+    """The score of a policy with one choice for each problem, None where the policy made none.
 
-    Raises ValueError where no choice ran anywhere.
+    `by_neighbour` as for `scored_column`. Raises ValueError if no choice ran on any problem.
     """
-    found = {
+    picks = {
         row: pick
         for row, chosen in enumerate(choices)
-        if chosen and (pick := picked(chosen, matrix, row, by_neighbour))
+        if chosen and (pick := scored_column(chosen, matrix, row, by_neighbour))
     }
-    if not found:
+    if not picks:
         raise ValueError("no choice ran on any problem of the matrix")
-    return _score(matrix, found, len(choices) - len(found), seed)
+    return _score(matrix, picks, len(choices) - len(picks), seed)
 
 
 def narrowed(matrix: TimeMatrix, score: SelectionScore, rows: Collection[int], seed: int = 0) -> SelectionScore | None:
-    """The score on some rows alone; None where no choice ran on any of them."""
-    found = {row: pick for row, pick in zip(score.rows, score.picks, strict=True) if row in rows}
-    return _score(matrix, found, len(rows) - len(found), seed) if found else None
+    """The score on these rows only; None if no choice ran on any of them."""
+    picks = {row: pick for row, pick in zip(score.rows, score.picks, strict=True) if row in rows}
+    return _score(matrix, picks, len(rows) - len(picks), seed) if picks else None
 
 
-def _score(matrix: TimeMatrix, found: Mapping[int, ScoredColumn], unanswered: int, seed: int) -> SelectionScore:
-    rows, picks = list(found), list(found.values())
+def _score(matrix: TimeMatrix, pick_by_row: Mapping[int, ScoredColumn], unanswered: int, seed: int) -> SelectionScore:
+    rows, picks = list(pick_by_row), list(pick_by_row.values())
     seconds = matrix.seconds[rows, [pick.column for pick in picks]]
     efficiencies = matrix.best[rows] / seconds
     families = tuple(matrix.families[row] for row in rows)
     kernels = [matrix.solutions[pick.column].kernel for pick in picks]
-    own = {kernel: matrix.best_of(kernel) for kernel in dict.fromkeys(kernels)}
-    within = np.array([own[kernel][row] for kernel, row in zip(kernels, rows, strict=True)]) / seconds
+    best_of_kernel = {kernel: matrix.best_of(kernel) for kernel in dict.fromkeys(kernels)}
+    within = np.array([best_of_kernel[kernel][row] for kernel, row in zip(kernels, rows, strict=True)]) / seconds
     return SelectionScore(
         efficiencies,
         tuple(rows),
@@ -204,22 +215,23 @@ def _score(matrix: TimeMatrix, found: Mapping[int, ScoredColumn], unanswered: in
 
 
 def scored_by(matrix: TimeMatrix, score: SelectionScore, names: Sequence[str]) -> Mapping[str, SelectionScore]:
-    """The score within each group of problems that has a choice which ran; `names` has the group of each problem."""
-    found = {}
+    """The score of each group of problems, by its name. `names` has the group of each problem. A group in which no
+    choice ran is left out."""
+    by_group = {}
     for name in dict.fromkeys(names):
-        within = narrowed(matrix, score, [row for row, group in enumerate(names) if group == name])
-        if within:
-            found[name] = within
-    return found
+        group_score = narrowed(matrix, score, [row for row, group in enumerate(names) if group == name])
+        if group_score:
+            by_group[name] = group_score
+    return by_group
 
 
 def best_of_first(
     matrix: TimeMatrix, ranked: Sequence[Sequence[Solution]], count: int, by_neighbour: bool = True
 ) -> float:
-    """Geometric mean of the efficiency of the fastest among each problem's first `count` guesses."""
+    """The geometric mean of efficiencies, if the fastest of each problem's first `count` guesses is taken."""
     efficiencies = []
     for row, guesses in enumerate(ranked):
-        picks = [pick for chosen in guesses[:count] if (pick := picked(chosen, matrix, row, by_neighbour))]
+        picks = [pick for chosen in guesses[:count] if (pick := scored_column(chosen, matrix, row, by_neighbour))]
         if picks:
             columns = list(dict.fromkeys(pick.column for pick in picks))
             efficiencies.append(matrix.best[row] / matrix.best_among(slice(row, row + 1), columns)[0])
@@ -227,14 +239,14 @@ def best_of_first(
 
 
 def geomean(values: NDArray[np.float64]) -> float:
-    """Of positive numbers; NaN without any."""
+    """The geometric mean of positive numbers; NaN if there are none."""
     return float(np.exp(np.log(values).mean())) if len(values) else math.nan
 
 
 def clustered_interval(values: NDArray[np.float64], families: Sequence[str], seed: int = 0) -> tuple[float, float]:
-    """The 95 % interval of the geometric mean by a bootstrap that draws families whole.
+    """The 95 % interval of the geometric mean, by a bootstrap over whole families.
 
-    One family says nothing of others: its interval is everything.
+    A single family tells nothing about others; then the interval is from 0 to 1.
     """
     names = list(dict.fromkeys(families))
     if len(names) < 2:

@@ -1,9 +1,9 @@
-"""A matrix product in numbers that a rule can decide by: M N, M N K, arithmetic intensity, waves of tiles.
+"""Metrics of a matrix product by which a rule can decide: M N, M N K, arithmetic intensity, waves of tiles.
 
-Arithmetic intensity stands here in two units. FLOP per element is what IREE's rule calls intensity: it divides by the
-number of elements that the product reads and writes. FLOP per byte is the roofline's (Williams, Waterman and Patterson,
-Communications of the ACM 52, 2009): a device that makes R FLOP in the time that memory takes for a byte is busy with
-arithmetic above R, its ridge, and with memory below.
+There are two units of arithmetic intensity. IREE's rule uses FLOP per element, for the elements that the product reads
+and writes. The roofline uses FLOP per byte (Williams, Waterman and Patterson, Communications of the ACM 52, 2009). A
+device that computes R FLOP in the time that memory takes for a byte is bound by arithmetic above R, its ridge, and by
+memory below.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 class Product:
     """`batch` products of M x K by K x N: a GEMM, or the implicit one of a convolution, whose groups are the batch.
 
-    `operand_bytes` are those of an element of A or B, `result_bytes` those of an element of D.
+    `operand_bytes` is the size of an element of A or B, `result_bytes` that of an element of D.
     """
 
     m: int
@@ -44,12 +44,12 @@ class Product:
 
     @property
     def flops(self) -> float:
-        """Of the whole batch."""
+        """FLOP of the whole batch."""
         return 2.0 * self.mnk * self.batch
 
     @property
     def bytes(self) -> float:
-        """Of the whole batch, where every operand is read once and every result written once."""
+        """Memory traffic of the whole batch if every operand is read once and every result is written once."""
         return self.batch * (self.operand_bytes * (self.m + self.n) * self.k + self.result_bytes * self.mn)
 
     @property
@@ -71,15 +71,15 @@ class Product:
         return math.ceil(self.m / rows) * math.ceil(self.n / columns) * self.batch
 
     def waves(self, rows: int, columns: int, units: int) -> float:
-        """Macro tiles over the compute units: what is beyond a whole number is a wave that is not full."""
+        """Macro tiles divided by compute units. A fraction means a last wave that is not full."""
         return self.tiles(rows, columns) / units
 
 
 REFERENCE_TILE = (128, 128)
-"""Rows and columns of the macro tile in which waves are counted where no kernel is named."""
+"""Rows and columns of the macro tile for counting waves if no kernel is named."""
 
 Metric = Callable[[Product, float, int], float]
-"""Of a product, a ridge in FLOP per byte, and a number of compute units."""
+"""A function of a product, a ridge in FLOP per byte, and a number of compute units."""
 
 METRICS: dict[str, Metric] = {
     "mn": lambda product, ridge, units: float(product.mn),
@@ -88,4 +88,4 @@ METRICS: dict[str, Metric] = {
     "ridges": lambda product, ridge, units: product.of_ridge(ridge),
     "waves": lambda product, ridge, units: product.waves(*REFERENCE_TILE, units),
 }
-"""What products are sorted by, from small to large."""
+"""The metrics by name. A rule sorts products by one of them, from small to large."""

@@ -1,4 +1,4 @@
-"""A problem as the product of matrices that it is."""
+"""Turns a GEMM or convolution problem into the matrix product that it computes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .metrics import Product
 
 
 def implicit_product(problem: Problem) -> Product:
-    """The product of a GEMM, or the implicit one of a convolution, with the groups as its batch.
+    """The product of a GEMM, or the implicit product of a convolution, with the groups as its batch.
 
-    A convolution's bytes are then those of the matrices, in which an element of the input stands once for every tap
-    that reads it: more than its arrays have (`Operation.bytes`). Raises ValueError for another operation, and for
-    sizes that no convolution has.
+    The bytes of a convolution are those of the implicit matrices, in which an element of the input occurs once for
+    every tap that reads it. These are more bytes than the arrays have (`Operation.bytes`). Raises ValueError for
+    another operation, and for sizes that are impossible for a convolution.
     """
     match problem.type.operation:
         case "GEMM":
@@ -25,10 +25,10 @@ def implicit_product(problem: Problem) -> Product:
         case "Convolution":
             convolution = Convolution.of(problem)
             implicit = convolution.implicit_gemm
-            element, written = _bytes(convolution.dtype), _bytes(convolution.dest)
-            return Product(implicit.m, implicit.n, implicit.k, implicit.groups, element, written)
-        case other:
-            raise ValueError(f"{problem.type.name}: {other} is no product of matrices")
+            operand_bytes, result_bytes = _bytes(convolution.dtype), _bytes(convolution.dest)
+            return Product(implicit.m, implicit.n, implicit.k, implicit.groups, operand_bytes, result_bytes)
+        case operation:
+            raise ValueError(f"{problem.type.name}: {operation} is no product of matrices")
 
 
 def _bytes(dtype: str) -> float:

@@ -1,7 +1,7 @@
 """IREE's published rules for the size of a product: by trip count until August 2025, by arithmetic intensity since.
 
 Sources: `computeGemmCutoffsForAI` in IREE's `ConfigUtils.cpp`, the seeds of `ConfigUtils.cpp` and `KnownTargets.cpp`
-(b48a5955, Apache-2.0 with LLVM exceptions); discussion 21506 for what led there.
+(b48a5955, Apache-2.0 with LLVM exceptions); the proposal is in discussion 21506.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .metrics import Product
 
 
 class Bucket(StrEnum):
-    """How large a product is, for a rule with a seed for each."""
+    """The size class of a product. A rule has a seed for each class."""
 
     SMALL = "small"
     MEDIUM = "medium"
@@ -22,7 +22,7 @@ class Bucket(StrEnum):
 
 
 TRIP_COUNT_MOST = 512 * 512
-"""Elements of a result up to which the old rule calls a product small."""
+"""The most elements of a result with which the old rule calls a product small."""
 
 
 def trip_count_bucket(product: Product) -> Bucket:
@@ -32,7 +32,8 @@ def trip_count_bucket(product: Product) -> Bucket:
 
 @dataclass(frozen=True, slots=True)
 class CutOffs:
-    """FLOP per element: up to `small` a product is small, from `large` and `very_large` on that."""
+    """Intensities in FLOP per element: up to `small` a product is small, from `large` on large, and from `very_large`
+    on very large."""
 
     small: float
     large: float
@@ -40,11 +41,11 @@ class CutOffs:
 
     @staticmethod
     def of_ridge(ridge: float) -> CutOffs:
-        """`ridge` in FLOP per byte, as IREE takes it, although the cut-offs are in FLOP per element."""
+        """The cut-offs for a ridge in FLOP per byte. As in IREE, the cut-offs are nevertheless in FLOP per element."""
         return CutOffs(0.05 * ridge, 5 * ridge, 22 * ridge)
 
     def bucket(self, intensity: float) -> Bucket:
-        """`intensity` in FLOP per element."""
+        """The bucket of an intensity in FLOP per element."""
         if intensity <= self.small:
             return Bucket.SMALL
         if intensity >= self.very_large:
@@ -53,11 +54,11 @@ class CutOffs:
 
 
 WITHOUT_CHIP = CutOffs(1, 1000, 7000)
-"""What IREE takes where it knows neither a chip's arithmetic nor its memory."""
+"""IREE's cut-offs for a chip whose arithmetic and memory rates are unknown."""
 
 
 def intensity_bucket(product: Product, ridge: float | None) -> Bucket:
-    """The new rule. Intensity is rounded down to a whole number, as IREE's integers do; a ridge that nobody knows is
-    None."""
+    """The new rule. Intensity is rounded down to a whole number, as in IREE's integer arithmetic. `ridge` is None if
+    unknown."""
     cut_offs = WITHOUT_CHIP if ridge is None else CutOffs.of_ridge(ridge)
     return cut_offs.bucket(2 * product.mnk // (product.mn + product.n * product.k + product.m * product.k))

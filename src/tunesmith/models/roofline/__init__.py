@@ -1,1 +1,1 @@
-"""When does a device wait for memory? Its peak and bandwidth: what vendors publish, and what was measured."""
+"""Rooflines: peak and bandwidth of devices, as vendors publish them and as measured."""

@@ -1,8 +1,8 @@
-"""What vendors publish of their chips: peak rates without sparsity, bandwidth of memory, compute units.
+"""Published figures of chips: peak rates without sparsity, memory bandwidth, compute units.
 
-Rates are those of matrix instructions (tensor cores) where the chip has them for the type, with sums in single
-precision for types below it. They hold at the boost clock, which a chip seldom keeps up: a measured roofline
-(`tunesmith calibrate roofline`) lies below, and its ridge mostly does too.
+Rates are those of matrix instructions (tensor cores) if the chip has them for the type, with single-precision sums for
+types below single precision. They hold at the boost clock, which a chip can seldom sustain. A measured roofline
+(`tunesmith calibrate roofline`) is lower, and mostly its ridge is too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ TERA, GIGA = 1e12, 1e9
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """`tflops` by data type (a GEMM's letter; x is TF32) and `gigabytes` a second; `compute_units` are its streaming
-    multiprocessors or compute units. `names` are words of the names that drivers give the device, in lower case."""
+    """A chip's figures: `tflops` by data type (a GEMM's letter; x is TF32), `gigabytes` per second, and `compute_units`
+    (for NVIDIA, streaming multiprocessors). `names` are parts of the names that drivers give the device, in lower
+    case."""
 
     name: str
     architecture: str
@@ -30,7 +31,7 @@ class Chip:
     source: str
 
     def roofline(self, data_type: str) -> Roofline | None:
-        """None for a type for which the source has no rate."""
+        """The roofline for a data type; None if the source has no rate for the type."""
         rate = next((rate for letters, rate in self.tflops.items() if data_type in letters.split()), None)
         if rate is None:
             return None
@@ -162,15 +163,15 @@ USUAL = {
     "gfx942": "MI300X",
     "gfx950": "MI355X",
 }
-"""The chip that is taken for an architecture where a driver gives a device no other name, as AMD's do."""
+"""The chip that is assumed for an architecture if the driver does not name the device, as AMD's drivers do not."""
 
 _OTHER_MODEL = r"(?! ti| d\b| laptop| nvl|[a-z0-9])"
-"""What follows a model's name where the device is another model."""
+"""Suffixes after a model's name that denote another model."""
 
 
 def chip_of(name: str, architecture: str) -> Chip | None:
-    """The chip of a device by its driver's name for it, or else the usual one of its architecture, whose `source` then
-    says that it is taken for it; None where neither tells it."""
+    """The chip that the driver's name tells; otherwise the usual chip of the architecture, with a `source` that says
+    so. None if neither tells the chip."""
     if named := chip_named(name):
         return named
     code = architecture.partition(":")[0]
@@ -179,11 +180,11 @@ def chip_of(name: str, architecture: str) -> Chip | None:
 
 
 def chip_named(name: str) -> Chip | None:
-    """The chip that a driver or a person calls so; None where the name means none here, or several."""
+    """The chip that a driver or a person calls by this name; None if the name matches no chip or several."""
     plain = " ".join(name.lower().split())
     by_driver = [
         chip for chip in CHIPS if any(re.search(rf"(?<![a-z0-9]){part}{_OTHER_MODEL}", plain) for part in chip.names)
     ]
     by_person = [chip for chip in CHIPS if plain and chip.name.lower().startswith(plain)]
-    found = [chip for chip in CHIPS if plain == chip.name.lower()] or by_driver or by_person
-    return found[0] if len(found) == 1 else None
+    matches = [chip for chip in CHIPS if plain == chip.name.lower()] or by_driver or by_person
+    return matches[0] if len(matches) == 1 else None

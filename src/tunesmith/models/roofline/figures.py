@@ -1,4 +1,4 @@
-"""A device's peak and bandwidth for a data type, and where the two come from."""
+"""A device's peak and bandwidth for a data type, with their origin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Provenance(StrEnum):
-    """Where figures of a roofline come from."""
+    """Where the figures of a roofline come from."""
 
     MEASURED = "measured"
     PUBLISHED = "published"
@@ -15,9 +15,9 @@ class Provenance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """Peak in FLOP/s for operands of `data_type` (a GEMM's letter; x is TF32), bandwidth of memory in byte/s.
+    """Peak in FLOP/s for operands of `data_type` (a GEMM's letter; x is TF32), and memory bandwidth in byte/s.
 
-    `source` says for a person who published or measured them, on what and when.
+    `source` tells a person who published or measured the figures, on which device and when.
 
     Source: Williams, Waterman and Patterson, Communications of the ACM 52 (2009), p. 65.
     """
@@ -31,12 +31,12 @@ class Roofline:
 
     @property
     def ridge(self) -> float:
-        """FLOP per byte from which on arithmetic, not memory, is what the device waits for."""
+        """The FLOP per byte above which arithmetic, not memory, bounds the device."""
         return self.flops_per_second / self.bytes_per_second
 
     @property
     def peak(self) -> str:
-        """FLOP/s as a person reads it."""
+        """Peak as text for a person."""
         return rate_text(self.flops_per_second)
 
     def attainable(self, intensity: float) -> float:
@@ -45,6 +45,6 @@ class Roofline:
 
 
 def rate_text(flops_per_second: float) -> str:
-    """Four digits, without an exponent up to 10 PFLOP/s: `1307 TFLOP/s`, `63.96 GFLOP/s`."""
+    """A rate with four digits, without an exponent up to 10 PFLOP/s: `1307 TFLOP/s`, `63.96 GFLOP/s`."""
     tera = flops_per_second / 1e12
     return f"{tera:.4g} TFLOP/s" if tera >= 1 else f"{1e3 * tera:.4g} GFLOP/s"

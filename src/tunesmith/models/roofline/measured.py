@@ -1,4 +1,4 @@
-"""Measured rooflines as a short YAML file that a person can read."""
+"""Reads and writes measured rooflines as a short YAML file that a person can read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT = 1
 """The number under `tunesmith-roofline`, raised when one of two versions could not read what the other wrote."""
 
 MOST = 1e12
-"""Of a rate in the file: what is not below it is no device's."""
+"""A limit for rates in the file, in 10^9 per second; no device reaches it."""
 
 _KEY = "tunesmith-roofline"
 _DEVICE = ("api", "name", "architecture", "driver")
@@ -33,8 +33,8 @@ rooflines:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRoofline:
-    """What was measured of a device for a data type (a GEMM's letter; x is TF32): FLOP/s in `peak_of`, byte/s in
-    `bandwidth_of`, both in words; `made` is the day."""
+    """The measured rates of a device for a data type (a GEMM's letter; x is TF32). `peak_of` and `bandwidth_of`
+    describe the programs that reached the two rates; `made` is the date."""
 
     api: str
     device: str
@@ -55,30 +55,30 @@ class MeasuredRoofline:
 
 
 def dump_rooflines(rooflines: Iterable[MeasuredRoofline]) -> str:
-    """The text of a file; `read_rooflines` gives the same figures back, to six digits."""
+    """The text of a file. `read_rooflines` gives the same figures back, to six digits."""
     return _HEAD + "".join(map(_entry, rooflines))
 
 
 def merged_rooflines(older: Iterable[MeasuredRoofline], newer: Iterable[MeasuredRoofline]) -> list[MeasuredRoofline]:
-    """Both: a newer one takes the place of the older one of its device and data type."""
+    """All rooflines; a newer one replaces the older one of its device and data type."""
     return list({_subject(measured): measured for measured in (*older, *newer)}.values())
 
 
 def read_rooflines(path: Path) -> tuple[MeasuredRoofline, ...]:
-    """The rooflines in a file. Raises UserError, with the line, for whatever is wrong in it."""
+    """The rooflines in a file. Raises UserError, with the line, for a mistake in the file."""
     fields = read_yaml(path).fields("a file of rooflines", (_KEY, "rooflines"))
     version = fields[_KEY]
     if version.content != FORMAT:
         what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
         raise UserError(version.location, what, "calibrate again into another file")
-    found: dict[tuple[str, ...], MeasuredRoofline] = {}
+    by_subject: dict[tuple[str, ...], MeasuredRoofline] = {}
     for node in fields["rooflines"].sequence("rooflines"):
         measured = _measured(node)
-        if _subject(measured) in found:
+        if _subject(measured) in by_subject:
             what = f"a second roofline of {measured.device} for {measured.data_type}"
             raise node.wrong(what, "keep one of the two")
-        found[_subject(measured)] = measured
-    return tuple(found.values())
+        by_subject[_subject(measured)] = measured
+    return tuple(by_subject.values())
 
 
 def _subject(measured: MeasuredRoofline) -> tuple[str, ...]:
@@ -86,9 +86,9 @@ def _subject(measured: MeasuredRoofline) -> tuple[str, ...]:
 
 
 def _entry(measured: MeasuredRoofline) -> str:
-    known = measured.api, measured.device, measured.architecture, measured.driver
+    device = measured.api, measured.device, measured.architecture, measured.driver
     facts = {
-        "device": dict(zip(_DEVICE, known, strict=True)),
+        "device": dict(zip(_DEVICE, device, strict=True)),
         "data-type": measured.data_type,
         "gflops-per-second": _digits(measured.flops_per_second),
         "peak-of": measured.peak_of,
@@ -124,7 +124,7 @@ def _measured(node: Node) -> MeasuredRoofline:
 
 
 def _rate(node: Node, key: str) -> float:
-    """A positive number of 10^9 a second."""
+    """The rate in the node, which is in 10^9 per second, as a number per second."""
     value = node.content
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < MOST:
         raise node.wrong(f"{key} is {shown(value)}", f"give a positive number, or {_REMEDY}")

@@ -1,4 +1,4 @@
-"""Calibrations as a YAML file that a person can read and put right."""
+"""Reads and writes calibrations as a YAML file that a person can read and adjust."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REMARKS = {"cached": "  # iterations of a tile's piece of A, and of B, that the
 _REMEDY = "give a file that `tunesmith calibrate stream-k` wrote"
 _MICRO = 1e-6
 _MOST = 1e30
-"""Of any number: sums of products stay far from the largest float."""
+"""The largest number that is accepted: sums of products then stay far from the largest float."""
 
 _HEAD = f"""\
 # What launches of stream-K kernels cost, for `tunesmith stream-k explain` and, beside its logic, for the library
@@ -45,49 +45,50 @@ calibrations:
 
 
 class OtherFormatError(UserError):
-    """Another version's file."""
+    """The file was written by another version, in another format."""
 
 
 def dump(calibrations: Iterable[StreamKCalibration]) -> str:
-    """The text of a file; `read` gives the same calibrations back, to six digits."""
+    """The text of a file. `read` gives the same calibrations back, to six digits."""
     return _HEAD + "".join(map(_entry, calibrations))
 
 
 def calibration_files(folder: Path) -> list[Path]:
-    """The YAML files of a folder that say they are calibrations."""
-    return sorted(file for file in (*folder.glob("*.yaml"), *folder.glob("*.yml")) if _says_so(file))
+    """The YAML files of a folder that have the key of calibrations."""
+    return sorted(file for file in (*folder.glob("*.yaml"), *folder.glob("*.yml")) if _has_calibrations(file))
 
 
-def _says_so(file: Path) -> bool:
-    """Not what is no regular file: in a folder it is nobody's mistake, and opening it might wait for ever."""
+def _has_calibrations(file: Path) -> bool:
+    """Whether a line begins with the key. False for anything but a regular file, since opening it might block for
+    ever."""
     return file.is_file() and any(
         line.startswith(_KEY.encode()) for line in beginning_of(file, "YAML", MOST_MADE_BYTES).split(b"\n")
     )
 
 
 def read(path: Path) -> tuple[StreamKCalibration, ...]:
-    """The calibrations in a file. Raises UserError, with the line, for what is wrong in it; OtherFormatError for a file
-    of another version."""
+    """The calibrations in a file. Raises UserError, with the line, for a mistake in the file, and OtherFormatError for
+    a file of another version."""
     fields = read_yaml(path).fields("a calibration of stream-K", (_KEY, "calibrations"))
     version = fields[_KEY]
     if version.content != FORMAT:
         what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
         remedy = "calibrate again into another file, and copy what a person had adjusted"
         raise OtherFormatError(version.location, what, remedy)
-    found: dict[Subject, StreamKCalibration] = {}
+    by_subject: dict[Subject, StreamKCalibration] = {}
     for node in fields["calibrations"].sequence("calibrations"):
-        one = _calibration(node)
-        if one.subject in found:
-            raise node.wrong(f"a second calibration of {one.subject}", "keep one of the two")
-        found[one.subject] = one
-    return tuple(found.values())
+        calibration = _calibration(node)
+        if calibration.subject in by_subject:
+            raise node.wrong(f"a second calibration of {calibration.subject}", "keep one of the two")
+        by_subject[calibration.subject] = calibration
+    return tuple(by_subject.values())
 
 
-def _entry(one: StreamKCalibration) -> str:
-    subject, origin, room = one.subject, one.origin, one.subject.room
-    known = subject.api, subject.device, subject.architecture, origin.driver, room.multiprocessors, room.occupancy
+def _entry(calibration: StreamKCalibration) -> str:
+    subject, origin, room = calibration.subject, calibration.origin, calibration.subject.room
+    device = subject.api, subject.device, subject.architecture, origin.driver, room.multiprocessors, room.occupancy
     facts = {
-        "device": dict(zip(_DEVICE, known, strict=True)),
+        "device": dict(zip(_DEVICE, device, strict=True)),
         "kernel": subject.kernel,
         "data-type": subject.data_type,
         "tile": [subject.tile.m, subject.tile.n, subject.tile.depth],
@@ -99,14 +100,14 @@ def _entry(one: StreamKCalibration) -> str:
     }
     lines = [f"{name}: {_flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()]
     lines.append("costs:")
-    for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
+    for (name, doc), cost in zip(COSTS.items(), calibration.costs, strict=True):
         lines.append(f"  {name}: {_flow(_cost(cost))}  # {doc}")
     lines += [
-        f"scatter: {_digits(one.scatter)}  # of a run around the model, relative",
+        f"scatter: {_digits(calibration.scatter)}  # of a run around the model, relative",
         "covariance:  # of the fitted costs, in their order",
-        *(f"- {_flow([_digits(value / _MICRO**2) for value in row])}" for row in one.covariance.tolist()),
+        *(f"- {_flow([_digits(value / _MICRO**2) for value in row])}" for row in calibration.covariance.tolist()),
         "runs:  # [tiles, of these along M, iterations, grid, streamed tiles, splits, time]",
-        *(f"- {_flow(_run(run))}" for run in one.runs),
+        *(f"- {_flow(_run(run))}" for run in calibration.runs),
     ]
     return "- " + "\n  ".join(lines) + "\n"
 
@@ -117,8 +118,8 @@ def _cost(cost: FittedCost) -> dict[str, float]:
 
 def _run(run: StreamKRun) -> list[float]:
     choice, work = run.choice, run.work
-    whole = (work.tiles, work.down, work.iterations, choice.grid, choice.streamed, choice.splits)
-    return [*whole, _digits(run.seconds / _MICRO)]
+    numbers = (work.tiles, work.down, work.iterations, choice.grid, choice.streamed, choice.splits)
+    return [*numbers, _digits(run.seconds / _MICRO)]
 
 
 def _digits(value: float) -> float:
@@ -146,8 +147,8 @@ def _calibration(node: Node) -> StreamKCalibration:
     kernel, data_type, compiler, problem_type = (
         fields[key].word(key) for key in ("kernel", "data-type", "compiler", "problem-type")
     )
-    made = fields["made"].fields("made", ("tunesmith", "date"))
-    version, date = (made[key].word(key) for key in ("tunesmith", "date"))
+    made_by = fields["made"].fields("made", ("tunesmith", "date"))
+    version, date = (made_by[key].word(key) for key in ("tunesmith", "date"))
     parameters = Configuration({key: value.plain(key) for key, value in configuration.items()})
     costs = fields["costs"].fields("costs", tuple(COSTS))
     rows = _items(fields["covariance"], "covariance", len(COSTS))
@@ -172,11 +173,11 @@ def _read_cost(node: Node, name: str) -> FittedCost:
 
 
 def _read_run(node: Node, tile: MacroTile) -> StreamKRun:
-    *whole, micro = _items(node, "a run", 7)
+    *numbers, microseconds = _items(node, "a run", 7)
     tiles, down, iterations, grid, streamed, splits = (
-        _whole(item, "a run", least) for item, least in zip(whole, (1, 1, 1, 1, 0, 1), strict=True)
+        _whole(item, "a run", least) for item, least in zip(numbers, (1, 1, 1, 1, 0, 1), strict=True)
     )
-    seconds = _number(micro, "a run's time", least=1e-9) * _MICRO
+    seconds = _number(microseconds, "a run's time", least=1e-9) * _MICRO
     if streamed > tiles or (streamed and splits > 1):
         raise node.wrong(f"{streamed} streamed tiles of {tiles} in {splits} parts", _REMEDY)
     if tiles % down:
@@ -202,8 +203,8 @@ def _whole(node: Node, what: str, least: int) -> int:
 
 def _number(node: Node, what: str, least: float = -math.inf) -> float:
     value: Any = node.content
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value and abs(value) <= _MOST
-    if not fits:
-        among = "" if least == -math.inf else f" of at least {least:g}"
-        raise node.wrong(f"{what} cannot be {shown(value)}", f"give a number{among}")
+    valid = isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value and abs(value) <= _MOST
+    if not valid:
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        raise node.wrong(f"{what} cannot be {shown(value)}", f"give a number{bound}")
     return float(value)

@@ -1,4 +1,4 @@
-"""Costs from runs: no cost is negative, no run decides alone, and each cost comes with its doubt."""
+"""Fits the costs to measured runs: non-negative, robust against single runs, and each with a confidence interval."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .cache import Floats
 from .costs import COSTS, counts
+from .memory_demand import Floats
 from .records import Room
 from .runs import StreamKRun
 
 RESAMPLES = 200
 ROUNDS = 10
 HUBER = 1.345
-"""Residuals beyond so many standard deviations count in proportion, not squared: 95 % efficient for normal errors.
-Source: P. J. Huber, Robust Statistics."""
+"""Residuals beyond so many standard deviations count linearly, not squared: 95 % efficient for normal errors. Source:
+P. J. Huber, Robust Statistics."""
 NORMAL = 1.4826
-"""Standard deviations in a median absolute deviation, for normal errors."""
+"""The standard deviation of normal errors, as a multiple of their median absolute deviation."""
 LEAST_SCATTER = 0.002
-"""Relative: no timing is steadier, so no fit may weigh runs as if it were."""
+"""Relative. No timing is steadier, so a fit must not weigh runs as if one were."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedCost:
-    """Seconds: as fitted, with the ends of the 95 % interval; `adjusted` is a person's, and counts instead."""
+    """A cost in seconds as fitted, with its 95 % interval from `low` to `high`; `adjusted` is set by a person and
+    counts instead."""
 
     fitted: float
     low: float
@@ -42,10 +43,10 @@ def fit(
 ) -> tuple[tuple[FittedCost, ...], Floats, float]:
     """Costs in the order of COSTS, their covariance, and the relative standard deviation of a run around them.
 
-    Non-negative least squares of the relative error, robust by iterated weights; intervals by a bootstrap.
-
-    The bootstrap draws from the fit's residuals, so that every resample has all runs and tells all costs apart. A cost
-    that no run has stays zero. Raises ValueError for fewer runs than costs, or a run without time.
+    The method is non-negative least squares of the relative error with iterated weights (Huber). Intervals come from a
+    bootstrap that draws from the fit's residuals, so that every resample has all runs and can tell all costs apart. A
+    cost that occurs in no run stays zero. Raises ValueError for fewer runs than costs, or a run whose time is not
+    positive.
     """
     if len(runs) < len(COSTS) or min(run.seconds for run in runs) <= 0:
         raise ValueError(f"{len(COSTS)} costs cannot be fitted to {len(runs)} runs")
@@ -53,15 +54,15 @@ def fit(
     seconds = np.array([run.seconds for run in runs])
     costs = _robust(features, seconds)
     expected = features @ costs
-    # Residuals of a fit are smaller than errors, since it has bent to them.
-    spare = max(1, len(runs) - int(np.count_nonzero(costs)))
-    residuals = (seconds / expected - 1) * (len(runs) / spare) ** 0.5
+    # The residuals of a fit are smaller than the errors, since the fit has adapted to them.
+    freedom = max(1, len(runs) - int(np.count_nonzero(costs)))
+    residuals = (seconds / expected - 1) * (len(runs) / freedom) ** 0.5
     drawn = residuals - np.median(residuals)
     factors: Floats = 1.0 + np.clip(random.choice(drawn, (resamples, len(runs))), -0.9, None)
-    made = np.array([_robust(features, expected * factor) for factor in factors])
-    low, high = np.quantile(made, (0.025, 0.975), axis=0)
+    refitted = np.array([_robust(features, expected * factor) for factor in factors])
+    low, high = np.quantile(refitted, (0.025, 0.975), axis=0)
     rows = np.column_stack((costs, np.minimum(low, costs), np.maximum(high, costs))).tolist()
-    return tuple(FittedCost(*row) for row in rows), np.cov(made, rowvar=False), _scatter(residuals)
+    return tuple(FittedCost(*row) for row in rows), np.cov(refitted, rowvar=False), _scatter(residuals)
 
 
 def _robust(features: Floats, seconds: Floats) -> Floats:

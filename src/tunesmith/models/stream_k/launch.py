@@ -1,4 +1,9 @@
-"""Grid and split tiles of solutions whose configurations leave them open: decided for each problem that is launched."""
+"""Decides at run time the grid of a solution, and how many tiles run stream-K, for each problem that is launched.
+
+`Deciding.solutions` is the entry, for solutions whose configuration leaves the grid open (`StreamKGrid: -1`) or has a
+grid that was tuned for another size. `Deciding.decide` returns the decision with its reasons. The numbers come from the
+models in `predict.py`.
+"""
 
 from __future__ import annotations
 
@@ -23,25 +28,25 @@ GRID, FULL_TILES, SPLIT = "StreamKGrid", "StreamKFullTiles", "GlobalSplitU"
 """The parameters that a decision sets."""
 
 OPEN = -1
-"""The grid of a configuration that leaves both to run time."""
+"""The value of GRID that leaves grid and split tiles to run time."""
 
 CALIBRATION = "TUNESMITH_STREAMK_CALIBRATION"
-"""A variable of the environment: a calibration file that goes before all others."""
+"""The environment variable that names a calibration file. This file takes priority over all others."""
 
 REMEMBERED = 4096
-"""Problems whose solutions are kept."""
+"""How many decided solutions are kept (least recently used)."""
 
 SCHEDULE = "Schedule"
-"""A compile-time parameter of families that have a program for each way to share tiles."""
+"""A compile-time parameter of families that have one program for each mode of sharing tiles."""
 
 _WHOLE_TILES = Configuration({GRID: 0, FULL_TILES: 0})
 
 
 class Deciding:
-    """Decides on one device, each product once for each kernel and tile. Not for several threads at once.
+    """Decides for one device, once for each product, kernel and tile. Not thread-safe.
 
-    A schedule that is compiled in stays, and split-K is only chosen where it acts at launch: for another program nobody
-    waits at run time.
+    A decision never needs another program, since nobody waits for a compiler at run time: a compiled-in schedule stays,
+    and split-K is chosen only if it is a launch-time parameter of the family.
     """
 
     def __init__(self, target: Target, calibrations: Calibrations, override: StreamKOverride) -> None:
@@ -52,56 +57,58 @@ class Deciding:
 
     @staticmethod
     def of(
-        target: Target, places: Iterable[Path], environment: Mapping[str, str], say: Callable[[str], None]
+        target: Target, folders: Iterable[Path], environment: Mapping[str, str], warn: Callable[[str], None]
     ) -> Deciding:
-        """With the calibrations in these folders and in the file that the environment names, and with its overrides.
+        """With the overrides of the environment, the calibrations in these folders, and those in the file that the
+        environment names. The latter take priority.
 
-        `say` hears once why one has to make do, also without a file of the folders that another version wrote. Raises
-        UserError for files and variables that mean nothing.
+        `warn` gets a sentence for each file of the folders that another version wrote (that file is skipped), and later
+        for each kernel without a calibration of its own. Raises UserError for invalid files and variables.
         """
         override = StreamKOverride.of(environment)
-        known: list[StreamKCalibration] = []
-        for file in (file for location in dict.fromkeys(places) for file in calibration_files(location)):
+        calibrations: list[StreamKCalibration] = []
+        for file in (file for folder in dict.fromkeys(folders) for file in calibration_files(folder)):
             try:
-                known += read(file)
+                calibrations += read(file)
             except OtherFormatError as error:
-                say(str(error))
-        if named := environment.get(CALIBRATION, "").strip():
-            known += read(Path(named))
-        # Of two of the same device, kernel and tile, the last one counts.
-        return Deciding(target, Calibrations(known, say), override)
+                warn(str(error))
+        if named_file := environment.get(CALIBRATION, "").strip():
+            calibrations += read(Path(named_file))
+        # If two have the same subject, the later one counts.
+        return Deciding(target, Calibrations(calibrations, warn), override)
 
     def _solutions(self, solution: Solution, problem: Problem) -> tuple[Solution, ...]:
-        """The solution as it is to be launched, then, for where that cannot run, with whole tiles. What a variable of
-        the environment asks for has no such second."""
+        """The solution with the decided parameters, then the same with whole tiles, as a fallback if the first cannot
+        run. A decision that the environment overrides has no fallback."""
         decision, config = self.decide(solution, problem), solution.configuration
         decided = config | decision.parameters.only(config)
         configs = (decided,) if decision.overridden else dict.fromkeys((decided, config | _WHOLE_TILES))
-        return tuple(replace(solution, configuration=one) for one in configs)
+        return tuple(replace(solution, configuration=config) for config in configs)
 
     def decide(self, solution: Solution, problem: Problem) -> StreamKDecision:
-        """How to launch the problem with a solution of a family that has the parameters."""
+        """How to launch the problem with this solution, whose family must have the parameters."""
         gemm = Gemm.of(problem)
         return self._predictor(solution).decide(gemm.m, gemm.n, gemm.batch, gemm.k)
 
     def _predictor_of(self, solution: Solution) -> Predictor:
-        kernel, config, kind = KERNELS[solution.kernel], solution.configuration, solution.type
-        tile, whole = tile_of(solution), Room(self.target.compute_units)
-        subject = self._calibrations.widest(Subject.of(self.target, kernel.name, data_type_of(kind), tile, whole))
-        splits = SPLIT in kernel.space(kind, self.target).launch_time(config) and SCHEDULE not in config
+        kernel, config, problem_type = KERNELS[solution.kernel], solution.configuration, solution.type
+        tile, whole_device = tile_of(solution), Room(self.target.compute_units)
+        subject = Subject.of(self.target, kernel.name, data_type_of(problem_type), tile, whole_device)
+        subject = self._calibrations.widest(subject)
+        splits = SPLIT in kernel.space(problem_type, self.target).launch_time(config) and SCHEDULE not in config
         model = self._calibrations.model(subject, self.target.driver, SPLITS if splits else ())
         return Predictor(tile, model, self.override)
 
 
 def configured(config: Configuration, parameters: Configuration) -> Configuration:
-    """A configuration of any family that splits tiles, with a decision's parameters; its schedule is theirs then."""
-    whole = "SplitK" if parameters.integer(SPLIT) > 1 else "DataParallel"
-    schedule = Configuration({SCHEDULE: "StreamK" if parameters.integer(GRID) else whole})
+    """The configuration with a decision's parameters, as far as its family has them; a schedule is set to match."""
+    unstreamed = "SplitK" if parameters.integer(SPLIT) > 1 else "DataParallel"
+    schedule = Configuration({SCHEDULE: "StreamK" if parameters.integer(GRID) else unstreamed})
     return config | parameters.only(config) | schedule.only(config)
 
 
 def tile_of(solution: Solution) -> MacroTile:
-    """The macro tile of a solution of a tiled family, which says how deep it is in steps (DepthU) or in bytes."""
+    """The macro tile of a solution. Its family gives the depth in steps along K (DepthU) or in bytes (DepthBytes)."""
     derived = Configuration(KERNELS[solution.kernel].derived(solution.configuration))
     m, n = derived.integers("MacroTile")
     config = solution.configuration

@@ -1,4 +1,7 @@
-"""Grids that a tuning file leaves open: decided for what is measured as the library decides for what it launches."""
+"""Decides the grids that a tuning file leaves open, so that tuning measures what the library would launch.
+
+The decision itself is in `launch.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,22 @@ from tunesmith.records import Configuration, Problem, Solution, Target
 
 
 class OpenGrids:
-    """Of one device. Calibrations in `places` and the environment are looked at when the first grid is open."""
+    """Decides open grids for one device. The environment and the calibrations in `folders` are read at the first open
+    grid; `warn` gets a sentence when a calibration is missing or cannot be used."""
 
     def __init__(
-        self, target: Target, places: Collection[Path] = (), say: Callable[[str], None] = lambda sentence: None
+        self, target: Target, folders: Collection[Path] = (), warn: Callable[[str], None] = lambda sentence: None
     ) -> None:
-        self._target, self._places, self._say = target, places, say
+        self._target, self._folders, self._warn = target, folders, warn
 
     def decided(self, solution: Solution, problem: Problem) -> Solution:
-        """The solution as it is launched for it. Raises UserError for variables and calibrations that mean nothing."""
+        """The solution as it is launched for the problem; unchanged if its grid is not open. Raises UserError for
+        invalid variables and calibrations."""
         return self._deciding.solutions(solution, problem)[0] if is_open(solution.configuration) else solution
 
     @cached_property
     def _deciding(self) -> Deciding:
-        return Deciding.of(self._target, self._places, os.environ, self._say)
+        return Deciding.of(self._target, self._folders, os.environ, self._warn)
 
 
 def is_open(config: Configuration) -> bool:
@@ -33,5 +38,5 @@ def is_open(config: Configuration) -> bool:
 
 
 def with_a_grid(config: Configuration) -> Configuration:
-    """With any grid in the place of an open one, where no problem is known to decide for."""
+    """The configuration with an arbitrary grid instead of an open one, for use where no problem is known."""
     return config | {GRID: 1} if is_open(config) else config

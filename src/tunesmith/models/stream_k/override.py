@@ -1,6 +1,7 @@
-"""Environment variables that decide instead of the prediction of stream-K, for experiments and for repairs.
+"""Environment variables that override the stream-K prediction, for experiments and to work around a bad prediction.
 
-`TUNESMITH_STREAMK_<name>`, or `TENSILE_STREAMK_<name>` where ours is not set. Names and priority are Tensile's.
+A variable is read as `TUNESMITH_STREAMK_<name>`, or as `TENSILE_STREAMK_<name>` if ours is not set. Names and priority
+are Tensile's.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A whole number from `least` to `most`; those in `unset` leave the choice to the prediction."""
+    """A whole number from `least` to `most`. The values in `unset` leave the choice to the prediction."""
 
     least: int
     most: int
@@ -45,27 +46,27 @@ VARIABLES = {
     "MAX_CUS": Variable(0, _MOST, (0,), "0 predicts, n launches a work-group for each compute unit, n at most"),
     "GRID_MULTIPLIER": Variable(0, 1024, (0, 1), "0 and 1 predict, n launches n work-groups for each compute unit"),
 }
-"""The first of the four that set the grid, from above, wins."""
+"""All but FULL_TILES set the grid. If several of these are set, the first in this order wins."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamKOverride:
-    """What the environment asks for: `values` of the variables that do not leave the choice to the prediction, and how
-    each is `named` there; both in the order of VARIABLES."""
+    """The variables that override the prediction, in the order of VARIABLES: the value of each (`values`), and its full
+    name in the environment (`named`)."""
 
     values: Mapping[str, int]
     named: Mapping[str, str]
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> StreamKOverride:
-        """Raises UserError, with the variable's name, for a value that means nothing."""
+        """Raises UserError, with the variable's name, for an invalid value."""
         values: dict[str, int] = {}
         named: dict[str, str] = {}
         for name, variable in VARIABLES.items():
-            found = next((prefix + name for prefix in PREFIXES if environment.get(prefix + name, "").strip()), None)
-            value = _number(found, environment[found], variable) if found else None
-            if found and value is not None and value not in variable.unset:
-                values[name], named[name] = value, found
+            full_name = next((prefix + name for prefix in PREFIXES if environment.get(prefix + name, "").strip()), None)
+            value = _number(full_name, environment[full_name], variable) if full_name else None
+            if full_name and value is not None and value not in variable.unset:
+                values[name], named[name] = value, full_name
         return StreamKOverride(values, named)
 
     @property
@@ -74,11 +75,11 @@ class StreamKOverride:
 
     @property
     def grid_from(self) -> str:
-        """Which variable sets the grid; empty where none does."""
+        """The variable that sets the grid; empty if none does."""
         return next((name for name in self.values if name != FULL_TILES), "")
 
     def grid(self, work: Work, compute_units: int) -> int | None:
-        """The grid that is asked for, at least 1."""
+        """The overriding grid, at least 1; None if no variable sets the grid."""
         value = self.values.get(self.grid_from, 0)
         match self.grid_from:
             case "FIXED_GRID":
@@ -93,14 +94,14 @@ class StreamKOverride:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """The variables that decide anything, as they are spelled in the environment."""
+        """The full names of the variables that take effect, as they are spelled in the environment."""
         return tuple(self.named[name] for name in (FULL_TILES, self.grid_from) if name in self.named)
 
 
 def _number(name: str, text: str, variable: Variable) -> int:
-    word = text.strip()
-    digits = word.removeprefix("-").removeprefix("+")
-    value = int(word) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+    stripped = text.strip()
+    digits = stripped.removeprefix("-").removeprefix("+")
+    value = int(stripped) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
     if value is None or not variable.least <= value <= variable.most:
         bounds = f"from {variable.least}" + (f" to {variable.most}" if variable.most < _MOST else "")
         raise UserError(name, f"{text!r} is no whole number {bounds}", f"give one ({variable.doc}), or unset it")

@@ -1,8 +1,8 @@
-"""A prediction for a device that nobody calibrated: ratios only, in iterations of the tile's main loop.
+"""The stream-K prediction for a device without a calibration: ratios only, in iterations of the tile's main loop.
 
-What carries over from one chip to another is how much a split costs compared with an iteration, and how few iterations
-a share may have before splitting is not worth its while. Two systems agree on the latter (three iterations in Tensile's
-measured curve, two at least in CUTLASS) and on where a tile is worth halving (from 12 iterations).
+Two facts carry over from one chip to another: how much a split costs compared with an iteration, and how few iterations
+a share may have before splitting stops paying. Two systems agree on the latter (three iterations in Tensile's measured
+curve, at least two in CUTLASS) and on when halving a tile pays (from 12 iterations on).
 """
 
 from __future__ import annotations
@@ -14,33 +14,37 @@ from tunesmith.kernels.gemm.stream_k import ceil_div
 from .records import StreamKChoice, Work
 
 FEWEST_ITERATIONS = 3
-"""Of a share. Tensile's curve is remainder x K / grid = 194 steps of 64 an iteration, from K = 1024 on (pull request
-1934; the fit is ours)."""
+"""The fewest iterations of a share. Tensile's curve is remainder x K / grid = 194 steps, with 64 steps an iteration,
+from K = 1024 on (pull request 1934; the fit is ours)."""
 
 PARTIAL, PEER = 1.312, 4.457
-"""Iterations that partial sums cost at all, and those of each further work-group. The same in both sets of constants
-that were published for Tensile's model (pull request 1929 and its successor's); CUTLASS has 2 and 2."""
+"""Costs in iterations: of partial sums at all, and of each further work-group. Both sets of constants that were
+published for Tensile's model have these ratios (pull request 1929 and its successor's); CUTLASS has 2 and 2."""
 
 FULL_ENOUGH = 0.92
-"""Share of the last wave's work-groups, over all waves, that data-parallel must keep busy. Source: CUTLASS."""
+"""The share of work-groups, over all waves, that data-parallel must keep busy. Source: CUTLASS."""
 
 
 def choice(work: Work, grid: int) -> StreamKChoice:
-    """Data-parallel where its waves are full or splitting saves too little; else the remainder, with a full wave where
-    shares would otherwise have fewer than three iterations; few tiles over so many work-groups as pays, `grid` at
-    most."""
+    """How to launch the product on at most `grid` work-groups.
+
+    - No more tiles than work-groups: each tile is split among as many work-groups as pays.
+    - Waves are full enough, or splitting saves too little: data-parallel.
+    - Otherwise the remainder is split, with one full wave if its shares would have fewer than three iterations.
+    """
     if work.tiles <= grid:
-        return _few(work, grid)
-    left = work.tiles % grid
-    saved = work.iterations * (1 - left / grid)
-    if left == 0 or work.tiles >= FULL_ENOUGH * ceil_div(work.tiles, grid) * grid or saved <= PARTIAL + PEER:
+        return _few_tiles(work, grid)
+    remainder = work.tiles % grid
+    saved = work.iterations * (1 - remainder / grid)
+    if remainder == 0 or work.tiles >= FULL_ENOUGH * ceil_div(work.tiles, grid) * grid or saved <= PARTIAL + PEER:
         return StreamKChoice(grid)
-    full = left * work.iterations < FEWEST_ITERATIONS * grid
-    return StreamKChoice(grid, left + (grid if full else 0))
+    with_full_wave = remainder * work.iterations < FEWEST_ITERATIONS * grid
+    return StreamKChoice(grid, remainder + (grid if with_full_wave else 0))
 
 
-def _few(work: Work, groups: int) -> StreamKChoice:
-    """No more tiles than work-groups: each in so many parts that the longest and its fix-up take least together."""
+def _few_tiles(work: Work, groups: int) -> StreamKChoice:
+    """For no more tiles than work-groups: the number of parts for which the longest part and its fix-up together take
+    least."""
 
     def iterations(parts: int) -> float:
         return ceil_div(work.iterations, parts) + (PARTIAL + PEER * (parts - 1) if parts > 1 else 0)

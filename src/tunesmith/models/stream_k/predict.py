@@ -1,9 +1,12 @@
-"""How to launch a stream-K kernel for each product: which grid, how many tiles are split, or none. One decision each.
+"""The models that decide how to launch a product with a stream-K kernel: on which grid, and how many tiles are split.
 
-Three models answer. `Calibrated` knows what launches cost on the device, with this tile and data type, and looks at
-every grid that fits, every number of split tiles that makes sense, and split-K. `Portable` knows ratios that hold for
-most devices, and is taken where nobody calibrated. `Published` is Tensile's, to compare with. A
-`StreamKOverride` from the environment decides before any of them.
+`launch.py` asks them at run time. `Model.decide` returns a `StreamKDecision`; a `StreamKOverride` from the environment
+takes priority over the model. There are three models:
+
+- `Calibrated` knows the costs of launches on the device, with this tile and data type. It evaluates every grid that
+  fits, every useful number of split tiles, and split-K.
+- `Portable` uses ratios that hold for most devices. It is used if there is no calibration.
+- `Published` is Tensile's predictor, to compare with.
 """
 
 from __future__ import annotations
@@ -53,29 +56,29 @@ __all__ = [
 ]
 
 REMEMBERED = 65_536
-"""Products whose decisions are kept."""
+"""How many decisions are kept (least recently used)."""
 
 REACH = 2.2
-"""Standard deviations to either side that hold 95 %: Student's with ten degrees of freedom, as many as the median
-deviation of some thirty runs is worth."""
+"""Half width of a 95 % interval in standard deviations: Student's t with ten degrees of freedom, which is what the
+median deviation of some thirty runs is worth."""
 
 
 class Model(ABC):
-    """Decides for a kernel with one tile on a device with this room. Pure: the same product gets the same answer."""
+    """Decides for a kernel with one tile on a device with this room. The same product always gets the same answer."""
 
     name: str
     room: Room
 
     @abstractmethod
     def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
-        """The best choice; among those on `grid`, or with `full_tiles` waves beside the remainder, where given."""
+        """The best choice; if given, only among those on `grid`, or with `full_tiles` waves beside the remainder."""
 
     def expect(self, work: Work, choice: StreamKChoice) -> tuple[float | None, tuple[float, float] | None]:
-        """Seconds and their 95 % interval, as far as the model knows."""
+        """Expected seconds and their 95 % interval; None for what the model cannot predict."""
         return None, None
 
     def decide(self, work: Work, override: StreamKOverride | None = None) -> StreamKDecision:
-        """The choice with what is expected of it; `override` goes before the model."""
+        """The choice with its expected time. `override` takes priority over the model."""
         if override is None or not override.used:
             choice = self.choose(work)
         else:
@@ -84,7 +87,8 @@ class Model(ABC):
 
 
 class Calibrated(Model):
-    """The costs of a calibration over all choices; of split-K, those with as many parts as `parts` has."""
+    """Takes the choice with the least expected time, by the costs of a calibration. Split-K is among the choices with
+    each number of parts in `parts`."""
 
     name = "calibrated"
 
@@ -98,21 +102,22 @@ class Calibrated(Model):
         return self._scan.best_on(work, grid, full_tiles)[0]
 
     def expect(self, work: Work, choice: StreamKChoice) -> tuple[float, tuple[float, float]]:
-        """The interval holds 95 % of runs: the doubt of the costs, and a run's own scatter."""
+        """The interval covers 95 % of runs. It includes the uncertainty of the costs and the scatter of a run."""
         features = counts(work, choice, self.room)
         seconds = float(features @ self._scan.costs)
         variance = float(features @ self._doubt @ features) + (self.calibration.scatter * seconds) ** 2
-        # A covariance that was rounded for a file need not be one any more.
+        # A covariance that was rounded for a file may have lost its positive semidefiniteness.
         reach = REACH * max(0.0, variance) ** 0.5
         return seconds, (max(0.0, seconds - reach), seconds + reach)
 
     def considered(self, work: Work) -> Iterator[StreamKChoice]:
-        """The best choice of each kind: no tile split, the remainder, that and one full wave, and each split-K."""
+        """The best choice of each kind: no tile streamed, the remainder streamed, the remainder and one full wave, and
+        each number of parts of split-K."""
         yield from (choice for choice, _ in (*self._scan.candidates(work), *self._scan.splits(work)))
 
 
 class Portable(Model):
-    """Dimensionless ratios and the rule of three iterations; expects no time."""
+    """Decides by dimensionless ratios and the rule of three iterations (`portable.py`). Predicts no times."""
 
     name = "portable"
 
@@ -121,13 +126,14 @@ class Portable(Model):
 
     def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         if full_tiles is not None:
-            on = grid or self.room.groups
-            return StreamKChoice(on, streamed_tiles(work.tiles, on, full_tiles))
+            grid = grid or self.room.groups
+            return StreamKChoice(grid, streamed_tiles(work.tiles, grid, full_tiles))
         return portable.choice(work, grid or self.room.groups)
 
 
 class Published(Model):
-    """Tensile's predictor: as published, for 304 compute units alone, or with its gate lifted."""
+    """Tensile's predictor: as published, with its curve for 304 compute units only, or not `gated`: the curve for
+    all."""
 
     def __init__(self, room: Room, gated: bool = True) -> None:
         self.room, self.gated = room, gated
@@ -135,26 +141,26 @@ class Published(Model):
 
     def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         units = self.room.multiprocessors
-        on = grid or units
+        grid = grid or units
         if full_tiles is None:
-            full_tiles = tensile.full_tiles(work.tiles % on, work.k, units, self.gated)
-        return StreamKChoice(on, streamed_tiles(work.tiles, on, full_tiles))
+            full_tiles = tensile.full_tiles(work.tiles % grid, work.k, units, self.gated)
+        return StreamKChoice(grid, streamed_tiles(work.tiles, grid, full_tiles))
 
     def expect(self, work: Work, choice: StreamKChoice) -> tuple[float | None, None]:
-        """Their analytical model's time, which knows only grids on which everything is split."""
+        """The time of Tensile's analytical model, which covers only choices with all tiles streamed."""
         if not work.tiles or choice.streamed < work.tiles:
             return None, None
         return 1e-6 * tensile.microseconds(work.tiles, work.iterations, choice.grid), None
 
 
 def rivals(model: Model) -> tuple[Model, ...]:
-    """The models that need no calibration, but for the one that is asked already."""
+    """The models to compare with: all that need no calibration, except `model` itself."""
     others = (Portable(model.room), Published(model.room), Published(model.room, gated=False))
     return tuple(other for other in others if other.name != model.name)
 
 
 class Predictor:
-    """Decisions for a kernel with one tile, each made once. Not for several threads at once."""
+    """Decides for a kernel with one tile, once for each product. Not thread-safe."""
 
     def __init__(self, tile: MacroTile, model: Model, override: StreamKOverride | None = None) -> None:
         self.tile, self.model, self.override = tile, model, override
@@ -166,30 +172,32 @@ class Predictor:
 
 
 class Calibrations:
-    """The calibrations at hand, and which model they give a kernel. `say` hears once why one has to make do."""
+    """Chooses the model for a kernel from the available calibrations. `warn` gets a sentence, once each, if a kernel
+    has no calibration or one of another driver."""
 
     def __init__(
-        self, known: Iterable[StreamKCalibration] = (), say: Callable[[str], None] = lambda sentence: None
+        self, calibrations: Iterable[StreamKCalibration] = (), warn: Callable[[str], None] = lambda sentence: None
     ) -> None:
-        self._known = {one.subject: one for one in known}
-        self._say_once = lru_cache(maxsize=None)(say)
+        self._calibrations = {calibration.subject: calibration for calibration in calibrations}
+        self._warn_once = lru_cache(maxsize=None)(warn)
 
     def widest(self, whole: Subject) -> Subject:
-        """The subject of a whole device, as it was calibrated: of several occupancies, with the largest."""
-        known = [
-            one
-            for one in self._known
-            if replace(one, room=whole.room) == whole and one.room.multiprocessors == whole.room.multiprocessors
+        """The calibrated subject that equals `whole` but for its occupancy; the one with the largest occupancy if there
+        are several, `whole` itself if there is none."""
+        calibrated = [
+            subject
+            for subject in self._calibrations
+            if replace(subject, room=whole.room) == whole and subject.room.multiprocessors == whole.room.multiprocessors
         ]
-        return max(known, key=lambda one: one.room.groups, default=whole)
+        return max(calibrated, key=lambda subject: subject.room.groups, default=whole)
 
     def model(self, subject: Subject, driver: str, parts: Sequence[int] = SPLITS) -> Model:
-        """The calibrated model of a subject, or the portable one; `driver` is the device's own. `parts` as for
-        `Calibrated`."""
-        found = self._known.get(subject)
-        if found is None:
-            self._say_once(f"nothing is calibrated for {subject}: stream-K goes by rules of thumb")
+        """The calibrated model of a subject; the portable one if there is no calibration. `driver` is the driver in
+        use; `parts` as for `Calibrated`."""
+        calibration = self._calibrations.get(subject)
+        if calibration is None:
+            self._warn_once(f"nothing is calibrated for {subject}: stream-K goes by rules of thumb")
             return Portable(subject.room)
-        if found.origin.driver != driver:
-            self._say_once(f"{subject} was calibrated with driver {found.origin.driver}, this is {driver}")
-        return Calibrated(found, parts)
+        if calibration.origin.driver != driver:
+            self._warn_once(f"{subject} was calibrated with driver {calibration.origin.driver}, this is {driver}")
+        return Calibrated(calibration, parts)

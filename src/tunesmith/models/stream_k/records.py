@@ -1,4 +1,4 @@
-"""What a stream-K prediction is about, and what it says: frozen records of whole numbers."""
+"""The input of a stream-K prediction (`Work`, `Room`) and its result (`StreamKChoice`, `StreamKDecision`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunesmith.kernels.gemm.stream_k import StreamKSchedule, ceil_div, iteration
 from tunesmith.records import Configuration
 
 NONE_SPLIT = -1
-"""What StreamKFullTiles is where not even the tiles beyond whole waves are split."""
+"""The value of StreamKFullTiles with which no tile is split, not even those beyond whole waves."""
 
 
 class SharingMode(StrEnum):
@@ -22,14 +22,17 @@ class SharingMode(StrEnum):
 
 
 def squarest(tiles: int) -> int:
-    """The side of so many tiles as a rectangle, the shorter one, as square as it can be."""
+    """The shorter side of the rectangle of so many tiles that is closest to a square."""
     return next((side for side in range(math.isqrt(tiles), 1, -1) if tiles % side == 0), min(tiles, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A product in macro tiles: those of all `batch` matrices, `iterations` of `depth` steps along K each; `down` of
-    them along M, or as square as their number can be. Work-groups walk over them in blocks as wide as `block`."""
+    """A product in macro tiles: `tiles` of all `batch` matrices, each with `iterations` of `depth` steps along K.
+
+    `down` is the number of tiles along M; 0 means the most square arrangement. Work-groups walk over the tiles in
+    blocks that are `block` tiles wide.
+    """
 
     tiles: int
     iterations: int
@@ -50,9 +53,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class MacroTile:
-    """A macro tile: elements of D along M and N, and steps along K of an iteration. Of `block` tiles side by side along
-    N work-groups take one after the other, before those below (WorkGroupMapping). With RowsAlong: M it is the other way
-    round, which the models do not know."""
+    """A macro tile: elements of D along M and N, and steps along K in an iteration.
+
+    Work-groups take `block` adjacent tiles along N before the tiles below them (WorkGroupMapping). With RowsAlong: M
+    the order is the other way round; the models ignore that.
+    """
 
     m: int
     n: int
@@ -70,8 +75,11 @@ class MacroTile:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What runs at once: multiprocessors, and work-groups that each of them holds. `cached`: how many iterations of a
-    tile's piece of A, and of its piece of B, the last-level cache holds; 0 where nobody knows."""
+    """What a device can run at once: multiprocessors, and work-groups on each of them (`occupancy`).
+
+    `cached` is the size of the last-level cache, as the number of iterations for which it can hold a tile's pieces of
+    A, and of B; 0 if unknown.
+    """
 
     multiprocessors: int
     occupancy: int = 1
@@ -84,8 +92,8 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class StreamKChoice:
-    """What a launch may do with a product: `grid` work-groups; the last `streamed` tiles split by iterations, or every
-    tile into `splits` parts."""
+    """A way to launch a product on `grid` work-groups: the last `streamed` tiles are split by iterations (stream-K), or
+    every tile is cut into `splits` parts (split-K)."""
 
     grid: int
     streamed: int = 0
@@ -93,12 +101,12 @@ class StreamKChoice:
 
     @staticmethod
     def whole_tiles(work: Work, room: Room) -> StreamKChoice:
-        """Data-parallel: a work-group for each tile, or as many as there is room for."""
+        """Data-parallel: a work-group for each tile, or as many as run at once."""
         return StreamKChoice(max(1, min(work.tiles, room.groups)))
 
     @staticmethod
     def split_k(work: Work, room: Room, parts: int) -> StreamKChoice:
-        """A work-group for each part, or as many as there is room for."""
+        """A work-group for each part of each tile, or as many as run at once."""
         return StreamKChoice(min(work.tiles * parts, room.groups), splits=parts)
 
     @property
@@ -112,9 +120,9 @@ class StreamKChoice:
 class StreamKDecision:
     """How to launch one product, and why.
 
-    `full_tiles` are whole waves of the grid among the `streamed` tiles, the remainder not counted. `seconds` is the
-    expected time with its 95 % `interval`, where the `model` knows. `overridden` names the variables that decided
-    instead of it.
+    `full_tiles` is the number of whole waves among the `streamed` tiles, without the remainder. `seconds` is the
+    expected time with its 95 % `interval`; both are None if the `model` cannot predict times. `overridden` names the
+    environment variables that decided instead of the model.
     """
 
     work: Work
@@ -142,13 +150,13 @@ class StreamKDecision:
 
     @property
     def schedule(self) -> StreamKSchedule:
-        """Who computes what; for a kernel to launch by."""
+        """Which work-group computes which iterations of which tile."""
         return StreamKSchedule(self.work.tiles, self.work.iterations, self.grid, self.streamed, self.choice.splits)
 
     @property
     def parameters(self) -> Configuration:
-        """The same as parameters of a GEMM family. Data-parallel is a work-group for each tile, except where somebody
-        overrode the grid, and so wants just that one."""
+        """The decision as parameters of a GEMM family. Data-parallel means a work-group for each tile, unless an
+        environment variable set the grid; then exactly that grid is launched."""
         if self.overridden:
             return self.on_grid
         streams = self.mode is SharingMode.STREAM_K
@@ -156,7 +164,7 @@ class StreamKDecision:
 
     @property
     def on_grid(self) -> Configuration:
-        """The same with no work-group more than the grid has, also where no tile is split: whole tiles in waves."""
+        """The parameters for exactly `grid` work-groups. If no tile is split, they take whole tiles in waves."""
         return _parameters(self.grid, self.full_tiles if self.mode is SharingMode.STREAM_K else NONE_SPLIT, 1)
 
 

@@ -1,4 +1,4 @@
-"""The runs that the costs are fitted to: about forty, each telling one of them apart from the others."""
+"""The runs to which the costs are fitted: about forty, chosen so that the costs can be told apart."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from tunesmith.kernels.gemm.stream_k import ceil_div
 from .records import MacroTile, Room, StreamKChoice, Work
 
 WHOLE = (4, 16, 64, 256)
-"""Iterations of tiles that nobody shares."""
+"""Iterations of tiles that are not split."""
 SHARED = (48, 192)
-"""Iterations of tiles that are cut: multiples of all PARTS, so that every share is as long as the others."""
+"""Iterations of tiles that are split into equal shares: multiples of all PARTS."""
 PARTS = (2, 3, 4, 6, 8, 12, 16)
 SKEWED = (16, 64)
-"""Iterations of tiles over which shares run on."""
+"""Iterations of tiles if shares extend over tile boundaries."""
 BEYOND = (2, 4)
-"""Times the cache that the operands of such tiles are, to see what it costs that it does not hold them."""
+"""Size of the operands, in multiples of the cache, in runs that measure the cost of fetching pieces again."""
 IN_TURNS = (2, 4)
-"""Parts of K of a product that is many turns then."""
+"""Numbers of parts of K in runs of split-K with several turns."""
 FAR_BEYOND = 12
-"""Times the cache that its operands are: in short turns nobody loses step."""
+"""Size of the operands, in multiples of the cache, in runs of split-K: in short turns work-groups stay in step."""
 DEEPEST = 1 << 17
-"""Steps along K: products that are deeper nobody has, and a large cache must not make a short run long."""
+"""Steps along K: no real product is deeper, and a large cache must not make a short run long."""
 
 USUAL_DEPTH = 64
-"""Steps of the iterations above. Shallower ones are counted in fours, eights ..., so that a run is not all launch."""
+"""Steps along K in one of the iterations above. For a shallower tile the iterations are multiplied, so that launch
+overhead does not dominate the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamKRun:
-    """What a choice took: median seconds of the whole launch plan."""
+    """A choice and its measured time: median seconds of the whole launch plan."""
 
     work: Work
     choice: StreamKChoice
@@ -40,14 +41,14 @@ class StreamKRun:
 
 
 def calibration_runs(room: Room, tile: MacroTile, splits: Collection[int]) -> list[tuple[Work, StreamKChoice]]:
-    """What to measure for a tile: no run twice, at most as many work-groups as there is room for, or as the most parts
-    of a tile where that is more. `splits` are the parts of K that the kernel can have."""
+    """What to measure for a tile, without duplicates. No run has more work-groups than `room` holds, or than the
+    largest of PARTS if that is more. `splits` are the numbers of parts of K that the kernel supports."""
     depth = tile.depth
     scale = max(1, USUAL_DEPTH // depth)
-    near = (*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room))
-    far = (*_beyond_the_cache(room), *_in_parts(room, splits))
-    planned = [(tiles, iterations * scale, choice) for tiles, iterations, choice in near]
-    planned += [(tiles, min(iterations, DEEPEST // depth), choice) for tiles, iterations, choice in far]
+    cached = (*_whole(room), *_in_turn(room), *_shared(room), *_skewed(room))
+    uncached = (*_beyond_the_cache(room), *_in_parts(room, splits))
+    planned = [(tiles, iterations * scale, choice) for tiles, iterations, choice in cached]
+    planned += [(tiles, min(iterations, DEEPEST // depth), choice) for tiles, iterations, choice in uncached]
     return [
         (Work(tiles, iterations, depth, block=tile.block), choice)
         for tiles, iterations, choice in dict.fromkeys(planned)
@@ -55,10 +56,12 @@ def calibration_runs(room: Room, tile: MacroTile, splits: Collection[int]) -> li
 
 
 Planned = tuple[int, int, StreamKChoice]
+"""Tiles, iterations of each, and the choice to measure."""
 
 
 def _whole(room: Room) -> Iterator[Planned]:
-    """A tile a work-group: start and iteration by the slope over iterations; busy and wave by the number of groups."""
+    """One tile for each work-group. The slope over iterations gives start and iteration, the number of groups gives
+    busy and wave."""
     for grid in (1, room.multiprocessors, room.groups):
         for iterations in WHOLE:
             yield grid, iterations, StreamKChoice(grid)
@@ -68,14 +71,14 @@ def _whole(room: Room) -> Iterator[Planned]:
 
 
 def _in_turn(room: Room) -> Iterator[Planned]:
-    """Several tiles a work-group: what each further one costs."""
+    """Several tiles for each work-group, which gives the cost of each further tile."""
     for waves in (2, 4):
         for iterations in (WHOLE[0], WHOLE[2]):
             yield waves * room.multiprocessors, iterations, StreamKChoice(room.multiprocessors)
 
 
 def _shared(room: Room) -> Iterator[Planned]:
-    """Whole parts of tiles: partial and peer by the slope over parts."""
+    """Tiles in equal parts. The slope over the number of parts gives partial and peer."""
     for parts in PARTS:
         tiles = max(1, room.multiprocessors // parts)
         for iterations in SHARED:
@@ -83,7 +86,7 @@ def _shared(room: Room) -> Iterator[Planned]:
 
 
 def _skewed(room: Room) -> Iterator[Planned]:
-    """A full wave with a remainder of one tile, half of them, all but one; and remainders alone."""
+    """A full wave with a remainder of one tile, of half a wave, of all but one tile; and remainders alone."""
     grid = room.multiprocessors
     remainders = sorted({1, max(1, grid // 2), max(1, grid - 1)})
     for tiles in remainders:
@@ -98,25 +101,26 @@ def _skewed(room: Room) -> Iterator[Planned]:
 
 
 def _beyond_the_cache(room: Room) -> Iterator[Planned]:
-    """Squares of about a third of a wave and of a wave and a half, every share at another place of K; and the second as
-    whole tiles, which are all at the same."""
+    """Squares of about a third of a wave and of a wave and a half, with every share at another position of K; and the
+    second square as whole tiles, all at the same position of K."""
     grid = room.multiprocessors
-    for times in BEYOND if all(room.cached) else ():
+    for cache_sizes in BEYOND if all(room.cached) else ():
         for side in (max(1, math.isqrt(grid // 3)), math.isqrt(3 * grid // 2)):
-            tiles, iterations = _square(room, side, times)
+            tiles, iterations = _square(room, side, cache_sizes)
             yield tiles, iterations, StreamKChoice(grid, streamed=tiles)
         yield tiles, iterations, StreamKChoice(grid)
 
 
 def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
-    """A square of about four waves in parts: many turns, and long ones."""
+    """A square of about four waves in parts of K: many turns, and long ones."""
     for parts in IN_TURNS if all(room.cached) else ():
         if parts in splits:
             tiles, iterations = _square(room, math.isqrt(4 * room.groups), FAR_BEYOND)
             yield tiles, iterations, StreamKChoice(min(tiles * parts, room.groups), splits=parts)
 
 
-def _square(room: Room, side: int, times: int) -> tuple[int, int]:
-    """So many tiles along M, one more along N, and their iterations: operands of `times` the size of the cache."""
+def _square(room: Room, side: int, cache_sizes: int) -> tuple[int, int]:
+    """Tiles and iterations of a product with `side` tiles along M and one more along N, whose operands are
+    `cache_sizes` times as large as the cache."""
     m, n = room.cached
-    return side * (side + 1), ceil_div(times * m * n, (m + n) * side) + 1
+    return side * (side + 1), ceil_div(cache_sizes * m * n, (m + n) * side) + 1

@@ -1,4 +1,7 @@
-"""Convolution: types, the typed view of a problem, lists of problems, and the operation."""
+"""Convolution: types, the typed view of a problem, lists of problems, and the operation.
+
+`reference.py` computes the written array in float64 with the tolerance of a result's check.
+"""
 
 from .fields import CONVOLUTION_FIELDS, Direction
 from .listed import ListedConvolution, read_convolution_list

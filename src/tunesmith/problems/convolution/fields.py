@@ -1,4 +1,4 @@
-"""The fields of a convolution's ProblemType: what its convolution descriptor says, in the words of cuDNN and MIOpen."""
+"""The fields of a convolution's ProblemType, named as in cuDNN's and MIOpen's convolution descriptors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_DIMENSIONS = 3
 
 
 class Direction(StrEnum):
-    """Which of the three arrays is computed from the two others."""
+    """The computation: which of the three arrays is computed from the two others."""
 
     FORWARD = "Forward"
     BACKWARD_DATA = "BackwardData"
@@ -20,10 +20,12 @@ class Direction(StrEnum):
 
 CHANNELS_LAST = ("NWC", "NHWC", "NDHWC")
 CHANNELS_FIRST = ("NCW", "NCHW", "NCDHW")
-"""By spatial dimensions, less one. Of a filter, N stands for its output channels (K)."""
+"""Layouts, indexed by the number of spatial dimensions less one. In a filter's layout, N stands for its output channels
+(K)."""
 
 PER_DIMENSION = {"Stride": 1, "Padding": 0, "Dilation": 1}
-"""Fields with a number for each spatial dimension, the outermost first; the default is also the smallest."""
+"""Fields with a number for each spatial dimension, the outermost first, and their defaults; the default is also the
+smallest value."""
 
 LAYOUTS = ("InputLayout", "FilterLayout", "OutputLayout")
 

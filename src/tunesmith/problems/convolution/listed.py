@@ -1,8 +1,8 @@
 """Lists of convolutions as CSV, in the words of MIOpen's driver and of DeepBench.
 
-A header names the columns, in any order: the sizes n, c, k, the input's in_d, h, w and the filter's fil_d, r, s, as
-many of them as there are dimensions. What else may be there is in `COLUMNS`. A column of what follows from others
-(out_h, igemm_m ...) is checked.
+The header names the columns in any order: the sizes n, c, k, and for each spatial dimension one of the input's in_d, h,
+w and one of the filter's fil_d, r, s. `COLUMNS` has all columns. A column whose value follows from the others (out_h,
+igemm_m ...) is checked.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DATA_TYPES_BY_DRIVER = {
     "convbfp8": "b8",
     "convint8": "i8",
 }
-"""What MIOpenDriver's first word says of the operands."""
+"""The data type of the operands, by the first word of MIOpenDriver's command."""
 
 DIRECTIONS_BY_DRIVER = {"1": Direction.FORWARD, "2": Direction.BACKWARD_DATA, "4": Direction.BACKWARD_WEIGHTS}
-"""MIOpenDriver's option -F."""
+"""The direction, by MIOpenDriver's option -F."""
 
 _LAYOUT_COLUMNS = ("in_layout", "fil_layout", "out_layout")
 _AXES = ("d", "h", "w")
@@ -38,7 +38,7 @@ _IMAGE, _TAPS = ("in_d", "h", "w"), ("fil_d", "r", "s")
 
 @dataclass(frozen=True, slots=True)
 class ListedConvolution:
-    """A row: its problem type and sizes; `family` is a word to group by, `weight` how much the row counts."""
+    """A row's problem type and sizes. `family` is a word to group by, `weight` says how much the row counts."""
 
     type: ProblemType
     sizes: tuple[int, ...]
@@ -51,15 +51,17 @@ class ListedConvolution:
 
 
 def read_convolution_list(path: Path, data_type: str = "s") -> tuple[ListedConvolution, ...]:
-    """Every row of a list, in its order; rows without the column op are of `data_type`. Raises UserError for a file
-    that cannot be read and for whatever is wrong in it."""
+    """Every row of a list, in its order. Rows have `data_type` if the list has no column op.
+
+    Raises UserError for a file that cannot be read or has a mistake.
+    """
     lines = read_lines(path, COLUMNS, NEEDED, "convolutions")
     return tuple(_listed(row, data_type, location) for location, row in lines)
 
 
 def _listed(row: Mapping[str, Any], data_type: str, location: str) -> ListedConvolution:
     dimensions = row.get("spatial_dim") or (3 if "in_d" in row else 2 if "h" in row else 1)
-    for name, absent in _without(dimensions).items():
+    for name, absent in _unused_columns(dimensions).items():
         if row.get(name, absent) != absent:
             what = f"{name} is {row[name]}, with {dimensions} spatial dimension{'s' if dimensions > 1 else ''}"
             remedy = f"give {absent} there, or sizes and spatial_dim of {dimensions + 1} dimensions"
@@ -70,7 +72,7 @@ def _listed(row: Mapping[str, Any], data_type: str, location: str) -> ListedConv
         what = f"{dimensions} spatial dimensions need a column {missing[0]}"
         raise UserError(location, what, f"name the columns {', '.join(needed)} in the header")
     try:
-        kind = convolution_type(
+        problem_type = convolution_type(
             row.get("op", data_type),
             direction=row.get("direction_F", Direction.FORWARD),
             dimensions=dimensions,
@@ -82,29 +84,29 @@ def _listed(row: Mapping[str, Any], data_type: str, location: str) -> ListedConv
         )
         image, taps = ([row[name] for name in names[-dimensions:]] for names in (_IMAGE, _TAPS))
         sizes = (row["n"], row["c"], *image, row["k"], *taps)
-        convolution = Convolution.of(Problem(kind, sizes))
+        convolution = Convolution.of(Problem(problem_type, sizes))
     except ConvolutionTypeError as error:
         raise UserError(location, str(error), error.remedy) from None
     except ValueError as error:
         raise UserError(location, str(error), "give sizes that make a convolution") from None
     _check_derived(row, convolution, axes, location)
-    return ListedConvolution(kind, sizes, row.get("family") or row.get("set", ""), row.get("weight", 1.0))
+    return ListedConvolution(problem_type, sizes, row.get("family") or row.get("set", ""), row.get("weight", 1.0))
 
 
-def _without(dimensions: int) -> dict[str, int]:
-    """What the columns of axes say that a convolution of so many dimensions does not have."""
-    ones = [*_IMAGE[:-dimensions], *_TAPS[:-dimensions]]
+def _unused_columns(dimensions: int) -> dict[str, int]:
+    """The columns of axes that a convolution of so many dimensions does not have, with the only value they may hold."""
+    names = [*_IMAGE[:-dimensions], *_TAPS[:-dimensions]]
     axes = _AXES[:-dimensions]
-    ones += [f"{column}_{axis}" for column in ("stride", "dil", "out") for axis in axes]
-    return dict.fromkeys(ones, 1) | dict.fromkeys((f"pad_{axis}" for axis in axes), 0)
+    names += [f"{column}_{axis}" for column in ("stride", "dil", "out") for axis in axes]
+    return dict.fromkeys(names, 1) | dict.fromkeys((f"pad_{axis}" for axis in axes), 0)
 
 
 def _check_derived(row: Mapping[str, Any], convolution: Convolution, axes: tuple[str, ...], location: str) -> None:
-    """Raise UserError where a column that follows from others says something else."""
+    """Raise UserError if a column whose value follows from the other columns has another value."""
     product = convolution.implicit_gemm
-    known = {f"out_{axis}": extent for axis, extent in zip(axes, convolution.output, strict=True)}
-    known |= {"igemm_m": product.m, "igemm_n": product.n, "igemm_k": product.k, "gemm_groups": product.groups}
-    for name, value in known.items():
+    derived = {f"out_{axis}": extent for axis, extent in zip(axes, convolution.output, strict=True)}
+    derived |= {"igemm_m": product.m, "igemm_n": product.n, "igemm_k": product.k, "gemm_groups": product.groups}
+    for name, value in derived.items():
         if row.get(name, value) != value:
             remedy = "correct the row, or leave the column out: it follows from the others"
             raise UserError(location, f"{name} is {row[name]}, the sizes make it {value}", remedy)

@@ -1,12 +1,12 @@
-"""Convolution, forward and backward, in one to three dimensions: operands, inputs, and what it must give.
+"""Convolution, forward and backward, in one to three dimensions, as an operation: operands, inputs and the reference.
 
 The output at pixel p and channel k is the sum over taps r and channels c of the group of
 
     Input[n, c, p stride - padding + r dilation] Filter[k, c, r],
 
-as cuDNN and MIOpen have it: a cross-correlation, whose filter is not turned round. BackwardData computes the gradient
-of the input from those of the output and the filter, BackwardWeights that of the filter from the input and the gradient
-of the output.
+as in cuDNN and MIOpen: a cross-correlation, which does not reverse the filter. BackwardData computes the gradient of
+the input from the gradient of the output and the filter. BackwardWeights computes the gradient of the filter from the
+input and the gradient of the output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from tunesmith.problems.base import Array, Expected, Operation, refuse_other, strided
+from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch, strided
 from tunesmith.problems.fill import repeated
 from tunesmith.problems.gemm.fields import data_type
 from tunesmith.problems.gemm.inputs import factors, storage_order
@@ -40,8 +40,10 @@ _WRITTEN = {
 
 
 class ConvolutionOperation(Operation):
-    """Operands Input, Filter and Output, of which the direction says which is written; a gradient has the name, shape
-    and layout of what it is the gradient of."""
+    """Operands are Input, Filter and Output; the direction says which of them is written.
+
+    A gradient has the name, shape and layout of the array whose gradient it is.
+    """
 
     name = "Convolution"
     single = ("T", "R", "S")
@@ -64,7 +66,7 @@ class ConvolutionOperation(Operation):
             raise UserError(location(error.key), str(error), error.remedy) from None
 
     def validate(self, problem_type: ProblemType) -> None:
-        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
+        refuse_mismatch(problem_type, self.type_of(problem_type.fields, str, Path()))
 
     def assumed(self, fields: Mapping[str, Value]) -> Iterator[str]:
         if "DataType" not in fields:
@@ -78,7 +80,7 @@ class ConvolutionOperation(Operation):
         return ""
 
     def listed(self, problem_type: ProblemType, path: Path, location: str) -> Sequence[ListedProblem]:
-        """The rows of a list of convolutions (`listed.read_convolution_list`); those of other types have no sizes."""
+        """The rows of a list of convolutions (`listed.read_convolution_list`); rows of other types have no sizes."""
         rows = read_convolution_list(path, problem_type.fields.word("DataType"))
         return [
             ListedProblem(row.sizes if row.type == problem_type else (), row.family, row.weight, row.type.name)
@@ -90,20 +92,22 @@ class ConvolutionOperation(Operation):
         return UserError(location, what, "change the fields of the ProblemType, or the list")
 
     def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
-        """The output's pixels and the channels of a group are no sizes by themselves."""
+        """As for any operation. The output's pixels and the channels of a group are not sizes by themselves."""
         images, channels, *rest = problem_type.indices
         dimensions = problem_type.fields.integer("SpatialDimensions")
-        of_a_group = channels if problem_type.fields.integer("Groups") == 1 else ""
+        group_channels = channels if problem_type.fields.integer("Groups") == 1 else ""
         image, filters, taps = rest[:dimensions], rest[dimensions], rest[dimensions + 1 :]
         return {
             "Input": (images, channels, *image),
-            "Filter": (filters, of_a_group, *taps),
+            "Filter": (filters, group_channels, *taps),
             "Output": (images, filters, *[""] * dimensions),
         }
 
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
-        """Input: N x C x pixels, Filter: K x C of a group x taps, Output: N x K x pixels; layouts differ only in the
-        strides, and the arrays are dense."""
+        """Input: N x C x pixels, Filter: K x C of a group x taps, Output: N x K x pixels.
+
+        Layouts differ only in the strides, and the arrays are dense.
+        """
         convolution = Convolution.of(problem)
         shapes: dict[str, Extents] = {
             "Input": (convolution.images, convolution.channels, *convolution.image),
@@ -120,7 +124,7 @@ class ConvolutionOperation(Operation):
         return tuple(operand(name, layout) for name, layout in zip(shapes, convolution.layouts, strict=True))
 
     def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
-        """Numbers in which no mistake hides, as a GEMM has them (`gemm._inputs.random_numbers`)."""
+        """Random numbers with the magnitudes of a GEMM's operands (`gemm.inputs.random_numbers`)."""
 
         def storage(operand: Operand) -> Array:
             extents = tuple(operand.shape[axis] for axis in storage_order(operand))
@@ -130,14 +134,17 @@ class ConvolutionOperation(Operation):
         return {operand.name: storage(operand) for operand in self.operands(problem) if operand.role == "in"}
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        """The array that is written, in float64 with its bound (`_reference.expected`); a big one at sampled
-        elements."""
+        """The written array in float64 with its tolerance (`reference.expected`).
+
+        A big array is checked at sampled elements.
+        """
         convolution = Convolution.of(problem)
-        read = {x.name: strided(x, inputs[x.name]) for x in self.operands(problem) if x.role == "in"}
-        return {_WRITTEN[convolution.direction]: expected(convolution, read)}
+        operands = (operand for operand in self.operands(problem) if operand.role == "in")
+        arrays = {operand.name: strided(operand, inputs[operand.name]) for operand in operands}
+        return {_WRITTEN[convolution.direction]: expected(convolution, arrays)}
 
     def small(self, problem: Problem) -> Problem:
-        """One image, eight channels a group, and no more pixels than give an output of four along each axis."""
+        """One image, at most eight channels a group, and pixels for at most four outputs along each axis."""
         convolution = Convolution.of(problem)
         pixels = zip(convolution.image, convolution.reach, convolution.stride, convolution.padding, strict=True)
         image = (min(extent, max(1, reach + 3 * stride - 2 * padding)) for extent, reach, stride, padding in pixels)
@@ -145,15 +152,17 @@ class ConvolutionOperation(Operation):
         return replace(problem, sizes=(1, next(channels), *image, next(channels), *convolution.taps))
 
     def flops(self, problem: Problem) -> float:
-        """2 N K pixels of the output, taps and channels of a group: the same in all directions, taps on padding
-        included. So cuDNN's and MIOpen's users count."""
+        """2 N K x pixels of the output x taps x channels of a group, in all directions.
+
+        Taps on padding are counted, as users of cuDNN and MIOpen count them.
+        """
         convolution = Convolution.of(problem)
         outputs = convolution.images * convolution.filters * math.prod(convolution.output)
         return 2.0 * outputs * convolution.channels // convolution.groups * math.prod(convolution.taps)
 
 
 def _strides(shape: Extents, layout: str) -> Extents:
-    """Of a dense array N x C x pixels in a layout: channels last, or in the order of the shape."""
+    """The strides of a dense array N x C x pixels in a layout: channels last, or in the order of the shape."""
     order = list(range(len(shape)))
     if layout not in CHANNELS_FIRST:
         order.append(order.pop(1))

@@ -1,4 +1,7 @@
-"""What a convolution must give: the elements of its implicit product in float64, with a GEMM's bound on their error."""
+"""The reference of a convolution: elements of the written array in float64, with the tolerance of a kernel's result.
+
+A convolution is computed as its implicit product, so the tolerance is a GEMM's: `gemm/reference.py` derives it.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +23,22 @@ Positions = NDArray[np.intp]
 Float64 = NDArray[np.float64]
 
 MOST_GATHERED = 1 << 23
-"""Elements of the two matrices of the implicit product that are gathered, in about half a second; beyond it, rows and
-columns are sampled."""
+"""The most elements of the implicit product's two matrices that are gathered, which takes about half a second. Of
+larger matrices, rows and columns are sampled."""
 
 
 def expected(convolution: Convolution, arrays: Mapping[str, Array]) -> Expected:
-    """The array that is written, from the logical arrays that are read (`ConvolutionOperation.operands` says which).
+    """The written array with its tolerance, from the logical arrays that are read (`ConvolutionOperation.operands`).
 
-    Rows, columns and groups of the implicit product are gathered with zeros where a tap lies outside of an image or
-    between the steps of a stride, and multiplied as a GEMM's operands are. So the bound is that of a GEMM with the
-    implicit K (`gemm._reference.expected`): it holds for every order of the sum, and also for a kernel that adds the
-    zeros. `where` indexes elements of big problems one by one.
+    Rows, columns and groups of the implicit product are gathered and multiplied like a GEMM's operands. A tap that lies
+    outside of an image or between the steps of a stride gives a zero. So the tolerance is that of a GEMM with the
+    implicit K (`gemm.reference.expected`): it holds for every order of the sum, and also for a kernel that adds the
+    zeros. `where` indexes the elements of big problems one by one.
     """
     product = convolution.implicit_gemm
     rows, columns, groups = _sample(product)
     summed = np.arange(product.k)
-    # Axes: row, column or summed index, and group last.
+    # The axes are the row, the column or summed index, and last the group.
     m, n, g = rows[:, None, None], columns[None, :, None], groups[None, None, :]
     k_of_a, k_of_b = summed[None, :, None], summed[:, None, None]
     channels, filters = convolution.channels // convolution.groups, convolution.filters // convolution.groups
@@ -46,9 +49,9 @@ def expected(convolution: Convolution, arrays: Mapping[str, Array]) -> Expected:
                 np.unravel_index(k_of_a, (channels, *convolution.taps)),
                 np.unravel_index(k_of_b, (channels, *convolution.taps)),
             )
-            seen = _read_by(convolution, pixels[1:], taps_a)
-            a = _picked(arrays["Input"], (pixels[0], g * channels + c_a, *seen))
-            b = _picked(arrays["Filter"], (g * filters + n, c_b, *taps_b))
+            input_pixels = _input_pixels(convolution, pixels[1:], taps_a)
+            a = _elements_at(arrays["Input"], (pixels[0], g * channels + c_a, *input_pixels))
+            b = _elements_at(arrays["Filter"], (g * filters + n, c_b, *taps_b))
             where = (pixels[0], g * filters + n, *pixels[1:])
         case Direction.BACKWARD_DATA:
             pixels, (k_a, *taps_a), (k_b, *taps_b) = (
@@ -56,9 +59,9 @@ def expected(convolution: Convolution, arrays: Mapping[str, Array]) -> Expected:
                 np.unravel_index(k_of_a, (filters, *convolution.taps)),
                 np.unravel_index(k_of_b, (filters, *convolution.taps)),
             )
-            seen = _reached_from(convolution, pixels[1:], taps_a)
-            a = _picked(arrays["Output"], (pixels[0], g * filters + k_a, *seen))
-            b = _picked(arrays["Filter"], (g * filters + k_b, n, *taps_b))
+            output_pixels = _output_pixels(convolution, pixels[1:], taps_a)
+            a = _elements_at(arrays["Output"], (pixels[0], g * filters + k_a, *output_pixels))
+            b = _elements_at(arrays["Filter"], (g * filters + k_b, n, *taps_b))
             where = (pixels[0], g * channels + n, *pixels[1:])
         case Direction.BACKWARD_WEIGHTS:
             pixels_a, pixels_b, (c, *taps) = (
@@ -66,20 +69,20 @@ def expected(convolution: Convolution, arrays: Mapping[str, Array]) -> Expected:
                 np.unravel_index(k_of_b, (convolution.images, *convolution.output)),
                 np.unravel_index(n, (channels, *convolution.taps)),
             )
-            seen = _read_by(convolution, pixels_b[1:], taps)
-            a = _picked(arrays["Output"], (pixels_a[0], g * filters + m, *pixels_a[1:]))
-            b = _picked(arrays["Input"], (pixels_b[0], g * channels + c, *seen))
+            input_pixels = _input_pixels(convolution, pixels_b[1:], taps)
+            a = _elements_at(arrays["Output"], (pixels_a[0], g * filters + m, *pixels_a[1:]))
+            b = _elements_at(arrays["Input"], (pixels_b[0], g * channels + c, *input_pixels))
             where = (g * filters + m, c, *taps)
-    made = expected_product(a, b, None, 1.0, 0.0, convolution.sums, Epilogue(dest=convolution.dest))
-    return Expected(where, made.value, made.bound)
+    product_expected = expected_product(a, b, None, 1.0, 0.0, convolution.sums, Epilogue(dest=convolution.dest))
+    return Expected(where, product_expected.value, product_expected.bound)
 
 
 def _sample(product: ImplicitGemm) -> tuple[Positions, Positions, Positions]:
-    """Rows, columns and groups to look at: all where that is quick, else a grid with the first and the last of each."""
+    """Rows, columns and groups to check: all if that is quick, otherwise a grid with the first and the last of each."""
     groups = min(product.groups, 8)
     affordable = int(min(MOST_FLOPS / (2 * product.k), MOST_ELEMENTS) / groups)
     gathered = max(2, MOST_GATHERED // (product.k * groups))
-    # Whichever of the two is short leaves its share to the other.
+    # If there are few rows or few columns, the other dimension gets the rest of the share.
     rows = min(product.m, max(gathered // 2, gathered - product.n))
     columns = min(product.n, gathered - rows)
     if rows * columns > affordable:
@@ -89,24 +92,24 @@ def _sample(product: ImplicitGemm) -> tuple[Positions, Positions, Positions]:
     return spread(product.m, rows), spread(product.n, columns), spread(product.groups, groups)
 
 
-def _read_by(convolution: Convolution, pixels: Sequence[Positions], taps: Sequence[Positions]) -> list[Positions]:
-    """Along each axis, the input's pixel that a tap of an output's pixel reads; outside of the image it is padding."""
+def _input_pixels(convolution: Convolution, pixels: Sequence[Positions], taps: Sequence[Positions]) -> list[Positions]:
+    """Along each axis, the input's pixel that a tap of an output's pixel reads; outside of the image lies padding."""
     steps = zip(pixels, taps, convolution.stride, convolution.padding, convolution.dilation, strict=True)
     return [pixel * stride - padding + tap * dilation for pixel, tap, stride, padding, dilation in steps]
 
 
-def _reached_from(convolution: Convolution, pixels: Sequence[Positions], taps: Sequence[Positions]) -> list[Positions]:
-    """Along each axis, the output's pixel whose tap reads an input's pixel; -1 where none does."""
+def _output_pixels(convolution: Convolution, pixels: Sequence[Positions], taps: Sequence[Positions]) -> list[Positions]:
+    """Along each axis, the output's pixel whose tap reads an input's pixel; -1 if there is none."""
     steps = zip(pixels, taps, convolution.stride, convolution.padding, convolution.dilation, strict=True)
-    found = []
+    output_pixels = []
     for pixel, tap, stride, padding, dilation in steps:
         distance = pixel + padding - tap * dilation
-        found.append(np.where(distance % stride == 0, distance // stride, -1))
-    return found
+        output_pixels.append(np.where(distance % stride == 0, distance // stride, -1))
+    return output_pixels
 
 
-def _picked(array: Array, positions: Sequence[Positions]) -> Float64:
-    """The elements at these positions as float64, broadcast; 0 where a position lies outside of the array."""
+def _elements_at(array: Array, positions: Sequence[Positions]) -> Float64:
+    """The elements at these positions as float64, broadcast; 0 for a position outside of the array."""
     extents: Extents = array.shape
     inside: Any = np.True_
     for position, extent in zip(positions, extents, strict=True):

@@ -1,4 +1,4 @@
-"""A convolution's type by name, and a typed view of a problem."""
+"""`convolution_type` makes a convolution's problem type; `Convolution` is a typed view of a problem."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .fields import CHANNELS_FIRST, CHANNELS_LAST, LAYOUTS, MOST_DIMENSIONS, PER
 Extents = tuple[int, ...]
 
 _IMAGE, _TAPS = ("D", "H", "W"), ("T", "R", "S")
-"""Indices of the input's and of the filter's spatial sizes, of which the last ones are used."""
+"""The indices of the input's and of the filter's spatial sizes. With fewer dimensions, the last ones are used."""
 
 
 class ConvolutionTypeError(ValueError):
-    """A field that makes no sense: its key, what is wrong with it, and what would be right."""
+    """A field that makes no sense: its key, what is wrong, and the remedy."""
 
     def __init__(self, key: str, what: str, remedy: str) -> None:
         super().__init__(f"{key}: {what}")
@@ -36,12 +36,12 @@ def convolution_type(
     groups: int = 1,
     layouts: Sequence[str | None] = (None, None, None),
 ) -> ProblemType:
-    """The type `Convolution_Forward_NHWC_B_Stride2x2`: what is at its default has no part in the name.
+    """The problem type, with a name such as `Convolution_Forward_NHWC_B_Stride2x2`; defaults are left out of the name.
 
-    `data_type` is one of a GEMM's; `stride`, `padding` and `dilation` have a number for each spatial dimension, or one
-    for all; `layouts` are those of input, filter and output, channels last where it is None. The sizes are N (images),
-    C and K (channels of the input and of the output, all groups together), the input's D, H, W and the filter's T, R,
-    S. Raises ConvolutionTypeError for what makes no sense.
+    `data_type` is one of a GEMM's. `stride`, `padding` and `dilation` have a number for each spatial dimension, or one
+    for all. `layouts` are those of input, filter and output; None stands for channels last. The sizes are N (images), C
+    and K (channels of the input and of the output, all groups together), the input's D, H, W and the filter's T, R, S.
+    Raises ConvolutionTypeError for a field that makes no sense.
     """
     if data_type not in INPUTS:
         raise ConvolutionTypeError("DataType", f"{data_type!r} is not supported", f"give one of {', '.join(INPUTS)}")
@@ -85,7 +85,7 @@ def _indices(dimensions: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ImplicitGemm:
-    """The product that a convolution is: `groups` times M x K by K x N.
+    """The product of matrices that computes a convolution: `groups` times M x K by K x N.
 
     | direction | M | N | K |
     |---|---|---|---|
@@ -93,7 +93,8 @@ class ImplicitGemm:
     | backward data | pixels of all inputs | input channels of a group | output channels of a group x taps |
     | backward weights | output channels of a group | input channels of a group x taps | pixels of all outputs |
 
-    Terms that padding, or a stride on the way back, makes zero are counted: a kernel that does not look has them too.
+    Terms that are zero because of padding, or because of a stride in a backward direction, are counted: a kernel that
+    does not skip them multiplies them too.
     """
 
     m: int
@@ -104,9 +105,12 @@ class ImplicitGemm:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """A convolution problem with names. `image` and `taps` are the spatial sizes of the input and of the filter, the
-    outermost first; `channels` and `filters` are C and K of all groups together; `dtype`, `dest` and `sums` are NumPy's
-    names for the types of what is read, of what is written, and of the sums."""
+    """A convolution problem with named attributes.
+
+    `image` and `taps` are the spatial sizes of the input and of the filter, the outermost first. `channels` and
+    `filters` are C and K of all groups together. `dtype`, `dest` and `sums` are NumPy's names for the types of the
+    arrays that are read, of the array that is written, and of the sums.
+    """
 
     direction: Direction
     images: int
@@ -125,14 +129,14 @@ class Convolution:
 
     @staticmethod
     def of(problem: Problem) -> Convolution:
-        """Raises ValueError for a problem of another operation, and for sizes that no convolution has."""
-        kind, fields = problem.type, problem.type.fields
-        if kind.operation != "Convolution":
-            raise ValueError(f"{kind.name} is no convolution")
-        dimensions, known = fields.integer("SpatialDimensions"), DATA_TYPES[fields.word("DataType")]
+        """Typed view. Raises ValueError for a problem of another operation, and for sizes that no convolution has."""
+        problem_type, fields = problem.type, problem.type.fields
+        if problem_type.operation != "Convolution":
+            raise ValueError(f"{problem_type.name} is no convolution")
+        dimensions, data_type = fields.integer("SpatialDimensions"), DATA_TYPES[fields.word("DataType")]
         images, channels, *rest = problem.sizes
         image, filters, taps = tuple(rest[:dimensions]), rest[dimensions], tuple(rest[dimensions + 1 :])
-        made = Convolution(
+        convolution = Convolution(
             direction=Direction(fields.word("Direction")),
             images=images,
             channels=channels,
@@ -144,13 +148,13 @@ class Convolution:
             dilation=fields.integers("Dilation"),
             groups=fields.integer("Groups"),
             layouts=(fields.word("InputLayout"), fields.word("FilterLayout"), fields.word("OutputLayout")),
-            dtype=known.dtype,
-            dest=DATA_TYPES[known.dest[0]].dtype,
-            sums=known.sums,
+            dtype=data_type.dtype,
+            dest=DATA_TYPES[data_type.dest[0]].dtype,
+            sums=data_type.sums,
         )
-        if wrong := made._contradiction():
-            raise ValueError(wrong)
-        return made
+        if reason := convolution._contradiction():
+            raise ValueError(reason)
+        return convolution
 
     @property
     def output(self) -> Extents:
@@ -167,7 +171,7 @@ class Convolution:
 
     @property
     def implicit_gemm(self) -> ImplicitGemm:
-        """The product of matrices that it is."""
+        """The product of matrices that computes this convolution."""
         taps, channels, filters = math.prod(self.taps), self.channels // self.groups, self.filters // self.groups
         pixels = self.images * math.prod(self.output)
         match self.direction:
@@ -179,7 +183,7 @@ class Convolution:
                 return ImplicitGemm(filters, channels * taps, pixels, self.groups)
 
     def _contradiction(self) -> str:
-        """Why there is no such convolution; nothing where there is one."""
+        """Why there is no such convolution; empty if there is one."""
         for name, extent in (("C", self.channels), ("K", self.filters)):
             if extent % self.groups:
                 return f"{name} {extent} is no multiple of {self.groups} groups"

@@ -1,4 +1,4 @@
-"""The user's own kernel, as its YAML file describes it. `docs/custom-kernels.md` explains the keys to the user."""
+"""`Description`: the user's own kernel, read from its YAML file. `docs/custom-kernels.md` explains the keys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from tunesmith.spaces import Parameter
 from tunesmith.spaces.expressions import Expression
 
 TextOf = Callable[[str, str, str], str]
-"""The text of a file that a description names: its part (a language, or Reference), its name, and where it is named."""
+"""Gives the text of a file that a description names. The arguments are the file's part (a language, or Reference), its
+name, and the location of the name."""
 
 LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize")
-"""What constraints and launches may name beside sizes and parameters: properties of the device."""
+"""Properties of the device, which constraints and launches may name beside sizes and parameters."""
 
 RESERVED = (*LIMITS, "KernelLanguage", "ProblemSizes", "Groups")
-"""What no size, parameter or argument may be called: in a tuning file the last three mean something else."""
+"""Names that no size, parameter or argument may have: in a tuning file the last three mean something else."""
 
 LANGUAGES = ("OpenCL", "CUDA")
 FLOATS = ("float16", "float32", "float64")
@@ -33,7 +34,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a configuration must fulfil, and the name under which those that do not are counted."""
+    """What a configuration must fulfil, and the reason under which rejected configurations are counted."""
 
     require: Expression
     reason: str
@@ -41,7 +42,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:
-    """A dense array in row-major order. `low` and `high` bound its random contents, where the user says so."""
+    """A dense array in row-major order. `low` and `high` bound its random contents, if the user gives a Range."""
 
     name: str
     dtype: str
@@ -70,7 +71,7 @@ class LocalMemoryArgument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The kernel's text in one language, with words for that compiler's command line."""
+    """The kernel's text in one language, with options for that language's compiler."""
 
     text: str
     options: tuple[str, ...]
@@ -80,8 +81,8 @@ class Source:
 class Description:
     """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
 
-    `path` is absolute where this process read the file; else it is the file's plain name, and only messages use it.
-    `sources` holds one for each of its languages; `reference` is a function of `reference_file`.
+    `path` is absolute if this process read the file; otherwise it is the file's plain name, and only messages use it.
+    `sources` holds a source for each language; `reference` is a function of `reference_file`.
     """
 
     path: Path
@@ -89,7 +90,7 @@ class Description:
     sources: Mapping[str, Source]
     reference: str
     reference_file: Path
-    reference_place: str
+    reference_location: str
     reference_text: str
     entry: str
     sizes: tuple[str, ...]
@@ -110,19 +111,19 @@ class Description:
 
 
 def describe(path: Path, text: str, text_of: TextOf) -> Description:
-    """What a description says; raises UserError with the line of `path` that holds whatever is wrong with it."""
+    """The description that a text holds. Raises UserError with the line of `path` that is wrong."""
     fields = parse_yaml(text, str(path)).fields("the description of a kernel", _NEEDED, _OPTIONAL)
     sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].sequence("Sizes"))
     parameters = _parameters(fields.get("Parameters"))
-    known_to_launch = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
-    _refuse_twice(fields["Sizes"], known_to_launch)
+    launch_names = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
+    _refuse_twice(fields["Sizes"], launch_names)
     if not sizes:
         raise fields["Sizes"].wrong("Sizes is empty", "name at least one size")
     grid = fields["Grid"].mapping("Grid")
     unit = next(iter(grid), "")
     if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
         raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
-    arguments = _arguments(fields["Arguments"], sizes, known_to_launch)
+    arguments = _arguments(fields["Arguments"], sizes, launch_names)
     file, reference = _reference(fields["Reference"])
     description = Description(
         path=path,
@@ -130,17 +131,17 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
         sources=_sources(fields, text_of),
         reference=reference,
         reference_file=path.parent / file,
-        reference_place=fields["Reference"].location,
+        reference_location=fields["Reference"].location,
         reference_text=text_of("Reference", file, fields["Reference"].location),
         entry=_new_name(fields["Entry"], "Entry"),
         sizes=sizes,
         parameters=parameters,
-        constraints=_constraints(fields.get("Constraints"), known_to_launch),
+        constraints=_constraints(fields.get("Constraints"), launch_names),
         arguments=arguments,
-        work_group=_extents(fields["WorkGroup"], "WorkGroup", known_to_launch),
-        grid=_extents(grid[unit], f"Grid.{unit}", known_to_launch),
+        work_group=_extents(fields["WorkGroup"], "WorkGroup", launch_names),
+        grid=_extents(grid[unit], f"Grid.{unit}", launch_names),
         in_items=unit == "WorkItems",
-        local_memory=_expression(fields["LocalMemory"], known_to_launch) if "LocalMemory" in fields else None,
+        local_memory=_expression(fields["LocalMemory"], launch_names) if "LocalMemory" in fields else None,
         tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
         flops=_amount(fields["Flops"], sizes),
         bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
@@ -150,20 +151,20 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
 
 
 def _sources(fields: Mapping[str, Node], text_of: TextOf) -> dict[str, Source]:
-    """What `Source` names, by language: one file, in the `Language` given, or a mapping of languages to files."""
-    named = fields["Source"]
-    if isinstance(named.content, dict):
+    """The sources by language. `Source` is one file in the given `Language`, or a mapping of languages to files."""
+    entry = fields["Source"]
+    if isinstance(entry.content, dict):
         if "Language" in fields:
             raise fields["Language"].wrong("Source says which languages there are", "leave Language out")
-        files = named.fields("Source", (), LANGUAGES)
+        files = entry.fields("Source", (), LANGUAGES)
         if not files:
-            raise named.wrong("Source names no file", f"give one for each language: {', '.join(LANGUAGES)}")
+            raise entry.wrong("Source names no file", f"give one for each language: {', '.join(LANGUAGES)}")
     else:
         language = fields["Language"].word("Language") if "Language" in fields else LANGUAGES[0]
         if language not in LANGUAGES:
             remedy = f"write the kernel in {' or '.join(LANGUAGES)}"
             raise fields["Language"].wrong(f"Language: {language} is not supported", remedy)
-        files = {language: named}
+        files = {language: entry}
     options = _options(fields.get("Options"), tuple(files))
     return {
         language: Source(text_of(language, file.word("Source"), file.location), options[language])
@@ -172,13 +173,13 @@ def _sources(fields: Mapping[str, Node], text_of: TextOf) -> dict[str, Source]:
 
 
 def _options(entry: Node | None, languages: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """One list for every language's compiler, or a list for each."""
+    """The compiler's options by language. The entry is one list for every language, or a list for each."""
     if entry is None:
         return dict.fromkeys(languages, ())
     if not isinstance(entry.content, dict):
         return dict.fromkeys(languages, _words(entry))
-    given = entry.fields("Options", (), languages)
-    return {language: _words(given[language]) if language in given else () for language in languages}
+    lists = entry.fields("Options", (), languages)
+    return {language: _words(lists[language]) if language in lists else () for language in languages}
 
 
 def _words(entry: Node) -> tuple[str, ...]:
@@ -197,11 +198,11 @@ def _check_outputs(description: Description, location: Node) -> None:
 
 
 def _parameters(entry: Node | None) -> tuple[Parameter, ...]:
-    """Names that the source sees as macros, and their values."""
+    """The parameters, which the source sees as macros."""
     if entry is None:
         return ()
-    given = entry.mapping("Parameters")
-    return tuple(_parameter(_identifier(name, entry.at(name), "a parameter"), given[name]) for name in given)
+    nodes = entry.mapping("Parameters")
+    return tuple(_parameter(_identifier(name, entry.at(name), "a parameter"), nodes[name]) for name in nodes)
 
 
 def _parameter(name: str, entry: Node) -> Parameter:
@@ -220,28 +221,28 @@ def _parameter(name: str, entry: Node) -> Parameter:
 
 def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, ...]:
     constraints = []
-    for given in entry.sequence("Constraints") if entry else []:
-        fields = given.fields("a constraint", ("Require", "Reason"))
+    for item in entry.sequence("Constraints") if entry else []:
+        fields = item.fields("a constraint", ("Require", "Reason"))
         constraints.append(Constraint(_expression(fields["Require"], names), fields["Reason"].word("Reason")))
     return tuple(constraints)
 
 
 def _arguments(
-    entry: Node, sizes: tuple[str, ...], known: tuple[str, ...]
+    entry: Node, sizes: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]:
     arguments: list[ArrayArgument | ValueArgument | LocalMemoryArgument] = []
-    for given in entry.sequence("Arguments"):
-        pairs = given.mapping("an argument")
+    for item in entry.sequence("Arguments"):
+        pairs = item.mapping("an argument")
         if "Shape" in pairs:
-            arguments.append(_array(given, sizes))
+            arguments.append(_array(item, sizes))
         elif "LocalBytes" in pairs:
-            fields = given.fields("an argument in local memory", ("Name", "LocalBytes"))
+            fields = item.fields("an argument in local memory", ("Name", "LocalBytes"))
             arguments.append(
-                LocalMemoryArgument(_new_name(fields["Name"], "Name"), _expression(fields["LocalBytes"], known))
+                LocalMemoryArgument(_new_name(fields["Name"], "Name"), _expression(fields["LocalBytes"], names))
             )
         else:
-            fields = given.fields("an argument", ("Name", "DataType", "Value"))
-            value = _expression(fields["Value"], known)
+            fields = item.fields("an argument", ("Name", "DataType", "Value"))
+            value = _expression(fields["Value"], names)
             arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), _data_type(fields["DataType"]), value))
     _refuse_twice(entry, [argument.name for argument in arguments])
     return tuple(arguments)
@@ -270,7 +271,7 @@ def _extents(entry: Node, what: str, names: Iterable[str]) -> tuple[Expression, 
 
 
 def _amount(entry: Node, names: Iterable[str]) -> Expression:
-    """An expression for what cannot be negative; one without names is known to be right already."""
+    """An expression for a number that cannot be negative. An expression without names is checked at once."""
     expression = _expression(entry, names)
     if not expression.names:
         expression.number({}, least=0)
@@ -292,7 +293,7 @@ def _data_type(entry: Node) -> str:
 
 
 def _reference(entry: Node) -> tuple[str, str]:
-    """The file and the function."""
+    """The file and the function that `Reference` names."""
     name = entry.word("Reference")
     file, colon, function = name.rpartition(":")
     if not colon or not file.endswith(".py") or not _IDENTIFIER.match(function):
@@ -312,8 +313,8 @@ def _identifier(name: str, location: str, what: str) -> str:
 
 
 def _refuse_twice(entry: Node, names: Iterable[str]) -> None:
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier:
             raise entry.wrong(f"{name} names two things", "give each a name of its own")
-        seen.add(name)
+        earlier.add(name)

@@ -1,4 +1,4 @@
-"""What a description says about sizes, arrays and the reference."""
+"""The user's own computation as an operation: operands, inputs, reference and tolerance, from its description."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .texts import description_of, former_types, read_type
 class CustomOperation(Operation):
     """A type holds the texts of the description, its sources and its reference, with their digest.
 
-    So neither a worker process nor a logic that is shipped needs a file, nothing measured before a change is taken for
-    what holds after it, and a run goes on with the texts that it began with.
+    So neither a worker process nor a shipped logic needs a file, a measurement from before a change is not used after
+    it, and a run goes on with the texts that it began with.
     """
 
     name = "Custom"
@@ -44,15 +44,15 @@ class CustomOperation(Operation):
         description_of(problem_type)
 
     def former(self, problem: Problem) -> tuple[Problem, ...]:
-        return tuple(replace(problem, type=kind) for kind in former_types(problem.type))
+        return tuple(replace(problem, type=former_type) for former_type in former_types(problem.type))
 
     def was_moved(self, former: Problem, stored: Problem) -> bool:
-        """The hash of the texts is the same, the path is not."""
-        there = replace(stored.type, fields=stored.type.fields | {"Kernel": former.type.fields.word("Kernel")})
-        return replace(stored, type=there) == former != stored
+        """Whether both have the same hash of the texts, but another path."""
+        moved = replace(stored.type, fields=stored.type.fields | {"Kernel": former.type.fields.word("Kernel")})
+        return replace(stored, type=moved) == former != stored
 
     def extents(self, problem_type: ProblemType) -> Mapping[str, tuple[str, ...]]:
-        """Those that are a plain name in the description."""
+        """For each array, the indices of the extents that are a size's plain name in the description."""
         return {
             array.name: tuple(extent.text if extent.text in problem_type.indices else "" for extent in array.shape)
             for array in description_of(problem_type).arrays
@@ -73,17 +73,17 @@ class CustomOperation(Operation):
         }
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        """What the user's function says.
+        """The values that the user's function returns, and their tolerance.
 
-        |out - value| <= Tolerance u magnitude, u being half the spacing of the output's numbers at 1. The function
-        returns the magnitude (the same computation on absolute values) where terms may cancel; else it is |value|.
-        Whole numbers must be exact, in 64 bits too. Raises UserError for a function that does not do what it should.
+        |out - value| <= Tolerance u magnitude, where u is half the spacing of the output's numbers at 1. If terms may
+        cancel, the function returns the magnitude (the same computation on absolute values); otherwise it is |value|.
+        Whole numbers must be exact, in 64 bits too. Raises UserError if the function fails or returns something else.
         """
         description, sizes = description_of(problem.type), sizes_of(problem)
         outputs = {array.name: array for array in description.arrays if array.role != "in"}
         shapes = {array.name: _shape(array, sizes) for array in description.arrays}
-        given = {name: _seen_by_reference(storage, shapes[name]) for name, storage in inputs.items()}
-        results = call_reference(description, sizes, given, {name: shapes[name] for name in outputs})
+        arrays = {name: _reference_input(storage, shapes[name]) for name, storage in inputs.items()}
+        results = call_reference(description, sizes, arrays, {name: shapes[name] for name in outputs})
         tolerance = description.tolerance.number(sizes, least=0) if description.tolerance else 0.0
         return {
             name: Expected((...,), value, tolerance * _unit_roundoff(outputs[name].dtype) * magnitude)
@@ -91,7 +91,7 @@ class CustomOperation(Operation):
         }
 
     def small(self, problem: Problem) -> Problem:
-        """Sizes of at most 64, but for those that a constraint names: they may not be what it requires any more."""
+        """Sizes of at most 64. A size that a constraint names stays, since a smaller one may break the constraint."""
         constraints = description_of(problem.type).constraints
         kept = {name for constraint in constraints for name in constraint.require.names}
         sizes = (
@@ -104,7 +104,7 @@ class CustomOperation(Operation):
         return description_of(problem.type).flops.number(sizes_of(problem), least=0)
 
     def bytes(self, problem: Problem) -> float:
-        """As described, else each array once for every direction in which it travels."""
+        """The description's `Bytes`; without it, each array once if it is read and once if it is written."""
         described = description_of(problem.type).bytes
         return described.number(sizes_of(problem), least=0) if described else super().bytes(problem)
 
@@ -141,8 +141,8 @@ def _contents(array: ArrayArgument, sizes: Mapping[str, Value], random: np.rando
     return drawn.astype(array.dtype)
 
 
-def _seen_by_reference(storage: Array, shape: tuple[int, ...]) -> Array:
-    """In float64 where it holds floats; a copy, so that no reference can change what the kernel gets."""
+def _reference_input(storage: Array, shape: tuple[int, ...]) -> Array:
+    """A copy of an input, so that no reference can change the kernel's input; floats are converted to float64."""
     logical = storage.reshape(shape)
     return logical.astype(np.float64) if storage.dtype.kind == "f" else logical.copy()
 

@@ -1,4 +1,8 @@
-"""Calling the user's reference: a Python function named `file.py:function`."""
+"""Calling the user's reference: a Python function named `file.py:function`.
+
+The function gives values and magnitudes. `CustomOperation.reference` makes the tolerance of a result's check from the
+magnitudes and the description's `Tolerance`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ Integers = NDArray[np.integer[Any]]
 ValueAndMagnitude = tuple[Floats | Integers, Floats]
 
 EXACT_BELOW = 2**53
-"""From here on, a float64 may stand for a whole number beside it."""
+"""Smaller whole numbers are exact in float64; larger ones may have been rounded."""
 
 _SIGNATURE = "def {}(sizes: dict, arrays: dict) -> dict of an array, or a pair (array, magnitude), for each output"
 
@@ -33,12 +37,12 @@ def call_reference(
     arrays: Mapping[str, Array],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, ValueAndMagnitude]:
-    """`function(sizes, arrays)`: for each output of `shapes` its value and magnitude.
+    """Value and magnitude of each output of `shapes`, from the user's `function(sizes, arrays)`.
 
-    Both are in float64; the value of an output that holds integers is in its own data type, and its magnitude 0. Raises
-    UserError, at the place of the key `Reference`, for whatever is wrong with the function.
+    Both are in float64. An output that holds integers has its value in its own data type, and a magnitude of 0. Raises
+    UserError at the location of the key `Reference` for whatever is wrong with the function.
     """
-    location, file = description.reference_place, description.reference_file
+    location, file = description.reference_location, description.reference_file
     function = _function(file, description.reference_text, description.reference, location)
     try:
         results = function(dict(sizes), dict(arrays))
@@ -55,22 +59,22 @@ def _checked(description: Description, output: ArrayArgument, result: Any, shape
     name = output.name
     value, magnitude = result if isinstance(result, tuple) and len(result) == 2 else (result, result)
     try:
-        both = np.asarray(value, np.float64), np.abs(np.asarray(magnitude, np.float64))
+        floats = np.asarray(value, np.float64), np.abs(np.asarray(magnitude, np.float64))
     except (TypeError, ValueError) as error:
         raise _wrong(description, f"gave no array of numbers for {name}") from error
-    for array in both:
+    for array in floats:
         if array.shape != shape:
             raise _wrong(description, f"gave {name} the shape {array.shape}, it is {shape}")
         if not np.isfinite(array).all():
             raise _wrong(description, f"gave numbers for {name} that are not finite")
     if output.dtype in FLOATS:
-        return both
-    whole = np.asarray(value)
-    return _integers(description, output, whole if whole.dtype.kind in "biu" else both[0]), np.zeros(shape)
+        return floats
+    integers = np.asarray(value)
+    return _integers(description, output, integers if integers.dtype.kind in "biu" else floats[0]), np.zeros(shape)
 
 
 def _integers(description: Description, output: ArrayArgument, value: NDArray[Any]) -> Integers:
-    """The value in the output's own data type, with no number changed."""
+    """The value converted to the output's data type. Raises UserError if that would change a number."""
     name, dtype, limits = output.name, output.dtype, np.iinfo(output.dtype)
     if value.dtype.kind == "f":
         if (value != np.floor(value)).any():
@@ -84,7 +88,7 @@ def _integers(description: Description, output: ArrayArgument, value: NDArray[An
 
 @cache
 def _function(file: Path, text: str, name: str, location: str) -> Callable[[dict[str, Value], dict[str, Array]], Any]:
-    """A function of the text. Tracebacks show the text's lines; `__file__` is there where the file's path is known."""
+    """The function `name` of the text. Tracebacks show the text's lines; `__file__` is set if the path is known."""
     remedy = "mend the file, or name another with Reference: file.py:function"
     module = ModuleType(f"tunesmith_reference_{file.stem}")
     if file.is_absolute():
@@ -97,9 +101,9 @@ def _function(file: Path, text: str, name: str, location: str) -> Callable[[dict
     function = getattr(module, name, None)
     if not callable(function):
         raise UserError(location, f"{file} has no function {name}", remedy)
-    return function  # type: ignore[no-any-return]  # what it takes and gives is checked when it is called
+    return function  # type: ignore[no-any-return]  # arguments and results are checked when it is called
 
 
 def _wrong(description: Description, what: str) -> UserError:
     name = description.reference
-    return UserError(description.reference_place, f"the reference {name} {what}", "write " + _SIGNATURE.format(name))
+    return UserError(description.reference_location, f"the reference {name} {what}", "write " + _SIGNATURE.format(name))

@@ -1,4 +1,4 @@
-"""The texts of a described kernel: read from files into a type's fields once, and from there ever after."""
+"""The texts of a described kernel: read from files into a problem type's fields once, later taken from the fields."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ MOST_BYTES = 16 << 20
 """The longest file that a description may name, and the longest description."""
 
 _FILES: dict[str, Path] = {}
-"""Where this process read a description, by the digest of its type. A worker process and a logic know no file."""
+"""The file from which this process read a description, by the digest of its type. A worker process and a logic know no
+file."""
 
 
 def read_type(operation: str, path: Path, location: str) -> ProblemType:
-    """The type that a description's file makes, with the text of every file that it names.
+    """The problem type of a description's file, with the text of every file that the description names.
 
     `location` is where the file is named. The type's fields are `Digest` (of all others), `Kernel` (the plain name of
     the file), `Description`, a source for each language under the language's name, and `Reference`. Raises UserError.
@@ -39,18 +40,18 @@ def read_type(operation: str, path: Path, location: str) -> ProblemType:
 
 
 def description_of(problem_type: ProblemType) -> Description:
-    """The description in a type's fields, which no file has to be there for.
+    """The description in a type's fields; no file is needed.
 
-    Raises UserError for fields that are not as `read_type` made them. Those of earlier versions name a file, which must
-    be there unchanged.
+    Raises UserError for fields that are not as `read_type` made them. The fields of earlier versions name a file, which
+    must exist unchanged.
     """
     return _described(problem_type, _FILES.get(str(problem_type.fields.get("Digest"))))
 
 
 def former_types(problem_type: ProblemType) -> tuple[ProblemType, ...]:
-    """The type as versions before this one wrote it: with the description's absolute path, and a hash of the texts.
+    """The type as earlier versions wrote it: with the description's absolute path, and a hash of the texts.
 
-    None where this process does not know the path.
+    Empty if this process does not know the path.
     """
     path = _FILES.get(problem_type.fields.word("Digest"))
     if path is None:
@@ -64,30 +65,30 @@ def former_types(problem_type: ProblemType) -> tuple[ProblemType, ...]:
 
 @cache
 def _described(problem_type: ProblemType, path: Path | None) -> Description:
-    """`path` is only what messages name; without it they name the plain file."""
+    """The description. Only messages use `path`; without it they use the plain name of the file."""
     fields = problem_type.fields
     file = path or Path(str(fields.get("Kernel", problem_type.name)))
     remedy = "take the file as tunesmith wrote it, or tune again"
     if "Hash" in fields:
-        today = read_type(problem_type.operation, file, str(file))
-        if former_types(today) != (problem_type,):
+        current_type = read_type(problem_type.operation, file, str(file))
+        if former_types(current_type) != (problem_type,):
             raise UserError(str(file), "the kernel, a source or its reference has changed", "tune again")
-        return description_of(today)
+        return description_of(current_type)
 
-    def held(part: str, _file: str = "", location: str = str(file)) -> str:
+    def field_text(part: str, _file: str = "", location: str = str(file)) -> str:
         text = fields.get(part)
         if not isinstance(text, str):
             raise UserError(location, f"the kernel's {part} is missing", remedy)
         return text
 
     for part in ("Digest", "Kernel", "Description", "Reference"):
-        held(part)
+        field_text(part)
     if fields["Digest"] != _digest(fields):
         raise UserError(str(file), "the kernel's texts do not fit their Digest: one is missing or was changed", remedy)
-    description = describe(file, held("Description"), held)
+    description = describe(file, field_text("Description"), field_text)
     if (description.name, description.sizes) != (problem_type.name, problem_type.indices):
-        found = f"{description.name} with the sizes {', '.join(description.sizes)}"
-        raise UserError(str(file), f"the kernel's Description is of {found}", remedy)
+        described = f"{description.name} with the sizes {', '.join(description.sizes)}"
+        raise UserError(str(file), f"the kernel's Description is of {described}", remedy)
     return description
 
 
@@ -96,7 +97,7 @@ def _digest(fields: Configuration) -> str:
 
 
 def _text(path: Path, location: str) -> str:
-    """With lines that end as Python reads them."""
+    """The text of a file, with every line end as a single newline."""
     try:
         raw = read_regular(path, MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
@@ -107,8 +108,10 @@ def _text(path: Path, location: str) -> str:
 
 
 def _below(folder: Path, file: str, location: str) -> Path:
-    """The path of a file that a description in this folder names. What lies elsewhere is not the kernel's: its text
-    would travel with the library logic."""
+    """The path of a file that a description in this folder names. Raises UserError if the file lies elsewhere.
+
+    Such a file is not the kernel's own, and its text would travel with the library logic.
+    """
     path = folder / file
     if "\0" in file or not path.resolve().is_relative_to(folder.resolve()):
         raise UserError(location, f"{shown(file)} does not lie under {folder}", "copy the file beside the description")

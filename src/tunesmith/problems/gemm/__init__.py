@@ -1,4 +1,7 @@
-"""D = activation(alpha op(A) op(B) + bias) + beta C: types, the typed view of a problem, and the operation."""
+"""D = activation(alpha op(A) op(B) + bias) + beta C: types, the typed view of a problem, and the operation.
+
+`reference.py` computes D in float64 and derives the tolerance of a result's check.
+"""
 
 from tunesmith.problems.base import strided
 

@@ -1,4 +1,4 @@
-"""The fields of a GEMM's ProblemType: Tensile's names and defaults, and what of them is supported."""
+"""The fields of a GEMM's ProblemType: Tensile's names and defaults, and which values are supported."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from tunesmith.records import UserError, Value
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A type of A and B: NumPy's name for it, that of its sums, the letters of the types that D may have (the default
-    first; none for a type of D alone), and the words (and Tensile's number) that a file may call it by."""
+    """A type of A and B.
+
+    `dtype` and `sums` are NumPy's names of the type and of its sums. `dest` has the letters of the types that D may
+    have, the default first; it is empty for a type that only D can have. `words` are the words, and Tensile's number,
+    by which a file may name the type.
+    """
 
     dtype: str
     sums: str
@@ -32,8 +36,8 @@ DATA_TYPES = {
     "i": DataType("int32", "int32", (), ("i", "int32", "6")),
 }
 
-INPUTS = tuple(letter for letter, known in DATA_TYPES.items() if known.dest)
-"""What A and B may be."""
+INPUTS = tuple(letter for letter, data_type in DATA_TYPES.items() if data_type.dest)
+"""The letters of the types that A and B may have."""
 
 ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
@@ -106,7 +110,8 @@ SCALARS = (
 
 _SAME_PRECISION = "leave it out: the sums of these operands have one precision, which ComputeDataType may name"
 HIGH_PRECISION = ("HighPrecisionAccumulate", "SilentHighPrecisionAccumulate")
-"""Sums in more than the operands' precision: what all types have whose ComputeDataType is another than DataType."""
+"""Keys for sums in more than the operands' precision. Every type whose ComputeDataType is not its DataType has such
+sums."""
 _REAL = "leave it out: only real numbers are supported"
 _PLAIN = "leave it out: matrices are dense, with unit stride in their first dimension"
 
@@ -126,10 +131,10 @@ UNSUPPORTED = {
 
 
 def data_type(name: str, value: Value, location: str) -> str:
-    """The letter of a data type from any word or number for it, in either case."""
+    """The letter of a data type, from any word or number for the type, in upper or lower case."""
     word = "" if isinstance(value, bool) else str(value).lower()
-    for letter, known in DATA_TYPES.items():
-        if word in known.words:
+    for letter, candidate in DATA_TYPES.items():
+        if word in candidate.words:
             return letter
     remedy = f"give one of {', '.join(DATA_TYPES if name != 'DataType' else INPUTS)}"
     raise UserError(location, f"{name}: {shown(value)} is not supported", remedy)

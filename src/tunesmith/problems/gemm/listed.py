@@ -1,7 +1,6 @@
-"""Lists of GEMMs in the words of those who call them: row-major matrices, as PyTorch and NumPy have them.
+"""Lists of GEMMs as callers of PyTorch and NumPy describe them: with row-major matrices.
 
-A header names the columns: m, n and k, and as many of batch, trans_a, trans_b, family and weight as there is need for,
-in any order.
+The header names the columns in any order: m, n and k, and any of batch, trans_a, trans_b, family and weight.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from tunesmith.records import ProblemType
 class ListedGemm:
     """C[m, n] = op(A) op(B) of row-major matrices, those of a batch one after the other.
 
-    A is stored m x k, or k x m with `trans_a`; B is stored k x n, or n x k with `trans_b` (the weights of a linear
-    layer). `family` is a word to group by, `weight` how much the problem counts beside the others.
+    A is stored m x k, or k x m with `trans_a`. B is stored k x n, or n x k with `trans_b` (the weights of a linear
+    layer). `family` is a word to group by, `weight` says how much the problem counts beside the others.
     """
 
     m: int
@@ -31,10 +30,10 @@ class ListedGemm:
     weight: float = 1.0
 
     def fits(self, problem_type: ProblemType) -> bool:
-        """Whether this GEMM type computes it without a copy, natural leading dimensions being given.
+        """Whether this GEMM type computes the product without a copy, with natural leading dimensions.
 
         Types are column-major. Row-major C is column-major C' in the same memory, and C' = op(B)' op(A)': B comes
-        first, m and n change places, and what is stored transposed as rows is not as columns.
+        first, m and n change places, and a matrix that is transposed in row-major terms is not in column-major terms.
         """
         fields = problem_type.fields
         needed = {"TransposeA": self.trans_b, "TransposeB": self.trans_a, "Batched": self.batch > 1}
@@ -47,13 +46,13 @@ class ListedGemm:
 
     @property
     def layout(self) -> str:
-        """`N T`, as the columns trans_a and trans_b have it, with the word `batched` where it is."""
+        """The columns trans_a and trans_b, such as `N T`, followed by `batched` for a batch."""
         letters = " ".join("T" if transposed else "N" for transposed in (self.trans_a, self.trans_b))
         return f"{letters} batched" if self.batch > 1 else letters
 
 
 def read_gemm_list(path: Path) -> tuple[ListedGemm, ...]:
-    """Every row of a list, in its order; UserError for a file that cannot be read and for whatever is wrong in it."""
+    """Every row of a list, in its order. Raises UserError for a file that cannot be read or has a mistake."""
     return tuple(ListedGemm(**row) for row in read_list(path, COLUMNS, NEEDED, "GEMMs"))
 
 

@@ -1,4 +1,4 @@
-"""Types of GEMMs by their names."""
+"""The GEMM type with a given name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FLAGS = ("transpose_a", "transpose_b", "batched", "use_beta", "interleaved", "bi
 
 
 def gemm_type_named(name: str) -> ProblemType | None:
-    """The type with Tensile's name, such as `Cijk_Ailk_Bljk_SB`; None where no GEMM is called so."""
+    """The type with Tensile's name, such as `Cijk_Ailk_Bljk_SB`; None if no GEMM type has this name."""
     return _by_name().get(name)
 
 
 @cache
 def _by_name() -> Mapping[str, ProblemType]:
-    return {kind.name: kind for kind in _every_type()}
+    return {problem_type.name: problem_type for problem_type in _every_type()}
 
 
 def _every_type() -> Iterator[ProblemType]:

@@ -1,9 +1,9 @@
-"""D = activation(alpha op(A) op(B) + bias) + beta C: operands, inputs, and what it must give.
+"""D = activation(alpha op(A) op(B) + bias) + beta C as an operation: types, operands, inputs and the reference.
 
-Everything is column-major, as in BLAS and Tensile: D and C are M x N with M contiguous; A is M x K with M contiguous,
-or K contiguous when transposed; B is K x N with K contiguous, or N contiguous when transposed. The matrices of a batch
-follow one another, or lie interleaved: then what is said to be contiguous is `Batch` elements apart. Without an
-activation it is BLAS's; with one, C is a residual that is added after it.
+Everything is column-major, as in BLAS and Tensile. D and C are M x N with M contiguous. A is M x K with M contiguous,
+or K contiguous when transposed. B is K x N with K contiguous, or N contiguous when transposed. The matrices of a batch
+follow one another, or lie interleaved: neighbours along the contiguous dimension are then `Batch` elements apart.
+Without an activation this is BLAS's GEMM; with an activation, C is a residual that is added after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.problems.base import Array, Expected, Operation, refuse_other, strided, traffic
+from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch, strided, traffic
 from tunesmith.problems.keys import shown, unknown_key
 from tunesmith.problems.lists import ListedProblem
 from tunesmith.problems.mistakes import Mistakes
@@ -28,17 +28,18 @@ from .reference import Epilogue, expected
 from .type import Gemm, GemmTypeError, gemm_type, is_interleaved, smallest_leading
 
 FIELDS = (*GEMM_FIELDS, *SCALARS)
-"""Every key of a GEMM's ProblemType that means something."""
+"""Every supported key of a GEMM's ProblemType."""
 
 DATA_TYPE_FIELDS = ("DataType", "DestDataType", "ComputeDataType")
 SCALES = ("ScaleA", "ScaleB")
 _BETWEEN_INTEGERS = 85
+"""Fills the gaps between columns of integers, which have no NaN."""
 
 
 class GemmOperation(Operation):
-    """Operands A, B and C are read, D is written and never shares storage with C.
+    """Operands A, B and C are read; D is written and never shares storage with C.
 
-    A type without beta keeps C as an operand full of NaN, so that a kernel which reads it all the same is found out.
+    A type without beta keeps C as an operand full of NaN, so that a kernel that reads C nevertheless is found out.
     """
 
     name = "GEMM"
@@ -65,7 +66,7 @@ class GemmOperation(Operation):
             raise UserError(location(error.key), str(error), remedy) from None
 
     def validate(self, problem_type: ProblemType) -> None:
-        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
+        refuse_mismatch(problem_type, self.type_of(problem_type.fields, str, Path()))
 
     def scalars_of(self, fields: Mapping[str, Value], location: Callable[[str], str]) -> Configuration:
         scalars = {}
@@ -90,8 +91,10 @@ class GemmOperation(Operation):
         return smallest_leading(problem_type, sizes)
 
     def listed(self, problem_type: ProblemType, path: Path, location: str) -> Sequence[ListedProblem]:
-        """The rows of a list of row-major products (`listed.ListedGemm`); those of other transposes and with or without
-        a batch have no sizes of this type."""
+        """The rows of a list of row-major products (`listed.ListedGemm`).
+
+        A row whose transposes or batch are not those of the type has no sizes.
+        """
         if is_interleaved(problem_type):
             what = f"a File lists GEMMs of whole matrices, {problem_type.name} is something else"
             raise UserError(location, what, "give it a Range or an Exact")
@@ -105,17 +108,20 @@ class GemmOperation(Operation):
         return UserError(location, what, "change TransposeA, TransposeB or Batched (docs/tuning-file.md), or the list")
 
     def operands(self, problem: Problem) -> tuple[Operand, ...]:
-        """A, B, C, D with logical shapes op(A): M x K, op(B): K x N, C and D: M x N, the batch last; a transposed
-        operand differs only in its strides. Then, where the type has them, Bias (M) and the scales of A and B (1)."""
+        """A, B, C and D, then Bias (M) and the scales of A and B (1 each) if the type has them.
+
+        Logical shapes are op(A): M x K, op(B): K x N, C and D: M x N, with the batch last. A transposed operand differs
+        only in its strides.
+        """
         g = Gemm.of(problem)
         a = (g.lda, 1) if g.transpose_a else (1, g.lda)
         b = (g.ldb, 1) if g.transpose_b else (1, g.ldb)
 
         def matrix(name: str, dtype: str, shape: tuple[int, int], strides: tuple[int, int], stride: int) -> Operand:
             role = "out" if name == "D" else "in"
-            batch, of_batch = ((g.batch,), (stride,)) if g.batched else ((), ())
-            in_matrix = (strides[0] * g.step, strides[1] * g.step)
-            return Operand(name, dtype, shape + batch, in_matrix + of_batch, role)  # type: ignore[arg-type]
+            batch, batch_stride = ((g.batch,), (stride,)) if g.batched else ((), ())
+            matrix_strides = (strides[0] * g.step, strides[1] * g.step)
+            return Operand(name, dtype, shape + batch, matrix_strides + batch_stride, role)  # type: ignore[arg-type]
 
         bias = (Operand("Bias", g.dest, (g.m,), (1,), "in"),) if g.bias else ()
         scales = tuple(Operand(name, "float32", (1,), (1,), "in") for name in SCALES) if g.scaled else ()
@@ -129,33 +135,37 @@ class GemmOperation(Operation):
         )
 
     def inputs(self, problem: Problem, random: np.random.Generator) -> dict[str, Array]:
-        """Numbers that hide nothing (`_inputs.random_numbers`); NaN between the columns, and in all of a C that
-        beta = 0 makes unreadable."""
+        """Random numbers (`inputs.random_numbers`), with NaN between the columns.
+
+        All of C is NaN if beta is 0, because C must not be read then.
+        """
         g = Gemm.of(problem)
         read = (operand for operand in self.operands(problem) if operand.role != "out")
         return {operand.name: _storage(operand, g, random) for operand in read}
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        """D in float64 with its bound (`_reference.expected`); a big problem at sampled rows, columns and
-        matrices of the batch."""
+        """D in float64 with its tolerance (`reference.expected`).
+
+        A big problem is checked at sampled rows, columns and matrices of the batch.
+        """
         g = Gemm.of(problem)
-        given = {one.name: strided(one, inputs[one.name]) for one in self.operands(problem) if one.name in inputs}
-        scale = math.prod(float(given[name][0]) for name in SCALES) if g.scaled else 1.0
-        epilogue = Epilogue(given.get("Bias"), g.activation, g.dest)
-        return {
-            "D": expected(
-                given["A"], given["B"], given["C"] if g.beta else None, g.alpha * scale, g.beta, g.sums, epilogue
-            )
-        }
+        operands = (operand for operand in self.operands(problem) if operand.name in inputs)
+        arrays = {operand.name: strided(operand, inputs[operand.name]) for operand in operands}
+        scale = math.prod(float(arrays[name][0]) for name in SCALES) if g.scaled else 1.0
+        epilogue = Epilogue(arrays.get("Bias"), g.activation, g.dest)
+        c = arrays["C"] if g.beta else None
+        return {"D": expected(arrays["A"], arrays["B"], c, g.alpha * scale, g.beta, g.sums, epilogue)}
 
     def checks(self, problem: Problem) -> tuple[Problem, ...]:
-        """The problem; then with beta = 0 (C is all NaN) or, where it has that already, with beta /= 0. The alpha of
-        the second is not 1, and tells alpha from beta."""
+        """The problem; then the same with beta = 0 (C is all NaN), or with beta /= 0 if its beta is 0 already.
+
+        The alpha of the second problem is not 1, so that a kernel that confuses alpha with beta fails.
+        """
         g = Gemm.of(problem)
-        usual, rest, beta = (-3.0, 2.0, 2.0) if g.sums == "int32" else (-0.75, 1.5, 1.25)
+        alpha, second_alpha, beta = (-3.0, 2.0, 2.0) if g.sums == "int32" else (-0.75, 1.5, 1.25)
         other_beta = 0.0 if g.beta or not g.use_beta else beta
-        other = Configuration({"alpha": usual if g.alpha != usual else rest, "beta": other_beta})
-        return problem, replace(problem, scalars=other)
+        other_scalars = Configuration({"alpha": alpha if g.alpha != alpha else second_alpha, "beta": other_beta})
+        return problem, replace(problem, scalars=other_scalars)
 
     def small(self, problem: Problem) -> Problem:
         most = {"Batch": 2}
@@ -167,20 +177,19 @@ class GemmOperation(Operation):
         return 2.0 * math.prod(problem.sizes)
 
     def bytes(self, problem: Problem) -> float:
-        """A, B, D, and what else is read (C where beta is not 0, the bias), once each."""
+        """A, B and D once each, C if beta is not 0, and the bias and scales if the type has them."""
         unread = () if Gemm.of(problem).beta else ("C",)
         return float(sum(traffic(operand) for operand in self.operands(problem) if operand.name not in unread))
 
 
 def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array:
-    """The numbers where the operand's strides put them; between its columns nothing that could be part of a result."""
+    """The operand's numbers at its strides. Gaps between its columns hold NaN, or `_BETWEEN_INTEGERS`."""
     readable = operand.name != "C" or gemm.beta != 0
     if readable and operand.storage_elements == math.prod(operand.shape):
         return random_numbers(operand, gemm, random).reshape(-1)
-    # Integers have no NaN.
-    empty = np.array([np.nan if np.dtype(operand.dtype).kind != "i" else _BETWEEN_INTEGERS], operand.dtype)
-    # As words, which NumPy fills faster than types that are not its own.
-    storage = np.full(operand.storage_elements, empty.view(f"u{empty.itemsize}")).view(operand.dtype)
+    filler = np.array([np.nan if np.dtype(operand.dtype).kind != "i" else _BETWEEN_INTEGERS], operand.dtype)
+    # Filled as words: NumPy fills these faster than types that are not its own.
+    storage = np.full(operand.storage_elements, filler.view(f"u{filler.itemsize}")).view(operand.dtype)
     if readable:
         logical = strided(operand, storage, writeable=True).transpose(storage_order(operand))
         logical[...] = random_numbers(operand, gemm, random)
@@ -188,18 +197,19 @@ def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array
 
 
 def _checked(fields: Mapping[str, Value], location: Callable[[str], str]) -> dict[str, Value]:
-    """Every field that defines the type, in its canonical form. Raises UserError for all that are not supported."""
-    known, mistakes, values = {key.name: key for key in FIELDS}, Mistakes(), dict[str, Value]()
+    """Every field that defines the type, in its canonical form. Raises UserError for all fields and values that are not
+    supported."""
+    by_name, mistakes, values = {key.name: key for key in FIELDS}, Mistakes(), dict[str, Value]()
     for name, value in fields.items():
         with mistakes.caught():
-            if name in UNSUPPORTED and not _is_so(name, value, fields, location):
+            if name in UNSUPPORTED and not _is_default(name, value, fields, location):
                 raise UserError(location(name), f"{name}: {shown(value)} is not supported", UNSUPPORTED[name].doc)
-            if name not in known and name not in UNSUPPORTED:
-                raise unknown_key(location(name), name, known, "the ProblemType of a GEMM")
+            if name not in by_name and name not in UNSUPPORTED:
+                raise unknown_key(location(name), name, by_name, "the ProblemType of a GEMM")
             if name in DATA_TYPE_FIELDS:
                 values[name] = data_type(name, value, location(name))
-            elif name in known:
-                values[name] = known[name].check(value, location(name))
+            elif name in by_name:
+                values[name] = by_name[name].check(value, location(name))
     operands = DATA_TYPES[str(values.get("DataType", "s"))]
     if "ComputeDataType" in values and not ("DataType" in fields and "DataType" not in values):
         sums = DATA_TYPES[str(values["ComputeDataType"])].dtype
@@ -210,8 +220,8 @@ def _checked(fields: Mapping[str, Value], location: Callable[[str], str]) -> dic
     return values
 
 
-def _is_so(name: str, value: Value, fields: Mapping[str, Value], location: Callable[[str], str]) -> bool:
-    """Whether a field that cannot be chosen asks for what is done anyhow."""
+def _is_default(name: str, value: Value, fields: Mapping[str, Value], location: Callable[[str], str]) -> bool:
+    """Whether a field of UNSUPPORTED has the value that always holds."""
     if name in HIGH_PRECISION and value in (True, 1):
         operands = DATA_TYPES[data_type("DataType", fields.get("DataType", "s"), location("DataType"))]
         return operands.sums != operands.dtype

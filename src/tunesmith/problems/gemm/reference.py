@@ -1,4 +1,8 @@
-"""What a GEMM must give: float64 values, and a bound on the error of an honest kernel that no mutant stays within."""
+"""The reference of a GEMM: D in float64, and the tolerance that a kernel's D must keep to.
+
+The tolerance is a bound on the rounding errors of a correct kernel. The docstring of `expected` has its formula and
+derivation. The bound is small enough that kernels with a mistake, such as a missing term, exceed it.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +19,29 @@ from tunesmith.problems.base import Array, Expected
 Float64 = NDArray[np.float64]
 
 SAFETY = 4.0
-"""c of the bound; see `expected`."""
+"""The factor c of the tolerance; `expected` derives it."""
 
 MOST_FLOPS = 4e9
 MOST_ELEMENTS = 1 << 20
-"""Beyond either, elements of D are sampled. All of 1024 x 1024 x 1024 is looked at, and every 17th row and column of
-8192 of each; half a second of NumPy on two cores, most of which is gathering rows."""
+"""Beyond either limit, D is checked at sampled elements. All of 1024 x 1024 x 1024 is checked, but only every 17th row
+and column of 8192 x 8192 x 8192; this takes half a second of NumPy on two cores, mostly to gather rows."""
 
 _FRACTION_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53, "int32": math.inf}
 _SMALLEST = {"bfloat16": 2.0**-133, "float16": 2.0**-24, "float32": 2.0**-149}
-"""The spacing of a type's numbers near zero, where results may come near it."""
+"""The spacing of a type's numbers near zero, for the types whose results may come near zero."""
 
 STEEPEST = {"none": 1.0, "relu": 1.0, "gelu": 1.13, "silu": 1.10}
-"""The largest slope of each activation, rounded up: how much of an error before it comes out of it."""
+"""The largest slope of each activation, rounded up: the factor by which it enlarges an error of its argument."""
 ACTIVATION_ROUNDINGS = 8
-"""In units of u |x|. The exponential and the error function of GPUs are within 2 units in the last place, which is 4 u;
-then come a division or a product, a sum, and the argument's own rounding."""
+"""The error of an activation, in units of u |x|. The exponential and the error function of GPUs are within 2 units in
+the last place, which is 4 u; then come a division or a product, a sum, and the argument's own rounding."""
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What becomes of the sums: a bias for each row, an activation, and the type that D has (NumPy's name)."""
+    """What follows the sums: a bias for each row, an activation, and the rounding to D's type (NumPy's name)."""
 
     bias: Array | None = None
     activation: str = "none"
@@ -50,29 +54,33 @@ PLAIN = Epilogue()
 def expected(
     a: Array, b: Array, c: Array | None, alpha: float, beta: float, sums: str = "", epilogue: Epilogue = PLAIN
 ) -> Expected:
-    """activation(alpha A B + bias) + beta C for logical arrays (M x K, K x N, M x N, each with the batch last, if any).
+    """activation(alpha A B + bias) + beta C and its tolerance, for logical arrays.
 
-    Integers are exact; they wrap around at 32 bits as the hardware's do, and float64 holds them up to 2^53. Of all
-    other types, the bound without bias and activation is
+    The arrays are M x K, K x N and M x N, each with the batch last, if there is one. `sums` is NumPy's name of the type
+    of the sums; empty stands for the operands' type.
+
+    Integers have no tolerance: they wrap around at 32 bits as the hardware's do, and float64 holds them up to 2^53. For
+    all other types, the tolerance without bias and activation is
 
         |alpha| (c sqrt(K) + 2) u |A||B| + 2 u |beta C|,   c = 4,
 
-    u being the unit roundoff of the type of the sums (the operands' own, or NumPy's name of a wider one) plus that of
-    float64. Where sums are wider than the operands, rounding the output to the narrow type v comes on top: at most half
-    a spacing of v's numbers at the value plus what went before, or near zero. Where it comes from: a sum of K products
-    commits at most 2K - 1 roundings, whatever its order. Each is at most u times a partial sum. For K <= 16 the
-    worst case, (K + O(u)) u |A||B|, lies below c sqrt(K). For larger K roundings are taken as independent with mean
-    zero (Higham and Mary, SIAM J. Sci. Comput. 41 (2019) A2815), so that their effects add like a random walk: partial
-    sums s_k of terms of like size are at most (k/K)|A||B|, a rounding's standard deviation is at most u/sqrt(3), hence
-    that of the error at most u sqrt(sum s_k^2 / 3) = u sqrt(K) |A||B| / 3. The bound is 12 of these for a sequential
-    sum of terms with one sign, and more for any other. The 2 u are for the product with alpha and the rounding of the
-    output, the last term for the product with beta and the rounding of the output.
+    where u is the unit roundoff of the type of the sums plus that of float64. If the sums are wider than D's type v,
+    rounding to v is added: at most half a spacing of v's numbers at the value plus the error so far, or near zero.
 
-    (|A||B|)_ij is replaced by the product of the norms of row i of A and column j of B, which is no smaller
-    (Cauchy-Schwarz), for magnitudes in [0.5, 1) at most 6 % larger, and costs no second matrix product.
+    Derivation: a sum of K products commits at most 2K - 1 roundings, whatever its order. Each is at most u times a
+    partial sum. For K <= 16 the worst case, (K + O(u)) u |A||B|, lies below c sqrt(K). For larger K roundings are taken
+    as independent with mean zero (Higham and Mary, SIAM J. Sci. Comput. 41 (2019) A2815), so that their effects add
+    like a random walk: partial sums s_k of terms of like size are at most (k/K)|A||B|, and a rounding's standard
+    deviation is at most u/sqrt(3). Hence the error's standard deviation is at most
+    u sqrt(sum s_k^2 / 3) = u sqrt(K) |A||B| / 3. The bound is 12 standard deviations for a sequential sum of terms with
+    one sign, and more for any other sum. The 2 u are for the product with alpha and the rounding of the output, the
+    last term for the product with beta and the rounding of the output.
 
-    A missing term changes an element by at least 1/4 for such inputs: more than the bound up to K = 15,000 in single
-    precision, and in some element of a large D up to K = 35,000.
+    (|A||B|)_ij is replaced by the product of the norms of row i of A and column j of B. This product is no smaller
+    (Cauchy-Schwarz), at most 6 % larger for magnitudes in [0.5, 1), and costs no second matrix product.
+
+    For such inputs a missing term changes an element by at least 1/4. That is more than the bound up to K = 15,000 in
+    single precision, and in some element of a large D up to K = 35,000.
     """
     sample = _Sample.of(a, b)
     a64, b64 = _matrices(a, sample.rows, None, sample.batches), _matrices(b, None, sample.columns, sample.batches)
@@ -103,7 +111,7 @@ def expected(
 
 def activated(name: str, x: Float64) -> Float64:
     """max(x, 0), x (1 + erf(x / sqrt 2)) / 2, or x / (1 + exp(-x)); Hendrycks and Gimpel, arXiv:1606.08415."""
-    # Imported here: the light part of the library has no use for it.
+    # Imported here because the light part of the library must not need SciPy.
     from scipy.special import erf, expit
 
     functions: dict[str, Callable[[Float64], Float64]] = {
@@ -121,7 +129,7 @@ def _roundoff(dtype: str) -> float:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Which rows, columns and matrices of D are looked at; None means all."""
+    """The rows, columns and matrices of D that are checked; None means all."""
 
     rows: NDArray[np.intp] | None
     columns: NDArray[np.intp] | None
@@ -129,8 +137,11 @@ class _Sample:
 
     @staticmethod
     def of(a: Array, b: Array) -> _Sample:
-        """All of D if it can be had within `MOST_FLOPS` and `MOST_ELEMENTS`, else a grid with its first and last
-        rows, columns and matrices, thinned equally in both directions so that no macro tile is left out."""
+        """All of D if it stays within `MOST_FLOPS` and `MOST_ELEMENTS`, otherwise a grid of rows, columns and matrices.
+
+        The grid has the first and the last of each. It is thinned equally in both directions, so that every macro tile
+        is sampled.
+        """
         (m, k), n = a.shape[:2], b.shape[1]
         batch = a.shape[2] if a.ndim == 3 else 1
         affordable = min(MOST_FLOPS / max(2 * k, 1), MOST_ELEMENTS)
@@ -150,19 +161,19 @@ class _Sample:
 
 
 def spread(extent: int, count: int) -> NDArray[np.intp]:
-    """At most `count` places of `extent`, ascending: the first, the last, and one in each equal part between.
+    """At most `count` indices below `extent`, ascending: the first, the last, and one in each equal part between.
 
-    Where in its part a place lies follows the golden ratio, so that places fall on every position within a tile
-    instead of always the same one.
+    The position of an index in its part follows the golden ratio. So the indices fall on every position within a tile,
+    not always on the same position.
     """
     if count >= extent:
         return np.arange(extent)
     if count == 1:
         return np.array([extent - 1])
     parts = np.arange(count)
-    places = ((parts + parts * _GOLDEN % 1.0) * (extent / count)).astype(np.intp)
-    places[0], places[-1] = 0, extent - 1
-    return np.unique(places)
+    indices = ((parts + parts * _GOLDEN % 1.0) * (extent / count)).astype(np.intp)
+    indices[0], indices[-1] = 0, extent - 1
+    return np.unique(indices)
 
 
 def _matrices(
@@ -171,26 +182,26 @@ def _matrices(
     columns: NDArray[np.intp] | None,
     batches: NDArray[np.intp] | None,
 ) -> Float64:
-    """The chosen part as float64, batch first and each matrix contiguous, which is what BLAS is fast on."""
+    """The chosen part as float64, with the batch first and each matrix contiguous, because BLAS is fast on that."""
     stack = np.moveaxis(logical, 2, 0) if logical.ndim == 3 else logical[None]
     if batches is not None:
         stack = stack[batches]
-    for places, axis in ((rows, 1), (columns, 2)):
-        if places is not None:
-            stack = _taken(stack, places, axis)
+    for indices, axis in ((rows, 1), (columns, 2)):
+        if indices is not None:
+            stack = _taken(stack, indices, axis)
     return np.ascontiguousarray(stack, dtype=np.float64)
 
 
-def _taken(stack: Array, places: NDArray[np.intp], axis: int) -> Array:
-    """Rows or columns of each matrix, whichever way it lies in memory."""
+def _taken(stack: Array, indices: NDArray[np.intp], axis: int) -> Array:
+    """Rows or columns of each matrix, for row-major and column-major matrices."""
     if stack.strides[2] > stack.strides[1]:
-        return _taken(stack.transpose(0, 2, 1), places, 3 - axis).transpose(0, 2, 1)
-    # `take` is several times as fast within rows, and copies all of what is not contiguous first.
-    return np.take(stack, places, axis=2) if axis == 2 and stack.flags.c_contiguous else stack[_along(axis, places)]
+        return _taken(stack.transpose(0, 2, 1), indices, 3 - axis).transpose(0, 2, 1)
+    # `take` is several times as fast within rows, but first copies an array that is not contiguous.
+    return np.take(stack, indices, axis=2) if axis == 2 and stack.flags.c_contiguous else stack[_along(axis, indices)]
 
 
-def _along(axis: int, places: NDArray[np.intp]) -> tuple[Any, ...]:
-    return (*[slice(None)] * axis, places)
+def _along(axis: int, indices: NDArray[np.intp]) -> tuple[Any, ...]:
+    return (*[slice(None)] * axis, indices)
 
 
 def _logical(stack: Float64, ndim: int) -> Float64:

@@ -1,4 +1,4 @@
-"""A GEMM's type by Tensile's name, and a typed view of a problem."""
+"""`gemm_type` makes a GEMM's problem type, with Tensile's name; `Gemm` is a typed view of a problem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .fields import ACTIVATIONS, DATA_TYPES, INPUTS
 
 
 class GemmTypeError(ValueError):
-    """Fields that do not go together: the key of the one that is wrong, and why."""
+    """Fields that do not go together: the key of the wrong field, and why."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(f"{key}: {what}")
@@ -33,24 +33,27 @@ def gemm_type(
     activation: str = "none",
     scaled: bool = False,
 ) -> ProblemType:
-    """The type with Tensile's name: `Cijk_Ailk_Bljk_SB` is a batched single-precision NN with beta, and
-    `Ckij_Akil_Bklj_SB` the same with its batch interleaved, since the first index is the fastest. Where D's type is
-    another it follows that of the operands, and what else is added follows the name: `Cij_Aki_Bkj_F8BB_Bias_Relu`.
+    """The problem type of a GEMM, with Tensile's name.
+
+    `Cijk_Ailk_Bljk_SB` is a batched single-precision NN with beta. `Ckij_Akil_Bklj_SB` is the same with its batch
+    interleaved, since the first index is the fastest. i and j are M and N; with a batch, k is the batch and l the
+    summation index, otherwise k is the summation index. If D has another type than the operands, the letter of D's type
+    follows theirs. The parts of an epilogue come at the end: `Cij_Aki_Bkj_F8BB_Bias_Relu`.
 
     `data_type` is one of `INPUTS`, `dest` the type of C, D and the bias (the default is the first that DATA_TYPES
-    names), `activation` one of `ACTIVATIONS`. i and j are M and N; batched, k is the batch and l the summation index,
-    else k is the summation index. The defaults are Tensile's. Raises GemmTypeError, a ValueError, for what does not go
-    together.
+    names), `activation` one of `ACTIVATIONS`. The defaults are Tensile's. Raises GemmTypeError, a ValueError, for
+    fields that do not go together.
     """
     if data_type not in INPUTS:
         raise ValueError(f"data type {data_type!r}; there are {', '.join(INPUTS)}")
-    known = DATA_TYPES[data_type]
-    dest = dest or known.dest[0]
+    operands = DATA_TYPES[data_type]
+    dest = dest or operands.dest[0]
+    is_integer, dests = operands.sums == "int32", ", ".join(operands.dest)
     for wrong, key, what in (
-        (dest not in known.dest, "DestDataType", f"{dest} of {data_type} operands; there is {', '.join(known.dest)}"),
+        (dest not in operands.dest, "DestDataType", f"{dest} of {data_type} operands; there is {dests}"),
         (tf32 and data_type != "s", "F32XdlMathOp", "TF32 is made of single precision (s) only"),
         (activation not in ACTIVATIONS, "Activation", f"{activation!r}; there are {', '.join(ACTIVATIONS)}"),
-        (known.sums == "int32" and activation not in ("none", "relu"), "Activation", "of integers there is only relu"),
+        (is_integer and activation not in ("none", "relu"), "Activation", "of integers there is only relu"),
         (scaled and data_type not in ("f8", "b8"), "ScaleAB", "only float8 operands (f8, b8) have scales"),
         (interleaved and not batched, "Interleaved", "only a batch (Batched: True) can be interleaved"),
     ):
@@ -58,10 +61,11 @@ def gemm_type(
             raise GemmTypeError(key, what)
     indices, matrices = _indices(transpose_a, transpose_b, batched, interleaved)
     letters = data_type + (dest if dest != data_type else "") + ("b" if use_beta else "")
-    # What is said only where it is so leaves the names and hashes of all other types as they were.
-    more: dict[str, tuple[Value, str]] = {
+    # A type has one of these fields only if it differs from the default: so the names and hashes of all other types
+    # stay as they were.
+    optional: dict[str, tuple[Value, str]] = {
         "Interleaved": (interleaved, ""),
-        "DestDataType": (dest if dest != known.dest[0] else "", ""),
+        "DestDataType": (dest if dest != operands.dest[0] else "", ""),
         "F32XdlMathOp": ("x" if tf32 else "", "_MX"),
         "UseBias": (bias, "_Bias"),
         "Activation": (activation if activation != "none" else "", f"_{activation.capitalize()}"),
@@ -75,15 +79,15 @@ def gemm_type(
         "StridedBatched": True,
         "UseBeta": use_beta,
     }
-    fields.update({name: value for name, (value, _) in more.items() if value})
-    name = "_".join((*matrices, letters.upper())) + "".join(said for value, said in more.values() if value)
+    fields.update({name: value for name, (value, _) in optional.items() if value})
+    name = "_".join((*matrices, letters.upper())) + "".join(suffix for value, suffix in optional.values() if value)
     return ProblemType("GEMM", name, indices, Configuration(fields))
 
 
 def _indices(
     transpose_a: bool, transpose_b: bool, batched: bool, interleaved: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the sizes, and of C, A and B each with its index letters, the fastest first."""
+    """The names of the sizes, and the names of C, A and B with their index letters, the fastest first."""
     batch, summed = ("k", "l") if batched else ("", "k")
     a = summed + "i" if transpose_a else "i" + summed
     b = "j" + summed if transpose_b else summed + "j"
@@ -94,11 +98,14 @@ def _indices(
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """A GEMM problem with names. Sizes, leading dimensions and strides from one matrix of a batch to the next in
-    elements; `dtype`, `dest` and `sums` are NumPy's names for the types of A and B, of C, D and the bias, and of the
-    sums; `alpha` and `beta` are already rounded to the last, as a kernel receives them. `tf32` says that products may
-    be made in TF32, `scaled` that A and B have a scale each. In an interleaved batch a leading dimension counts places
-    of `batch` elements each."""
+    """A GEMM problem with named attributes.
+
+    Sizes, leading dimensions and strides (from one matrix of a batch to the next) are in elements. `dtype`, `dest` and
+    `sums` are NumPy's names for the types of A and B, of C, D and the bias, and of the sums. `alpha` and `beta` are
+    already rounded to the type of the sums, as a kernel receives them. `tf32` says that products may be made in TF32,
+    `scaled` that A and B have a scale each. In an interleaved batch a leading dimension counts groups of `batch`
+    elements.
+    """
 
     m: int
     n: int
@@ -125,7 +132,7 @@ class Gemm:
 
     @staticmethod
     def of(problem: Problem) -> Gemm:
-        """Raises ValueError for a problem of another operation."""
+        """The typed view of a problem. Raises ValueError for a problem of another operation."""
         if problem.type.operation != "GEMM":
             raise ValueError(f"{problem.type.name} is no GEMM")
         sizes = dict(zip(problem.type.indices, problem.sizes, strict=True))
@@ -160,7 +167,7 @@ class Gemm:
 
     @property
     def step(self) -> int:
-        """From one element of a column (of a transposed operand: of a row) to the next."""
+        """Elements from one element of a column to the next; of a transposed operand, from one element of a row."""
         return self.batch if self.interleaved else 1
 
     @property
@@ -184,7 +191,7 @@ class Gemm:
 
 
 def smallest_leading(problem_type: ProblemType, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
-    """Each leading dimension's name with the length of what it must hold, in elements."""
+    """The name of each leading dimension, and its smallest value in elements."""
     extent = dict(zip(problem_type.indices, sizes, strict=True))
     a = extent["K"] if problem_type.fields.flag("TransposeA") else extent["M"]
     b = extent["N"] if problem_type.fields.flag("TransposeB") else extent["K"]

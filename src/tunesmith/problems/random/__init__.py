@@ -1,4 +1,9 @@
-"""Random numbers: generators, distributions, the operation that fills a buffer, and its reference."""
+"""Random numbers: generators, distributions, and the operation that fills a buffer.
+
+`streams.py` has the random words of every generator, `reference.py` the values of every distribution with the tolerance
+of a result's check. The kernels' texts lie in `kernels/random/source/`: a generator's in a file of its name,
+distributions in `distributions.h`.
+"""
 
 from .generators import DTYPES, GENERATORS, WIDTHS, FillWidth, GeneratorKind, GeneratorSpec, width_of
 from .operation import RandomFill, RandomOperation, random_type, scalars_for

@@ -1,4 +1,4 @@
-"""What the generators of this folder have in common: types, and numbers without their repetitions."""
+"""Array types that the generators of this folder share, and `distinct`, which removes repeated numbers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Int64 = NDArray[np.int64]
 
 
 def distinct(values: Int64) -> tuple[Int64, NDArray[np.intp]]:
-    """Sorted numbers, each once, that contain all `values`, and where each value is among them.
+    """Sorted numbers, each once, that contain all `values`; and the index of each value among them.
 
-    Values that lie close together give all numbers between the extremes, without sorting.
+    If the values lie close together, the numbers are all between the extremes, which needs no sorting.
     """
     low, high = int(values.min()), int(values.max())
     if high - low < 2 * len(values):

@@ -1,8 +1,8 @@
 """Philox and Threefry: each block of words is a function of its number (Salmon, Moraes, Dror and Shaw, SC11).
 
 `philox` and `threefry` are the functions of Random123 for 2 or 4 components of 32 or 64 bits and any number of rounds.
-`counter_words` numbers their output as one sequence of 32-bit words, a component of 64 bits giving its low half first;
-the block number is the counter's low components, with rocRAND's keys (`COUNTERS`).
+`counter_words` numbers their output as one sequence of 32-bit words; a component of 64 bits gives its low half first.
+The block number is in the counter's low components, and the keys are rocRAND's (`COUNTERS`).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ _PARITY = {32: 0x1BD11BDA, 64: 0x1BD11BDAA9FC1A22}
 
 
 def philox(counter: Components, key: Components, rounds: int) -> Components:
-    """(W, n) for counters (W, n) and a key (W / 2,) of one dtype, uint32 or uint64."""
+    """Blocks (W, n) for counters (W, n) and a key (W / 2,) of one dtype, uint32 or uint64."""
     multipliers, increments = _PHILOX[len(counter), counter.itemsize * 8]
     x, word = list(counter), counter.dtype.type
     modulus = 1 << counter.itemsize * 8
     keys = [int(part) for part in key]
     for _ in range(rounds):
         products = [_product(part, multiplier) for part, multiplier in zip(x[::2], multipliers, strict=True)]
-        # The products' high halves go to the pair after their own, cyclically.
-        turned = zip(products[1:] + products[:1], x[1::2], keys, strict=True)
-        x = [part for (high, low), odd, k in turned for part in (high ^ odd ^ word(k), low)]
+        # The high half of a product goes to the next pair, cyclically.
+        rotated = zip(products[1:] + products[:1], x[1::2], keys, strict=True)
+        x = [part for (high, low), odd, k in rotated for part in (high ^ odd ^ word(k), low)]
         keys = [(k + increment) % modulus for k, increment in zip(keys, increments, strict=True)]
     return np.stack(x)
 
 
 def _product(x: Components, multiplier: int) -> tuple[Components, Components]:
-    """High and low half of the product, in the width of `x`."""
+    """The high and the low half of the product, in the width of `x`."""
     if x.itemsize == 4:
         whole = x.astype(np.uint64) * np.uint64(multiplier)
         return (whole >> np.uint64(32)).astype(np.uint32), whole.astype(np.uint32)
@@ -64,14 +64,14 @@ def _product(x: Components, multiplier: int) -> tuple[Components, Components]:
 
 
 def threefry(counter: Components, key: Components, rounds: int) -> Components:
-    """(W, n) for counters (W, n) and a key (W,) of one dtype, uint32 or uint64."""
+    """Blocks (W, n) for counters (W, n) and a key (W,) of one dtype, uint32 or uint64."""
     bits, components = counter.itemsize * 8, len(counter)
     rotations, word = _THREEFRY[components, bits], counter.dtype.type
     keys = [int(part) for part in key]
     keys.append(int(np.bitwise_xor.reduce(key)) ^ _PARITY[bits])
     x = [part + word(k) for part, k in zip(counter, keys, strict=False)]
     for number in range(rounds):
-        # Of four components, the odd ones change partners every other round.
+        # With four components, the odd ones change partners every other round.
         partners = (1, 3) if number % 2 == 0 else (3, 1)
         for pair, turn in enumerate(rotations[number % 8]):
             even, odd = 2 * pair, partners[pair] if components == 4 else 1
@@ -87,7 +87,7 @@ def threefry(counter: Components, key: Components, rounds: int) -> Components:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A generator that is a function of a counter, keyed by the seed shifted right by each of `shifts`."""
+    """A generator that is a function of a counter. Its key is the seed shifted right by each of `shifts`."""
 
     threefry: bool
     components: int
@@ -100,7 +100,7 @@ class Counter:
         return self.components * self.bits // 32
 
     def blocks(self, seed: int, first: int, numbers: Int64) -> Words:
-        """(numbers, block_words): the blocks `first + numbers`, modulo 2^64."""
+        """The words (numbers, block_words) of the blocks `first + numbers`, modulo 2^64."""
         kind: np.dtype[np.unsignedinteger[Any]] = np.dtype(np.uint32 if self.bits == 32 else np.uint64)
         key = np.array([seed >> shift & (1 << self.bits) - 1 for shift in self.shifts], kind)
         number = numbers.astype(np.uint64) + np.uint64(first)
@@ -120,15 +120,15 @@ COUNTERS = {
     "threefry2_64_20": Counter(True, 2, 64, 20, (0, 32)),
     "threefry4_64_20": Counter(True, 4, 64, 20, (0, 16, 32, 48)),
 }
-"""Keys as in rocRAND's `rocrand_philox4x32_10.h` and `rocrand_threefry*_20.h`: the seed, shifted and truncated to the
-component's width, so that neighbouring key words of a Threefry of four overlap.
+"""The keys are those of rocRAND's `rocrand_philox4x32_10.h` and `rocrand_threefry*_20.h`: the seed, shifted and
+truncated to the component's width. So neighbouring key words of a Threefry of four components overlap.
 
 rocRAND's Threefry of four components (`rocrand_threefry4_impl.h`, as of 2025) changes partners every second round; the
-article and Random123 do so every round. The numbers here are the published ones, which rocRAND's are not."""
+article and Random123 do so every round. The numbers here are the published ones; rocRAND's are not."""
 
 
 def counter_words(counter: Counter, seed: int, offset: int, vectors: Int64, width: int) -> Words:
-    """(vectors, width): words `offset + j width + i` of the one sequence."""
+    """Words (vectors, width): word i of vector j is word `offset + j width + i` of the sequence."""
     first, skipped = divmod(offset, counter.block_words)
     number = skipped + vectors[:, None] * width + np.arange(width)
     block, index = np.divmod(number, counter.block_words)

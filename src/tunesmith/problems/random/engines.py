@@ -1,8 +1,8 @@
-"""Generators of many engines on one sequence: which engine gives which vector, and how to be there without walking.
+"""Generators with many engines on one sequence: which engine gives which vector, and jumps to that position.
 
-With T engines and `offset` words skipped, engine e has skipped offset // T + (e < offset % T) words of its own stream,
-and vector j comes from engine (offset + j) % T: its words are the next j // T * width ... of that stream. This is how
-rocRAND deals (`library/src/rng/xorwow.hpp`, `mrg.hpp`, `lfsr113.hpp`).
+With T engines and `offset` words skipped, engine e has skipped offset // T + (e < offset % T) words of its own stream.
+Vector j comes from engine (offset + j) % T: its words are the next j // T * width ... of that stream. rocRAND deals
+vectors to engines in this way (`library/src/rng/xorwow.hpp`, `mrg.hpp`, `lfsr113.hpp`).
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from .mrg import MRG31K3P, MRG32K3A
 from .xorwow import Xorwow
 
 DENSE = 8
-"""Engines are stepped through all their words when these are at most so many times those that are asked for."""
+"""Engines are stepped through all their words if these are at most so many times the requested words."""
 
 
 class Engine(Protocol):
-    """One sequence with a linear step. n states are an array (words of a state, n), a column each."""
+    """A generator's sequence with a linear step. n states are an array (words of a state, n), with a state a column."""
 
     @property
     def subsequence_log2(self) -> int:
-        """Neighbouring engines are 2^this steps apart."""
+        """log2 of the steps between neighbouring engines."""
 
     def seeded(self, seed: int) -> Words:
-        """(words of a state, 1): the state of engine 0."""
+        """The state of engine 0, of shape (words of a state, 1)."""
 
     def matrix(self, log2: int) -> Words:
-        """Of 2^log2 steps; the class says which layout."""
+        """The matrix of 2^log2 steps; the class says in which layout."""
         ...
 
     def jump(self, states: Words, log2: int) -> Words:
         """New states, 2^log2 steps later."""
 
     def step(self, states: Words) -> Words:
-        """Advances in place; (n,) words."""
+        """The next word of each state, (n,); advances the states in place."""
 
 
 ENGINES: dict[str, Engine] = {
@@ -50,12 +50,12 @@ ENGINES: dict[str, Engine] = {
 
 
 def engine_words(engine: Engine, seed: int, offset: int, engines: int, vectors: Int64, width: int) -> Words:
-    """Words (vectors, width)."""
+    """The words (vectors, width) of the vectors with these numbers."""
     skipped, start = divmod(offset, engines)
-    location = start + vectors
-    numbers, which = distinct(location % engines)
+    position = start + vectors
+    numbers, which = distinct(position % engines)
     # The engines below `start` have skipped one word more than the others.
-    depth = vectors // engines * width + (location % engines < start)
+    depth = vectors // engines * width + (position % engines < start)
     nearest = int(depth.min())
     states = orbit(engine, _ahead(engine, engine.seeded(seed), skipped + nearest), numbers)
     depth -= nearest
@@ -71,7 +71,7 @@ def engine_words(engine: Engine, seed: int, offset: int, engines: int, vectors: 
 
 
 def states_of(engine: Engine, seed: int, offset: int, engines: int, numbers: Int64) -> Words:
-    """(engine numbers, words of a state): where the given engines stand before the first vector of a call."""
+    """The states (engine numbers, words of a state) of the given engines before the first vector of a call."""
     skipped, start = divmod(offset, engines)
     chosen, which = distinct(numbers)
     states = orbit(engine, _ahead(engine, engine.seeded(seed), skipped), chosen)[:, which]
@@ -79,17 +79,17 @@ def states_of(engine: Engine, seed: int, offset: int, engines: int, numbers: Int
 
 
 def orbit(engine: Engine, origin: Words, numbers: Int64) -> Words:
-    """States (words of a state, numbers) of the engines `numbers` (sorted, each once), engine 0 being at `origin`.
+    """States (words of a state, numbers) of the engines `numbers` (sorted, each once), if `origin` is engine 0's state.
 
-    From the highest bit of a number to its lowest: numbers that agree in their first bits share the jumps for these,
-    so all of T engines cost T jumps rather than T log2(T) / 2.
+    Jumps go from the highest bit of a number to its lowest. Numbers that agree in their first bits share the jumps for
+    these bits, so all of T engines cost T jumps rather than T log2(T) / 2.
     """
-    states, known = origin, np.zeros(1, np.int64)
+    states, prefixes = origin, np.zeros(1, np.int64)
     for bit in reversed(range(int(numbers[-1]).bit_length())):
         heads = numbers >> bit
         heads = heads[np.diff(heads, prepend=-1) != 0]
-        states = states[:, np.searchsorted(known, heads >> 1)]
-        known, odd = heads, heads & 1 == 1
+        states = states[:, np.searchsorted(prefixes, heads >> 1)]
+        prefixes, odd = heads, heads & 1 == 1
         states[:, odd] = engine.jump(states[:, odd], engine.subsequence_log2 + bit)
     return np.ascontiguousarray(states)
 
@@ -102,7 +102,7 @@ def _ahead(engine: Engine, states: Words, steps: int) -> Words:
 
 
 def _walk(engine: Engine, states: Words, steps: Int64) -> Words:
-    """States, each as many steps later as `steps` says, changed in place."""
+    """The states after `steps` steps each, changed in place."""
     for bit in range(int(steps.max()).bit_length()):
         moved = steps >> bit & 1 == 1
         states[:, moved] = engine.jump(states[:, moved], bit)

@@ -1,4 +1,4 @@
-"""The fields of a random problem's type and its scalars, as a tuning file may give them."""
+"""The keys of a random problem's type and of its scalars, as a tuning file may give them."""
 
 from __future__ import annotations
 

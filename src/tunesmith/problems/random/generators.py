@@ -7,23 +7,24 @@ from enum import StrEnum
 
 
 class GeneratorKind(StrEnum):
-    """How a generator's numbers depend on who computes them."""
+    """How a generator's numbers depend on the launch shape."""
 
     COUNTER = "counter"
-    """Number n is a function of n: every launch shape gives the same."""
+    """Number n is a function of n: every launch shape gives the same numbers."""
     ENGINE = "engine"
-    """As many engines as work-items, each with a stream of its own: the launch shape is part of the sequence."""
+    """Each work-item is an engine with a stream of its own: the launch shape is part of the sequence."""
     QUASI = "quasi"
-    """Points of a low-discrepancy sequence in several dimensions: every launch shape gives the same."""
+    """Points of a low-discrepancy sequence in several dimensions: every launch shape gives the same points."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorSpec:
-    """`default_block` work-items in each of `default_grid` work-groups are what nobody tuned, as in rocRAND.
+    """A generator's name, kind, default launch shape and restrictions.
 
-    `block_multiple` (of work-items), `most_engines`, `power_of_two`, `block` restrict the launch shape of an engine
-    kind; generators with `skips` can leave out the beginning of their sequence. `word_bits` is the length of a quasi
-    generator's points, `double_words` how many words a double is made of.
+    `default_block` work-items in each of `default_grid` work-groups are the launch shape without tuning, as in rocRAND.
+    `block_multiple` (of work-items), `most_engines`, `power_of_two` and `block` restrict the launch shape of an engine
+    kind. Generators with `skips` can leave out the beginning of their sequence. `word_bits` is the length of a quasi
+    generator's points, `double_words` the number of words that make a double.
     """
 
     name: str
@@ -44,7 +45,7 @@ class GeneratorSpec:
 
 
 MOST_SUBSEQUENCES = 1 << 24
-"""Engines of a generator that jumps to its subsequences: for so many there are matrices (`kernels.random.jumps`)."""
+"""The most engines of a generator that jumps to its subsequences: `kernels.random.jumps` has matrices for so many."""
 
 
 _ALL = (
@@ -76,9 +77,9 @@ _ALL = (
 )
 
 GENERATORS = {generator.name: generator for generator in _ALL}
-"""By name, in rocRAND's order of tuning; shapes and restrictions after rocRAND (its `config_defaults.json`, and the
-assertions of its kernels). One word makes a double of the MRGs', as in rocRAND and cuRAND, and of mtgp32's, as in
-cuRAND."""
+"""The generators by name, in rocRAND's order of tuning. Shapes and restrictions are rocRAND's (its
+`config_defaults.json`, and the assertions of its kernels). One word makes a double for the MRGs, as in rocRAND and
+cuRAND, and for mtgp32, as in cuRAND."""
 
 DTYPES = {
     "unsigned_int": "uint32",
@@ -89,12 +90,12 @@ DTYPES = {
     "half": "float16",
     "double": "float64",
 }
-"""NumPy's names of the value types, which are called as in rocRAND's benchmarks."""
+"""NumPy's names of the value types. The keys are the names in rocRAND's benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)
 class FillWidth:
-    """A vector of a distribution takes `words` random words of 32 bits and gives `values` values."""
+    """The size of a distribution's vector: it takes `words` random words of 32 bits and gives `values` values."""
 
     words: int
     values: int
@@ -117,11 +118,12 @@ WIDTHS: dict[str, dict[str, FillWidth]] = {
     "log_normal": _NORMAL,
     "poisson": {"unsigned_int": FillWidth(1, 1)},
 }
-"""By distribution and value type; what is not in it is not offered. `width_of` knows the generators' exceptions."""
+"""The widths by distribution and value type; other combinations are not offered. `width_of` has the generators'
+exceptions."""
 
 
 def width_of(generator: GeneratorSpec, distribution: str, value_type: str) -> FillWidth:
-    """What a vector takes and gives. A quasi generator takes a point for every value."""
+    """The words that a vector takes and the values that it gives. A quasi generator takes a point for every value."""
     if generator.kind is GeneratorKind.QUASI:
         return FillWidth(generator.word_bits // 32, 1)
     width = WIDTHS[distribution][value_type]

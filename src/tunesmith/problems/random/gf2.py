@@ -1,8 +1,8 @@
 """Matrices over the field of two elements, for skipping ahead in generators whose step is linear in its state's bits.
 
 A state of W words is a column of W uint32; n states are an array (W, n). A matrix M is an array (32 W, W): row i is the
-image of the state that has only bit i % 32 of word i // 32, so that M s is the xor of the rows whose bits s has. Powers
-of one matrix commute, hence their order never matters here.
+image of the state that has only bit i % 32 of word i // 32. So M s is the xor of the rows whose bits are set in s.
+Powers of one matrix commute, hence their order never matters here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from .arrays import Words
 
 CHUNK = 4096
-"""How many states to multiply at a time, so that they stay in a processor's cache."""
+"""States that are multiplied at a time, so that they stay in a processor's cache."""
 
 
 def powers(step: Callable[[Words], None], words: int) -> tuple[Callable[[int], Words], Callable[[Words, int], Words]]:
-    """Two functions that belong to a linear `step`, which advances states (words, n) in place by one.
+    """The functions `matrix` and `jump` of a linear `step`, which advances states (words, n) in place by one step.
 
-    matrix(k): the matrix of 2^k steps, (32 words, words). jump(states, k): new states (words, n), 2^k steps later.
-    Each matrix is computed once, as the square of the one before.
+    matrix(k) is the matrix of 2^k steps, (32 words, words). jump(states, k) gives new states (words, n), 2^k steps
+    later. Each matrix is computed once, as the square of the previous one.
     """
 
     @cache
@@ -42,12 +42,12 @@ def powers(step: Callable[[Words], None], words: int) -> tuple[Callable[[int], W
 
 
 def _byte_tables(matrix: Words) -> Words:
-    """(bytes of a state, 256, words): the image of every value of every byte, one look-up a byte for a product."""
+    """The image of every value of every byte, (bytes of a state, 256, words): a product takes one look-up a byte."""
     return spanned(matrix.reshape(-1, 8, matrix.shape[1]))
 
 
 def spanned(basis: Words) -> Words:
-    """(n, 2^bits, ...) for a basis (n, bits, ...): place i has the xor of those whose bits i has."""
+    """Tables (n, 2^bits, ...) for a basis (n, bits, ...): entry i is the xor of the basis elements whose bits i has."""
     tables = np.zeros((len(basis), 1 << basis.shape[1], *basis.shape[2:]), np.uint32)
     for bit in range(basis.shape[1]):
         tables[:, 1 << bit : 2 << bit] = tables[:, : 1 << bit] ^ basis[:, bit, None]

@@ -1,7 +1,8 @@
-"""Generators that make a block of words at once, one word a lane: picking scattered words without keeping the streams.
+"""Generators that make a block of words at once, one word a lane; `pick` takes scattered words of their streams.
 
-There is no cheap way to skip in a Mersenne Twister (a jump costs as much as 20,000 words), so every row is followed to
-its deepest word; cost: rows touched times their depth. Rows are taken in groups small enough for a processor's cache.
+There is no cheap way to skip in a Mersenne Twister (a jump costs as much as 20,000 words). So every row is followed to
+its deepest requested word, and the cost is the number of rows times their depth. Rows are taken in groups that are
+small enough for a processor's cache. No stream is kept.
 """
 
 from __future__ import annotations
@@ -14,36 +15,36 @@ from .arrays import Int64, Words
 
 
 class Rows(Protocol):
-    """Some rows of a generator, all at the same block; before the first `advance` there is none."""
+    """Some rows of a generator, all at the same block; before the first `advance` they have no block."""
 
     def advance(self) -> None:
-        """On to the next block."""
+        """Go on to the next block."""
 
     def read(self, row: Int64, lane: Int64) -> Words:
-        """Words of the present block; `row` counts the rows of this group."""
+        """Words of the current block; `row` is an index among the rows of this group."""
 
 
 class LaneGenerator(Protocol):
     lanes: int
-    """How many engines share a row."""
+    """Engines that share a row."""
     block_words: int
     group: int
-    """How many rows to take at a time."""
+    """Rows that are taken at a time."""
 
     def initial_states(self, seed: int, numbers: Int64) -> Words:
-        """(state words, rows), a column each."""
+        """The states (state words, rows) of the rows with these numbers, a state a column."""
         ...
 
     def rows(self, seed: int, numbers: Int64) -> Rows: ...
 
 
 def pick(generator: LaneGenerator, seed: int, row: Int64, number: Int64) -> Words:
-    """(n, width): the words `number` (n, width) of the rows `row` (n,)."""
+    """The words (n, width) with the numbers `number` (n, width) of the rows `row` (n,)."""
     block, lane = np.divmod(number, generator.block_words)
     rows, which = np.unique(row, return_inverse=True)
     deepest = np.zeros(len(rows), np.int64)
     np.maximum.at(deepest, which, block.max(axis=1))
-    # Rows of like depth come together, so that none is followed much further than needed.
+    # Rows of similar depth share a group, so that no row is followed much further than needed.
     by_depth = np.argsort(deepest)
     rank = np.empty_like(by_depth)
     rank[by_depth] = np.arange(len(rows))
@@ -55,11 +56,11 @@ def pick(generator: LaneGenerator, seed: int, row: Int64, number: Int64) -> Word
     ends = np.searchsorted(turn[order], np.arange(-1, (int(group.max()) + 1) * blocks), side="right")
     words = np.empty(number.size, np.uint32)
     for first in range(0, len(rows), generator.group):
-        taken = by_depth[first : first + generator.group]
-        state = generator.rows(seed, rows[taken])
-        before = first // generator.group * blocks
-        for turn_now in range(before, before + int(deepest[taken[-1]]) + 1):
+        group_rows = by_depth[first : first + generator.group]
+        state = generator.rows(seed, rows[group_rows])
+        first_turn = first // generator.group * blocks
+        for current in range(first_turn, first_turn + int(deepest[group_rows[-1]]) + 1):
             state.advance()
-            now = order[ends[turn_now] : ends[turn_now + 1]]
-            words[now] = state.read(member[now], lane[now])
+            read_now = order[ends[current] : ends[current + 1]]
+            words[read_now] = state.read(member[read_now], lane[read_now])
     return words.reshape(number.shape)

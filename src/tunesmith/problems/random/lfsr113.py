@@ -1,13 +1,13 @@
 """LFSR113: four combined Tausworthe generators of 31, 29, 28 and 25 bits (L'Ecuyer, Math. Comp. 68 (1999) 261).
 
-State: z1, z2, z3, z4, one word a component; the word is their xor after the step. A component whose state has no bit
-above its lowest 1, 3, 4 or 7 would stay zero for ever, hence L'Ecuyer's lower limits of 2, 8, 16 and 128.
+State: z1, z2, z3, z4, one word a component; the random word is their xor after the step. A component whose state has no
+bit above its lowest 1, 3, 4 or 7 would stay zero for ever, hence L'Ecuyer's lower limits of 2, 8, 16 and 128.
 
-Seeding: the components are the seed shifted right by 0, 16, 32 and 48 and truncated to 32 bits, and the limit is added
-to one below it, so that seed 0 gives (2, 8, 16, 128), rocRAND's default. rocRAND's `set_seed` shifts alike but mends
-only the first two, which leaves half of the generator at zero for every seed below 2^32; all four are mended here, as
-in its `set_seed_uint4`. The lowest bits named above never matter: seeds 0 to 3 give one stream. Engine e stands 2^55 e
-steps ahead.
+Seeding: the components are the seed shifted right by 0, 16, 32 and 48 and truncated to 32 bits. If a component is below
+its limit, the limit is added, so that seed 0 gives (2, 8, 16, 128), rocRAND's default. rocRAND's `set_seed` shifts in
+the same way but corrects only the first two components, which leaves half of the generator at zero for every seed below
+2^32. Here all four are corrected, as in its `set_seed_uint4`. The lowest bits named above never matter: seeds 0 to 3
+give the same stream. Engine e is 2^55 e steps ahead.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _matrix, _jump = gf2.powers(_advance, 4)
 
 
 class Lfsr113:
-    """An `Engine` (`_engines.py`)."""
+    """An `Engine` (`engines.py`)."""
 
     subsequence_log2 = 55
     matrix, jump = staticmethod(_matrix), staticmethod(_jump)
@@ -59,8 +59,8 @@ class Lfsr113:
     def seeded(self, seed: int) -> Words:
         pieces = [(seed >> shift) & 0xFFFFFFFF for shift in (0, 16, 32, 48)]
         least = [1 << component.dead_bits for component in COMPONENTS]
-        mended = [piece if piece >= limit else piece + limit for piece, limit in zip(pieces, least, strict=True)]
-        return np.array(mended, np.uint32)[:, None]
+        components = [piece if piece >= limit else piece + limit for piece, limit in zip(pieces, least, strict=True)]
+        return np.array(components, np.uint32)[:, None]
 
     def step(self, states: Words) -> Words:
         _advance(states)

@@ -1,17 +1,17 @@
-"""MRG32k3a and MRG31k3p: two recurrences of order three each, combined.
+"""MRG32k3a and MRG31k3p, which combine two recurrences of order three.
 
 L'Ecuyer, Oper. Res. 47 (1999) 159, and L'Ecuyer and Touzin, Winter Simulation Conf. (2000) 683.
 
-State: three words of the first recurrence, then three of the second; MRG32k3a keeps them oldest first, MRG31k3p newest
-first (rocRAND's layouts). With newest values p1 and p2 a step gives z = p1 - p2 modulo m1, in [1, m1], and the word is
-z - 1 times `stretch` in double precision, truncated: rocRAND's way to the full range of 32 bits.
+State: three words of the first recurrence, then three of the second. MRG32k3a keeps them oldest first, MRG31k3p newest
+first (rocRAND's layouts). With newest values p1 and p2 a step gives z = p1 - p2 modulo m1, in [1, m1]. The random word
+is z - 1 times `stretch` in double precision, truncated: so rocRAND gets the full range of 32 bits.
 
 Seeding after rocRAND's `rocrand_mrg32k3a.h` and `rocrand_mrg31k3p.h`: with x = (low half of the seed) ^ 0x55555555 and
 y = (high half) ^ 0xAAAAAAAA the first recurrence starts from (x, y, x) times the seed modulo m1, the second from
-(y, x, y) times the seed modulo m2; seed 0 stands for 12345. Exact below 2^32; from there on rocRAND's products lose
-their bits from 2^64 on, which is kept here (`multiply`). Where rocRAND leaves a residue unreduced it is reduced here,
-and a recurrence that would start from three zeros, and give nothing else, starts from 12345 three times.
-Engine e stands 2^76 e steps (MRG32k3a) or 2^72 e steps (MRG31k3p) ahead.
+(y, x, y) times the seed modulo m2; seed 0 stands for 12345. The products are exact for seeds below 2^32. For larger
+seeds rocRAND's products lose their bits from 2^64 on, and so do the products here (`multiply`). A residue that rocRAND
+leaves unreduced is reduced here. A recurrence that would start from three zeros, and then give only zeros, starts from
+12345 three times. Engine e is 2^76 e steps (MRG32k3a) or 2^72 e steps (MRG31k3p) ahead.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class Mrg:
-    """An `Engine` (`_engines.py`). `ages` are the places of a recurrence's newest, middle and oldest value.
+    """An `Engine` (`engines.py`). `ages` are the indices of a recurrence's newest, middle and oldest value.
 
-    `matrix(k)` is (2, 3, 3), one a recurrence: row r holds the coefficients of the new word r, 2^k steps later.
+    `matrix(k)` is (2, 3, 3), a matrix for each recurrence: row r holds the coefficients of the new word r, 2^k steps
+    later.
     """
 
     recurrences: tuple[Recurrence, Recurrence]
@@ -74,7 +75,7 @@ class Mrg:
         return np.array(words, np.uint32)[:, None]
 
     def matrix(self, log2: int) -> Words:
-        return np.stack([_power(r, self.ages, log2) for r in self.recurrences]).astype(np.uint32)
+        return np.stack([_power(recurrence, self.ages, log2) for recurrence in self.recurrences]).astype(np.uint32)
 
     def jump(self, states: Words, log2: int) -> Words:
         halves = zip(self.recurrences, (states[:3], states[3:]), strict=True)
@@ -84,7 +85,7 @@ class Mrg:
         return ((self.draw(states) - np.uint64(1)) * np.float64(self.stretch)).astype(np.uint32)
 
     def draw(self, states: Words) -> Residues:
-        """z of each column, in [1, m1]; advances the states in place."""
+        """z of each state, in [1, m1]; advances the states in place."""
         p1, p2 = (self._advance(r, half) for r, half in zip(self.recurrences, (states[:3], states[3:]), strict=True))
         return np.where(p1 > p2, p1 - p2, p1 + np.uint64(self.recurrences[0].modulus) - p2)
 
@@ -109,7 +110,7 @@ def _power(recurrence: Recurrence, ages: tuple[int, int, int], log2: int) -> Res
 
 
 def _product_of(matrix: Residues, columns: NDArray[np.unsignedinteger], modulus: int) -> Words:
-    """`matrix` (3, 3) times `columns` (3, n), every entry below `modulus` < 2^32."""
+    """`matrix` (3, 3) times `columns` (3, n), with every entry below `modulus` < 2^32."""
     m = np.uint64(modulus)
     total = np.zeros(columns.shape, np.uint64)
     for index, row in enumerate(columns.astype(np.uint64)):
@@ -117,11 +118,12 @@ def _product_of(matrix: Residues, columns: NDArray[np.unsignedinteger], modulus:
     return (total % m).astype(np.uint32)
 
 
-def _in_one_go(factor: int, seed: int, modulus: int) -> int:
+def _multiply_at_once(factor: int, seed: int, modulus: int) -> int:
+    """rocRAND's product for MRG31k3p."""
     return (factor * seed & _WHOLE) % modulus
 
 
-def _in_two_pieces(factor: int, seed: int, modulus: int) -> int:
+def _multiply_in_two_pieces(factor: int, seed: int, modulus: int) -> int:
     """rocRAND's product for MRG32k3a: the factor in pieces of 15 and 17 bits, reduced by folding, kept to 32 bits."""
     high, low = divmod(factor, 1 << 17)
     return (
@@ -130,7 +132,7 @@ def _in_two_pieces(factor: int, seed: int, modulus: int) -> int:
 
 
 def _folded(value: int, modulus: int) -> int:
-    """`value` < 2^64 made smaller by multiples of `modulus`; rocRAND folds once for m1 = 2^32 - 209, else twice."""
+    """`value` < 2^64 minus a multiple of `modulus`; as in rocRAND, folded once for m1 = 2^32 - 209, otherwise twice."""
     excess = (1 << 32) - modulus
     for _ in range(1 if excess == 209 else 2):
         value = excess * (value >> 32) + (value & _HALF)
@@ -142,7 +144,7 @@ MRG32K3A = Mrg(
     ages=(2, 1, 0),
     subsequence_log2=76,
     stretch=1.000000048661607,
-    multiply=_in_two_pieces,
+    multiply=_multiply_in_two_pieces,
 )
 MRG31K3P = Mrg(
     recurrences=(
@@ -152,5 +154,5 @@ MRG31K3P = Mrg(
     ages=(0, 1, 2),
     subsequence_log2=72,
     stretch=2.000000001396983862,
-    multiply=_in_one_go,
+    multiply=_multiply_at_once,
 )

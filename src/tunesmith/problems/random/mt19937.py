@@ -1,10 +1,11 @@
 """MT19937: many Mersenne Twisters side by side (Matsumoto and Nishimura, ACM TOMACS 8 (1998) 3; their `mt19937ar.c`).
 
-Engine e is lane e % 8 of generator e // 8 and gives every eighth word of it. Generator 0 is `std::mt19937` of the seed
-if that is below 2^32; every other is initialised from the key (low half of the seed, high half, generator number).
-rocRAND puts its generators 2^1000 steps apart on one sequence instead, with tables of jump polynomials.
+Engine e is lane e % 8 of generator e // 8 and gives every eighth word of this generator. Generator 0 is `std::mt19937`
+of the seed if the seed is below 2^32. Every other generator is initialised from the key (low half of the seed, high
+half, generator number). rocRAND puts its generators 2^1000 steps apart on one sequence instead, with tables of jump
+polynomials.
 
-State: 624 words, as seeding leaves them: the first word drawn needs a twist.
+State: 624 words, as seeding leaves them: a twist comes before the first word.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Twisters:
 
     def advance(self) -> None:
         x, lag = self._x, STATE_WORDS - _MIDDLE
-        # Each stretch needs only words that the one before has made, or that are yet to be made.
+        # Each stretch reads only words that an earlier stretch has replaced, or that no stretch has replaced yet.
         for first, last in ((0, lag), (lag, 2 * lag), (2 * lag, STATE_WORDS - 1)):
             source = first + _MIDDLE if first == 0 else first - lag
             x[first:last] = x[source : source + last - first] ^ _twisted(x[first:last], x[first + 1 : last + 1])
@@ -82,7 +83,7 @@ def _twisted(upper: Words, lower: Words) -> Words:
 
 
 class Mt19937:
-    """A `LaneGenerator` (`_lanes.py`) whose rows are generators and whose blocks are their states."""
+    """A `LaneGenerator` (`lanes.py`) whose rows are generators and whose blocks are their states."""
 
     lanes = 8
     block_words = STATE_WORDS

@@ -1,6 +1,6 @@
 """MTGP32 of period 2^11213 - 1: Mersenne Twisters for graphics processors (Saito and Matsumoto, ACM TOMS 39 (2013) 12).
 
-Engine e is lane e % 256 of parameter set e // 256; a set makes 256 words at once, lane l giving words l, l + 256, ...
+Engine e is lane e % 256 of parameter set e // 256. A set makes 256 words at once; lane l gives words l, l + 256, ...
 With a state x[0..350] and word n:
   x[n + 351] = y ^ recursion[y & 15],  y = v ^ (v << shift1) ^ (x[n + position] >> shift2),
                                        v = (x[n] & mask) ^ x[n + 1]
@@ -8,8 +8,8 @@ With a state x[0..350] and word n:
 
 The 512 parameter sets in `mtgp32_11213.npz` were found by the authors' dynamic creator (MTGP 1.1,
 `mtgp32dc-param-11213.c`; copyright 2009-2011 Mutsuo Saito, Makoto Matsumoto, Hiroshima University and University of
-Tokyo, 3-clause BSD licence) and taken from rocRAND's `rocrand_mtgp32_11213.h`: only the numbers, and of each table,
-being linear over the field of two elements, only the entries 1, 2, 4 and 8. Shifts and mask are the same for all sets.
+Tokyo, 3-clause BSD licence) and taken from rocRAND's `rocrand_mtgp32_11213.h`: only the numbers. The tables are linear
+over the field of two elements, so only their entries 1, 2, 4 and 8 are kept. Shifts and mask are the same for all sets.
 
 Seeding after rocRAND's `rocrand_mtgp32.h`: set b starts from the xor of the seed's halves plus b + 1. State: x[0..350].
 """
@@ -31,10 +31,10 @@ LANES = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mtgp32Parameters:
-    """What distinguishes the sets (one a row), and what they share. All arrays are uint32."""
+    """The parameters of every set (one a row), and the parameters that all sets share. All arrays are uint32."""
 
     position: Words
-    """(sets,) between 3 and 93: a lane needs no word that another lane makes in the same step."""
+    """(sets,), between 3 and 93, so that no lane needs a word that another lane makes in the same step."""
     recursion: Words
     """(sets, 16)"""
     tempering: Words
@@ -61,14 +61,14 @@ def mtgp32_parameters() -> Mtgp32Parameters:
 
 class _Sets:
     def __init__(self, states: Words, numbers: Int64) -> None:
-        known = mtgp32_parameters()
-        self._position = known.position[numbers].astype(np.int64)
-        self._recursion, self._tempering = known.recursion[numbers].ravel(), known.tempering[numbers].ravel()
-        self._shift1, self._shift2, self._mask = (np.uint32(n) for n in (known.shift1, known.shift2, known.mask))
+        sets = mtgp32_parameters()
+        self._position = sets.position[numbers].astype(np.int64)
+        self._recursion, self._tempering = sets.recursion[numbers].ravel(), sets.tempering[numbers].ravel()
+        self._shift1, self._shift2, self._mask = (np.uint32(n) for n in (sets.shift1, sets.shift2, sets.mask))
         self._first_entry = 16 * np.arange(len(numbers), dtype=np.uint32)
-        picked = self._position[:, None] + np.arange(LANES)
-        self._picked = picked + (STATE_WORDS + LANES) * np.arange(len(numbers))[:, None]
-        # A row is a state and room for the words of one step; `advance` first drops the words of the last.
+        columns = self._position[:, None] + np.arange(LANES)
+        self._picked = columns + (STATE_WORDS + LANES) * np.arange(len(numbers))[:, None]
+        # A row is a state and room for the words of one step; `advance` first drops the words of the previous step.
         self._x = np.zeros((len(numbers), STATE_WORDS + LANES), np.uint32)
         self._x[:, LANES:] = states.T
 
@@ -92,7 +92,7 @@ class _Sets:
 
 
 class Mtgp32:
-    """A `LaneGenerator` (`_lanes.py`) whose rows are parameter sets and whose blocks are steps of 256 lanes."""
+    """A `LaneGenerator` (`lanes.py`) whose rows are parameter sets and whose blocks are steps of 256 lanes."""
 
     lanes = LANES
     block_words = LANES

@@ -1,4 +1,4 @@
-"""Filling a buffer with random numbers, as an operation: types, sizes and what every value must be."""
+"""Filling a buffer with random numbers, as an operation: types, sizes and the reference."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problems.base import Array, Expected, Operation, refuse_other
+from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch
 from tunesmith.problems.keys import checked
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
-from .distributions import quasi_values_of, values_of
 from .fields import FIELDS, SCALARS
 from .generators import DTYPES, GENERATORS, WIDTHS, FillWidth, GeneratorKind, GeneratorSpec, width_of
 from .poisson import LARGEST_MEAN
+from .reference import quasi_values_of, values_of
 from .streams import quasi_words, words
 
 SAMPLED = 2048
-"""Vectors at the beginning, at the end, and at random in between, of which each value is compared."""
+"""Vectors whose values are compared: at the beginning, at the end, and at random in between."""
 
 
 def random_type(
     generator: str, distribution: str = "uniform", value_type: str = "float", *, dynamic: bool = False
 ) -> ProblemType:
-    """The type `philox4_32_10_uniform_float`; `..._dynamic` with `dynamic`, where that changes the sequence.
+    """The problem type, with a name such as `philox4_32_10_uniform_float`.
 
-    Raises ValueError for what is not offered.
+    With `dynamic` the name ends in `_dynamic`, if the ordering changes the generator's sequence. Raises ValueError for
+    a combination that is not offered.
     """
     if generator not in GENERATORS or value_type not in WIDTHS.get(distribution, {}):
         raise ValueError(f"there is no {generator} {distribution} {value_type}")
@@ -50,8 +51,10 @@ def random_type(
 
 @dataclass(frozen=True, slots=True)
 class RandomFill:
-    """A problem, typed: `count` values (of each of `dimensions`), `width` what a vector takes and gives,
-    `lam` a Poisson distribution's mean."""
+    """A typed view of a problem: `count` values in each of `dimensions`.
+
+    `width` has the words that a vector takes and the values that it gives; `lam` is a Poisson distribution's mean.
+    """
 
     generator: GeneratorSpec
     distribution: str
@@ -89,12 +92,12 @@ class RandomFill:
 
     @property
     def vectors(self) -> int:
-        """Vectors in each dimension, the last perhaps cut."""
+        """Vectors in each dimension; the last vector may be cut."""
         return -(-self.count // self.width.values)
 
 
 class RandomOperation(Operation):
-    """Sizes: N values, for a quasi generator N in each of Dimensions, one dimension after the other."""
+    """Fills a buffer with N values; a quasi generator with N values in each of Dimensions, one after the other."""
 
     name = "Random"
     unit = "B"
@@ -113,7 +116,7 @@ class RandomOperation(Operation):
         return random_type(generator, distribution, value_type, dynamic=ordering == "dynamic")
 
     def validate(self, problem_type: ProblemType) -> None:
-        refuse_other(problem_type, self.type_of(problem_type.fields, str, Path()))
+        refuse_mismatch(problem_type, self.type_of(problem_type.fields, str, Path()))
 
     def scalars_of(self, fields: Mapping[str, Value], location: Callable[[str], str]) -> Configuration:
         chosen = _checked(fields, location)
@@ -141,21 +144,24 @@ class RandomOperation(Operation):
         return {}
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        """The values of sampled vectors; scalar `engines` says of how many engines the stream is."""
+        """The values of sampled vectors with their tolerance (`reference.py`).
+
+        The scalar `engines` says how many engines the stream has.
+        """
         fill = RandomFill.of(problem)
         vectors = _sample(fill, problem)
         if fill.generator.kind is GeneratorKind.QUASI:
             dimensions = vectors % fill.dimensions
             points = quasi_words(fill.generator.name, fill.seed, fill.offset, vectors, dimensions)
             values = quasi_values_of(fill.distribution, fill.value_type, points[:, None], problem.scalars)
-            places = (dimensions * fill.count + vectors)[:, None]
+            indices = (dimensions * fill.count + vectors)[:, None]
         else:
-            taken = words(fill.generator.name, fill.seed, fill.offset, fill.engines, vectors, fill.width.words)
-            values = values_of(fill.distribution, fill.value_type, taken, problem.scalars)
-            places = vectors[:, None] * fill.width.values + np.arange(fill.width.values)
-        # Flat, without what lies behind the last value.
-        inside = places < fill.count * fill.dimensions
-        return {"Out": Expected((places[inside],), values.value[inside], values.bound[inside])}
+            random_words = words(fill.generator.name, fill.seed, fill.offset, fill.engines, vectors, fill.width.words)
+            values = values_of(fill.distribution, fill.value_type, random_words, problem.scalars)
+            indices = vectors[:, None] * fill.width.values + np.arange(fill.width.values)
+        # The last vector may reach beyond the end of the buffer.
+        inside = indices < fill.count * fill.dimensions
+        return {"Out": Expected((indices[inside],), values.value[inside], values.bound[inside])}
 
     def small(self, problem: Problem) -> Problem:
         sizes = (min(problem.size("N"), 4096), *(min(size, 2) for size in problem.sizes[1:]))
@@ -165,7 +171,7 @@ class RandomOperation(Operation):
 def scalars_for(
     distribution: str, *, seed: int = 0, offset: int = 0, mean: float = 0.0, stddev: float = 1.0, lam: float = 10.0
 ) -> Configuration:
-    """The scalars of a problem: seed, offset, and what its distribution has of mean, stddev and lambda."""
+    """The scalars of a problem: seed, offset, and those of mean, stddev and lambda that its distribution has."""
     scalars: dict[str, Value] = {"seed": seed, "offset": offset}
     if distribution in ("normal", "log_normal"):
         scalars |= {"mean": mean, "stddev": stddev}
@@ -179,7 +185,7 @@ def _checked(fields: Mapping[str, Value], location: Callable[[str], str]) -> dic
 
 
 def _sample(fill: RandomFill, problem: Problem) -> NDArray[np.int64]:
-    """Vectors to look at: the first and the last, what lies around each turn of the engines, and some at random."""
+    """The vectors to compare: the first and the last, those around each turn of the engines, and some at random."""
     count, ends = fill.vectors, SAMPLED // 4
     if count <= SAMPLED:
         return np.arange(count)

@@ -1,4 +1,4 @@
-"""Poisson numbers from one random word each: an alias table, or a rounded normal where the mean is large."""
+"""Poisson numbers from one random word each: an alias table, or a rounded normal number if the mean is large."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST_TABULATED_MEAN = 4000.0
-"""As in rocRAND: above it a rounded normal number does."""
+"""The largest mean that has a table, as in rocRAND; for a larger mean a rounded normal number is exact enough."""
 
 LARGEST_MEAN = 2.0**31
-"""So that a value beyond any deviation that a word can ask for still fits into 32 bits."""
+"""The limit of the mean: even with the largest deviation that a word can give, a value below it fits into 32 bits."""
 
 _UNREACHED = 2.0**-34
 """Probability of each tail that is left out; a word of 32 bits cannot express less than 2^-32."""
@@ -20,11 +20,11 @@ _UNREACHED = 2.0**-34
 
 @dataclass(frozen=True, slots=True)
 class PoissonTable:
-    """`2^bits` columns, the first of which stands for the number `base`.
+    """An alias table of `2^bits` columns; the first column stands for the number `base`.
 
-    `pairs` is (2^bits, 2) in uint32. A word chooses a column by its top bits; what is left of it, moved up, is compared
-    with the column's threshold `pairs[column, 0]`: below it the column is taken, else the alias `pairs[column, 1]`.
-    `bits` is 0 for a large mean, which has no table.
+    `pairs` is (2^bits, 2) in uint32. A word chooses a column by its top bits. Its other bits, shifted up, are compared
+    with the column's threshold `pairs[column, 0]`: below the threshold the column is taken, otherwise the alias
+    `pairs[column, 1]`. `bits` is 0 for a large mean, which has no table.
     """
 
     bits: int
@@ -34,7 +34,7 @@ class PoissonTable:
 
 @lru_cache(maxsize=64)
 def poisson_table(mean: float) -> PoissonTable:
-    """The table for a mean in (0, 2^31). Source of the method: Walker 1977, in Vose's form (1991)."""
+    """The table for a mean in (0, 2^31). The method is Walker's (1977), in Vose's form (1991)."""
     if mean > LARGEST_TABULATED_MEAN:
         return PoissonTable(0, int(mean), np.zeros((1, 2), np.uint32))
     from scipy.stats import poisson
@@ -64,7 +64,7 @@ def _aliases(probability: NDArray[np.float64]) -> NDArray[np.uint32]:
 
 
 def tabulated(table: PoissonTable, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The numbers that words stand for, by a table with `bits` > 0."""
+    """The Poisson numbers that words give, by a table with `bits` > 0."""
     column = words >> np.uint32(32 - table.bits)
     rest = words << np.uint32(table.bits)
     threshold, alias = table.pairs[column, 0], table.pairs[column, 1]

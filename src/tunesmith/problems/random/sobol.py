@@ -1,16 +1,16 @@
 """Sobol' points in Gray-code order, plain and scrambled, of 32 and 64 bits.
 
-Point n of a dimension is the xor of the direction numbers V[k] at the bits k of n ^ (n >> 1), and of the digital shift;
-as a number in [0, 1) it is that over 2^bits. Directions: Joe and Kuo (SIAM J. Sci. Comput. 30 (2008) 2635), whose
-primitive polynomials and first values, `new-joe-kuo-6.21201`, SciPy ships; recurrence: Bratley and Fox (ACM TOMS 14
-(1988) 88); order: Antonov and Saleev (USSR Comput. Math. 19 (1979) 252).
+Point n of a dimension is the xor of the direction numbers V[k] at the bits k of n ^ (n >> 1), and of the digital shift.
+Divided by 2^bits it is a number in [0, 1). Directions: Joe and Kuo (SIAM J. Sci. Comput. 30 (2008) 2635), whose
+primitive polynomials and first values, `new-joe-kuo-6.21201`, SciPy ships. Recurrence: Bratley and Fox (ACM TOMS 14
+(1988) 88). Order: Antonov and Saleev (USSR Comput. Math. 19 (1979) 252).
 
 Scrambling (Matousek, J. Complexity 14 (1998) 527): each dimension's directions are multiplied by a random lower
-triangular matrix over the field of two elements with a unit diagonal, and its points shifted by a random number. Both
-come from Philox4x32-10 keyed with the two halves of the seed: dimension d draws words 0, 1, 2, ... from the counters
-(0, d, bits, 0x536F626F), (1, d, bits, ...), ...; with 64 bits two words are a number, low first. Number c, for c below
-`bits`, gives the matrix's column c below its diagonal (the image of the c-th most significant bit is that bit and the
-number's bits below it), and number `bits` is the shift.
+triangular matrix over the field of two elements with a unit diagonal, and its points are shifted by a random number.
+Matrix and shift come from Philox4x32-10, keyed with the two halves of the seed. Dimension d draws words 0, 1, 2, ...
+from the counters (0, d, bits, 0x536F626F), (1, d, bits, ...), ...; with 64 bits, two words make a number, the low word
+first. Number c, for c below `bits`, gives the matrix's column c below its diagonal (the image of the c-th most
+significant bit is that bit and the number's bits below it). Number `bits` is the shift.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Uint64 = NDArray[np.uint64]
 Fractions = NDArray[np.unsignedinteger[Any]]
 
 _DOMAIN = 0x536F626F
-"""`Sobo`: keeps the draws apart from the words of the Philox generator, whose counters end in zeros."""
+"""`Sobo` in ASCII. It keeps the draws apart from the words of the Philox generator, whose counters end in zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class Sobol:
         return np.dtype(np.uint32 if self.bits == 32 else np.uint64)
 
     def directions(self, seed: int, dimensions: Int64) -> Fractions:
-        """(dimensions, bits): V[k] of the given dimensions, counted from 0."""
+        """The direction numbers (dimensions, bits) of the given dimensions, counted from 0."""
         plain = _directions(dimensions, self.bits)
         return (self._scramble(plain, seed, dimensions) if self.scrambled else plain).astype(self.dtype)
 
     def shift(self, seed: int, dimensions: Int64) -> Fractions:
-        """(dimensions,): what each point is xored with, zeros where nothing is scrambled."""
+        """The digital shift (dimensions,) that every point is xored with; zeros without scrambling."""
         if not self.scrambled:
             return np.zeros(len(dimensions), self.dtype)
         shifts: Fractions = self._draws(seed, dimensions)[self.bits].astype(self.dtype)
         return shifts
 
     def points(self, seed: int, offset: int, index: Int64, dimension: Int64) -> Fractions:
-        """Points `offset + index`, modulo 2^bits, of the given dimensions: arrays of one shape."""
+        """Points `offset + index`, modulo 2^bits, of the given dimensions; all arrays have the same shape."""
         numbers, which = np.unique(dimension, return_inverse=True)
         directions, which = self.directions(seed, numbers), which.reshape(dimension.shape)
         n = index.astype(np.uint64) + np.uint64(offset % (1 << 64))
@@ -71,7 +71,7 @@ class Sobol:
         return points
 
     def _draws(self, seed: int, dimensions: Int64) -> Uint64:
-        """(bits + 1, dimensions) random numbers of `bits` bits."""
+        """Random numbers of `bits` bits, of shape (bits + 1, dimensions)."""
         words = self.bits // 32
         blocks = -(-(self.bits + 1) * words // 4)
         counter = np.empty((4, len(dimensions), blocks), np.uint32)
@@ -101,11 +101,11 @@ SOBOLS = {
 
 @cache
 def _joe_kuo() -> tuple[Int64, Int64]:
-    """Polynomials (dimensions,), as the bits of their coefficients, and first odd values (dimensions, 18)."""
-    found = files("scipy") / "stats" / "_sobol_direction_numbers.npz"
-    if not found.is_file():
+    """The polynomials (dimensions,), as the bits of their coefficients, and the first odd values (dimensions, 18)."""
+    table = files("scipy") / "stats" / "_sobol_direction_numbers.npz"
+    if not table.is_file():
         raise UserError("sobol", "this SciPy has no file of direction numbers", "install SciPy 1.11 to 1.17")
-    with as_file(found) as path, np.load(path) as data:
+    with as_file(table) as path, np.load(path) as data:
         return data["poly"].astype(np.int64), data["vinit"].astype(np.int64)
 
 
@@ -114,7 +114,7 @@ def most_dimensions() -> int:
 
 
 def _directions(dimensions: Int64, bits: int) -> Uint64:
-    """(dimensions, bits) unscrambled, with the most significant bit of a fraction at bit `bits - 1`."""
+    """Unscrambled direction numbers (dimensions, bits); the most significant bit of a fraction is bit `bits - 1`."""
     polynomials, first = (table[dimensions] for table in _joe_kuo())
     degrees = np.frexp(polynomials)[1] - 1
     directions = np.empty((len(dimensions), bits), np.uint64)
@@ -125,13 +125,13 @@ def _directions(dimensions: Int64, bits: int) -> Uint64:
 
 
 def _recurred(polynomials: Int64, first: Int64, degree: int, bits: int) -> Uint64:
-    """V[k] = V[k - degree] ^ (V[k - degree] >> degree) ^ the V[k - i] whose coefficient, of x^(degree - i), is one."""
-    # The first dimension's polynomial is 1, all of its odd values being 1.
-    known = max(degree, 1)
+    """V[k] = V[k - degree] ^ (V[k - degree] >> degree) ^ every V[k - i] with the coefficient of x^(degree - i) one."""
+    # The first dimension's polynomial is 1, and all of its odd values are 1.
+    first_values = max(degree, 1)
     v = np.zeros((bits, len(polynomials)), np.uint64)
     for k in range(bits):
-        if k < known or degree == 0:
-            v[k] = first[:, min(k, known - 1)].astype(np.uint64) << np.uint64(bits - 1 - k)
+        if k < first_values or degree == 0:
+            v[k] = first[:, min(k, first_values - 1)].astype(np.uint64) << np.uint64(bits - 1 - k)
             continue
         v[k] = v[k - degree] ^ (v[k - degree] >> np.uint64(degree))
         for i in range(1, degree):

@@ -1,7 +1,8 @@
-"""The word streams of all generators, in NumPy: what any kernel must give, and the data that kernels start from.
+"""The random words of all generators in NumPy, which every kernel must reproduce, and the data that kernels start from.
 
-Definitions: `words` for pseudo-random generators, `quasi_words` for Sobol' points; each private module says where its
-generator comes from and how a seed starts it. Seeds and offsets are natural numbers below 2^64.
+`words` defines the words of pseudo-random generators, `quasi_words` the points of Sobol' generators. The module of each
+generator says where the generator comes from and how a seed starts it. Seeds and offsets are natural numbers below
+2^64. `reference.py` makes values of words.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ LANES: dict[str, LaneGenerator] = {"mt19937": Mt19937(), "mtgp32": Mtgp32()}
 
 
 def words(generator: str, seed: int, offset: int, engines: int, vectors: Int64, width: int) -> Words:
-    """(vectors, width) uint32: the words from which the vectors with these numbers are made.
+    """The words (vectors, width), in uint32, that make the vectors with these numbers.
 
     `offset` words of the sequence are skipped; a vector takes `width` words. philox and threefry: word i of vector j is
-    word offset + j width + i of one sequence, whatever `engines`. All others have `engines` engines (T): engine e skips
-    offset // T + (e < offset % T) words, vector j comes from engine (offset + j) % T, and its words are the numbers
-    j // T * width ... of what that engine has left. mt19937 and mtgp32 know no offset.
+    word offset + j width + i of one sequence, whatever `engines` is. All other generators have `engines` engines (T):
+    engine e skips offset // T + (e < offset % T) words. Vector j comes from engine (offset + j) % T, and takes the
+    words j // T * width ... of those that this engine has left. mt19937 and mtgp32 take no offset.
 
-    Cheap for a few thousand vectors anywhere: xorwow, mrg and lfsr113 jump; mt19937 and mtgp32 are followed to the
-    deepest word of each generator or parameter set that is touched. Raises UserError for what the generator cannot do.
+    A few thousand vectors are cheap at any position: xorwow, mrg and lfsr113 jump; mt19937 and mtgp32 are followed to
+    the deepest word of each generator or parameter set that is touched. Raises UserError for arguments that the
+    generator does not take.
     """
     _check(generator, seed, offset)
     if generator in SOBOLS:
@@ -54,11 +56,11 @@ def words(generator: str, seed: int, offset: int, engines: int, vectors: Int64, 
 
 
 def engine_states(generator: str, seed: int, offset: int, engines: int, numbers: Int64) -> Words:
-    """(numbers, state words) uint32: where engines stand before vector 0, all `engines` having skipped `offset`.
+    """The states (numbers, state words), in uint32, before vector 0, if all `engines` engines have skipped `offset`.
 
     xorwow (x0..x4, d), mrg32k3a and mrg31k3p (three words of each recurrence), lfsr113 (z1..z4): `numbers` are engines.
-    mt19937 (624 words): `numbers` are generators, engine // 8. mtgp32 (351 words): parameter sets, engine // 256.
-    The private modules `_xorwow`, `_mrg`, `_lfsr113`, `_mt19937` and `_mtgp32` say what each word means.
+    mt19937 (624 words): `numbers` are generators, engine // 8. mtgp32 (351 words): `numbers` are parameter sets,
+    engine // 256. The modules `xorwow`, `mrg`, `lfsr113`, `mt19937` and `mtgp32` say what each word means.
     """
     _check(generator, seed, offset)
     _check_engines(generator, engines, offset)
@@ -74,9 +76,9 @@ def jump_matrices(generator: str, unit: Literal["word", "subsequence"], count: i
     """The matrices that skip 2^k words, or 2^k subsequences (the distance of two engines), for k below `count`.
 
     xorwow (count, 160, 5) and lfsr113 (count, 128, 4): [k, i] is the image of the state with only bit i % 32 of word
-    i // 32, so that a state's image is the xor over its bits. xorwow's d is not in it: 2^k words add 362437 * 2^k to
-    it, a subsequence nothing. mrg32k3a and mrg31k3p (count, 2, 3, 3): [k, c, r] are the coefficients of word r of
-    recurrence c, modulo 2^32 - 209 and 2^32 - 22853, or 2^31 - 1 and 2^31 - 21069.
+    i // 32, so that a state's image is the xor over its bits. xorwow's d is not in the matrix: 2^k words add
+    362437 * 2^k to d, and a subsequence adds nothing. mrg32k3a and mrg31k3p (count, 2, 3, 3): [k, c, r] are the
+    coefficients of word r of recurrence c, modulo 2^32 - 209 and 2^32 - 22853, or 2^31 - 1 and 2^31 - 21069.
     """
     engine = ENGINES[generator]
     first = engine.subsequence_log2 if unit == "subsequence" else 0
@@ -84,9 +86,9 @@ def jump_matrices(generator: str, unit: Literal["word", "subsequence"], count: i
 
 
 def quasi_words(generator: str, seed: int, offset: int, index: Int64, dimension: Int64) -> Fractions:
-    """Points `offset + index` of dimensions `dimension` (from 0), arrays of one shape; uint32, or uint64 for 64 bits.
+    """Points `offset + index` of dimensions `dimension` (from 0), in uint32, or uint64 for 64 bits.
 
-    Only scrambled generators look at the seed. Points repeat after 2^bits.
+    `index` and `dimension` have the same shape. Only scrambled generators use the seed. Points repeat after 2^bits.
     """
     dimension = np.asarray(dimension, np.int64)
     sobol = _sobol(generator, seed, offset, int(dimension.max(initial=0)) + 1)
@@ -96,12 +98,15 @@ def quasi_words(generator: str, seed: int, offset: int, index: Int64, dimension:
 
 
 def sobol_directions(generator: str, seed: int, dimensions: int) -> Fractions:
-    """(dimensions, bits) uint32 or uint64: those at the bits of n ^ (n >> 1), and the shift, xored, are point n."""
+    """The direction numbers (dimensions, bits) in uint32 or uint64.
+
+    Point n is the xor of the direction numbers at the bits of n ^ (n >> 1), and of the shift.
+    """
     return _sobol(generator, seed, 0, dimensions).directions(seed, np.arange(dimensions))
 
 
 def sobol_shift(generator: str, seed: int, dimensions: int) -> Fractions:
-    """(dimensions,) uint32 or uint64: what every point of a dimension is xored with; zeros if it is not scrambled."""
+    """The shift (dimensions,) in uint32 or uint64 that every point of a dimension is xored with; 0 if not scrambled."""
     return _sobol(generator, seed, 0, dimensions).shift(seed, np.arange(dimensions))
 
 

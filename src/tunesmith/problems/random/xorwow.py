@@ -1,10 +1,10 @@
 """XORWOW: Marsaglia's xorshift of 160 bits plus a Weyl sequence (J. Stat. Softw. 8 (2003), no. 14).
 
 State: x0, x1, x2, x3, x4, d. A step makes t = x0 ^ (x0 >> 2), moves x1..x4 down, sets x4 to
-x4 ^ (x4 << 4) ^ t ^ (t << 1) and adds 362437 to d; the word is x4 + d.
+x4 ^ (x4 << 4) ^ t ^ (t << 1) and adds 362437 to d; the random word is x4 + d.
 
-Seeding after rocRAND's `rocrand_xorwow.h`: Marsaglia's state is disturbed by t0 and t1, odd multiples of the seed's
-halves after a xor with constants. Engine e stands 2^67 e steps ahead; d is the same for all, since 2^32 divides 2^67.
+Seeding after rocRAND's `rocrand_xorwow.h`: Marsaglia's state is changed by t0 and t1, odd multiples of the seed's
+halves after a xor with constants. Engine e is 2^67 e steps ahead; d is the same for all, since 2^32 divides 2^67.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _matrix, _jump = gf2.powers(_shift, 5)
 
 
 class Xorwow:
-    """An `Engine` (`_engines.py`); its matrices are those of x0..x4 alone, d is counted."""
+    """An `Engine` (`engines.py`). Its matrices are those of x0..x4 alone; a jump adds the steps' multiple to d."""
 
     subsequence_log2 = 67
     matrix = staticmethod(_matrix)

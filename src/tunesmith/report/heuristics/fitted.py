@@ -1,4 +1,4 @@
-"""What a person sees of fitted heuristics: cut points and seeds, rules side by side, and lines with their doubt."""
+"""What `tunesmith heuristics fit` and `audit` print: cut points and seeds, rules side by side, lines with intervals."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tunesmith.session.heuristics.fit import WrittenFit
 from tunesmith.session.heuristics.sources import ReadSample
 
 from .. import numbers as _numbers
-from ..run import Document
+from ..run import Document, finite
 from ..table import table, titled
 
 
-def fitted(made: WrittenFit) -> RenderableType:
-    """The buckets, then what speaks for them, then the files."""
-    fit = made.fit
-    parts: list[RenderableType] = [_buckets(fit.heuristic, made.read), ""]
+def fitted(written_fit: WrittenFit) -> RenderableType:
+    """The buckets, then the scores of the rules and lines, then the files."""
+    fit = written_fit.fit
+    parts: list[RenderableType] = [_buckets(fit.heuristic, written_fit.read), ""]
     if fit.comparison:
         parts += [_rules(fit.comparison), ""]
     if fit.percentiles:
         parts += [_lines(fit.percentiles), ""]
-    if made.pins:
-        parts.append(f"kept as pinned: {', '.join(f'{pin:g}' for pin in made.pins)}")
-    parts += [f"left out: {note}" for note in made.read.notes]
-    return Group(*parts, *(f"wrote {path}" for path in made.written))
+    if written_fit.pins:
+        parts.append(f"kept as pinned: {', '.join(f'{pin:g}' for pin in written_fit.pins)}")
+    parts += [f"left out: {note}" for note in written_fit.read.notes]
+    return Group(*parts, *(f"wrote {path}" for path in written_fit.written))
 
 
-def fitted_document(made: WrittenFit) -> Document:
+def fitted_document(written_fit: WrittenFit) -> Document:
     """For `--json`."""
-    heuristic, fit = made.fit.heuristic, made.fit
+    heuristic, fit = written_fit.fit.heuristic, written_fit.fit
     return {
-        **_about(made.read),
+        **_about(written_fit.read),
         "method": heuristic.origin.method,
         "metric": heuristic.rule.metric if isinstance(heuristic.rule, MetricRule) else None,
         "cut_points": [_cut(cut) for cut in heuristic.rule.cut_points]
@@ -54,13 +54,13 @@ def fitted_document(made: WrittenFit) -> Document:
         ],
         "rules": _rules_document(fit.comparison) if fit.comparison else [],
         "lines": _lines_document(fit.percentiles) if fit.percentiles else [],
-        "notes": list(made.read.notes),
-        "written": [str(path) for path in made.written],
+        "notes": list(written_fit.read.notes),
+        "written": [str(path) for path in written_fit.written],
     }
 
 
 def audited(audit: HeuristicAudit) -> RenderableType:
-    """Two tables for each family, and what was left out."""
+    """Two tables for each family (lines and rules), and notes on what was left out."""
     parts: list[RenderableType] = []
     for family in audit.families:
         read = family.read
@@ -120,7 +120,7 @@ def _buckets(heuristic: FittedHeuristic, read: ReadSample) -> RenderableType:
 
 
 def _bucket_names(rule: MetricRule | Question, buckets: int) -> list[tuple[str, str]]:
-    """What holds in each bucket, and the interval of the cut point that ends it."""
+    """The condition of each bucket, and the interval of the cut point at its upper end."""
     if isinstance(rule, Question):
         return [(condition, "") for condition in _conditions(rule, ())]
     names = [(f"{rule.metric} < {cut.value:.4g}", _interval_of(cut)) for cut in rule.cut_points]
@@ -177,13 +177,13 @@ def _lines_document(lines: PercentileFit) -> list[Document]:
             "bucket": bucket,
             "cut_off": cut,
             "products": line.products,
-            "slope": _finite(line.slope),
-            "intercept": _finite(line.intercept),
-            "r2": _finite(line.r2),
-            "r2_interval": [_finite(end) for end in line.r2_interval],
-            "q2": _finite(line.q2),
-            "most_leverage": _finite(line.most_leverage),
-            "r2_without_extremes": _finite(line.r2_without_extremes),
+            "slope": finite(line.slope),
+            "intercept": finite(line.intercept),
+            "r2": finite(line.r2),
+            "r2_interval": [finite(end) for end in line.r2_interval],
+            "q2": finite(line.q2),
+            "most_leverage": finite(line.most_leverage),
+            "r2_without_extremes": finite(line.r2_without_extremes),
         }
         for bucket, cut, line in zip(("low", "high"), cuts, (lines.low, lines.high), strict=True)
     ]
@@ -198,13 +198,13 @@ def _score(score: RuleScore, is_chosen: bool) -> Document:
         "rule": score.rule,
         "buckets": score.buckets,
         "chosen": is_chosen,
-        "loss": _finite(score.loss),
-        "standard_error": _finite(score.standard_error),
-        "r2_in_sample": None if score.in_sample is None else _finite(score.in_sample),
-        "r2": _finite(score.explained),
-        "r2_interval": [_finite(end) for end in score.interval],
-        "lead": _finite(score.lead),
-        "lead_interval": [_finite(end) for end in score.lead_interval],
+        "loss": finite(score.loss),
+        "standard_error": finite(score.standard_error),
+        "r2_in_sample": finite(score.in_sample),
+        "r2": finite(score.explained),
+        "r2_interval": [finite(end) for end in score.interval],
+        "lead": finite(score.lead),
+        "lead_interval": [finite(end) for end in score.lead_interval],
     }
 
 
@@ -216,10 +216,6 @@ def _cut(cut: CutPoint) -> Document:
         "high": cut.high,
         "pinned": cut.pinned is not None,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _number(value: float | None) -> str:

@@ -1,7 +1,7 @@
 """An audit as SVG, a row for each family.
 
-Left: the study's two lines over intensity. Right: the tiles of the winners over the chosen metric, with the steps of
-the fitted buckets and their cut points.
+Left: the two lines of IREE's study over intensity. Right: the tiles of the winners over the chosen metric, with the
+steps of the fitted buckets and their cut points.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 from tunesmith.models.intensity.fit.percentile_fit import PercentileFit
 from tunesmith.session.heuristics.audit import FamilyAudit, HeuristicAudit
 
-from ..random.heatmap import LARGE, MARGIN, MEASURES, PADDING
+from ..drawing import LARGE, MARGIN, MEASURES, PADDING, AxisTick
 from ..templating import template
 
 PANEL = (380.0, 250.0)
@@ -22,18 +22,10 @@ PANEL = (380.0, 250.0)
 LEFT, ABOVE, BELOW = 66.0, 40.0, 48.0
 """Room for the labels of a panel."""
 MOST_POINTS = 3000
-"""Points of a panel; of more products, every n-th is drawn."""
+"""Points of a panel at most; of more products, every n-th is drawn."""
 HEAD = "Tiles by size"
 
 Point = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class AxisTick:
-    """A label on a logarithmic axis, in pixels from the panel's corner."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class AuditPanel:
 
 
 def audit_plot(audit: HeuristicAudit) -> str:
-    """The picture of the families whose winners' tiles are known; empty where there is none."""
+    """The picture of the families whose winners' tiles are known; empty text if there is no such family."""
     drawn = [family for family in audit.families if family.percentiles and family.works is not None]
     if not drawn:
         return ""
@@ -78,51 +70,54 @@ def _lines_panel(family: FamilyAudit, x: float, y: float) -> AuditPanel:
     lines = family.percentiles
     assert lines is not None
     assert family.works is not None
-    at = _Axes(family.intensities, family.works)
+    axes = _Axes(family.intensities, family.works)
     low, high = lines.low, lines.high
-    drawn = [_drawn_line(lines, at, is_low) for is_low in (True, False)]
+    drawn = [_drawn_line(lines, axes, is_low) for is_low in (True, False)]
     return AuditPanel(
         x,
         y,
         f"{family.family}, {family.read.device}, {family.read.data_type}",
         f"low: R2 {low.r2:.2f}, Q2 {low.q2:.2f}; high: R2 {high.r2:.2f}, Q2 {high.q2:.2f}",
         "FLOP per element; upwards: elements of D a work-group computes",
-        at.ticks(0),
-        at.ticks(1),
-        at.points(),
+        axes.ticks(0),
+        axes.ticks(1),
+        axes.points(),
         tuple(line for line in drawn if len(line) > 1),
-        (at.x(lines.low_cut), at.x(lines.high_cut)),
+        (axes.x(lines.low_cut), axes.x(lines.high_cut)),
     )
 
 
-def _drawn_line(lines: PercentileFit, at: _Axes, is_low: bool) -> tuple[Point, ...]:
-    """A straight line on logarithmic axes is a curve: points of it, as long as it is above the lower end."""
+def _drawn_line(lines: PercentileFit, axes: _Axes, is_low: bool) -> tuple[Point, ...]:
+    """Points of one of the two lines where it is above the axis's lower end.
+
+    On logarithmic axes a straight line is a curve, so two points do not draw it.
+    """
     line, count = (lines.low, 40) if is_low else (lines.high, 40)
-    first, last = (at.ends[0][0], lines.low_cut) if is_low else (lines.high_cut, at.ends[0][1])
+    first, last = (axes.ends[0][0], lines.low_cut) if is_low else (lines.high_cut, axes.ends[0][1])
     values = [first * (last / first) ** (step / count) for step in range(count + 1)]
     heights = [(value, line.intercept + line.slope * value) for value in values]
-    return tuple((at.x(value), at.y(height)) for value, height in heights if height >= at.ends[1][0])
+    return tuple((axes.x(value), axes.y(height)) for value, height in heights if height >= axes.ends[1][0])
 
 
 def _steps_panel(family: FamilyAudit, x: float, y: float) -> AuditPanel:
     chosen, steps = family.comparison.chosen, family.steps
     assert family.read.sample.areas is not None
-    at = _Axes(family.read.sample.values(chosen.rule).tolist(), family.read.sample.areas.tolist())
-    ends = (at.ends[0][0], *steps.cuts, at.ends[0][1])
+    axes = _Axes(family.read.sample.values(chosen.rule).tolist(), family.read.sample.areas.tolist())
+    ends = (axes.ends[0][0], *steps.cuts, axes.ends[0][1])
     return AuditPanel(
         x,
         y,
         f"{chosen.rule}, {chosen.buckets} buckets",
         f"R2 held out {chosen.explained:.2f} [{chosen.interval[0]:.2f}, {chosen.interval[1]:.2f}]",
         f"{chosen.rule}; upwards: elements of the winner's tile",
-        at.ticks(0),
-        at.ticks(1),
-        at.points(),
+        axes.ticks(0),
+        axes.ticks(1),
+        axes.points(),
         tuple(
-            ((at.x(first), at.y(math.exp(level))), (at.x(last), at.y(math.exp(level))))
+            ((axes.x(first), axes.y(math.exp(level))), (axes.x(last), axes.y(math.exp(level))))
             for (first, last), level in zip(pairwise(ends), steps.decisions, strict=True)
         ),
-        tuple(at.x(cut) for cut in steps.cuts),
+        tuple(axes.x(cut) for cut in steps.cuts),
     )
 
 
@@ -141,7 +136,7 @@ class _Axes:
         return tuple(dict.fromkeys((round(self.x(x), 1), round(self.y(y), 1)) for x, y in pairs))
 
     def ticks(self, axis: int) -> tuple[AxisTick, ...]:
-        """Powers of ten, at most seven of them; the ends, where there is no power between them."""
+        """At most seven powers of ten; the axis's two ends if no power lies between them."""
         low, high = self.ends[axis]
         powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
         values = [10.0**power for power in powers[:: math.ceil(len(powers) / 7) or 1]] or [low, high]

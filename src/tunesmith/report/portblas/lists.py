@@ -1,4 +1,4 @@
-"""`tunesmith portblas generate` and `configs` as text and as JSON objects."""
+"""What `tunesmith portblas generate` and `configs` print, as text and as JSON objects."""
 
 from __future__ import annotations
 
@@ -14,59 +14,60 @@ from ..run import Document, fields
 from ..table import table, titled
 
 MOST_EQUALS = 20
-"""Equal candidates that text shows; the list and JSON have them all."""
+"""Equal candidates that the text shows; the list and the JSON have all."""
 
 
-def generated(made: Generated) -> RenderableType:
-    """Counts by array, rejections by reason with an example, equal candidates, notes, and what changed."""
-    config = made.config
+def generated(result: Generated) -> RenderableType:
+    """Counts by array, rejections by reason with an example, equal candidates, notes, and counts of changed files."""
+    config = result.config
     raw = sum(count.raw for count in config.counts.values())
-    title = f"{config.path}, mode {config.mode}: {len(made.candidates)} combinations of {raw}"
-    parts: list[RenderableType] = [titled(title, _arrays(made))]
+    title = f"{config.path}, mode {config.mode}: {len(result.candidates)} combinations of {raw}"
+    parts: list[RenderableType] = [titled(title, _arrays(result))]
     if config.rejected:
-        parts += ["", _rejected(made)]
-    parts += sentences(made)
-    changes = made.changes
+        parts += ["", _rejected(result)]
+    parts += sentences(result)
+    changes = result.changes
     done = {"written": changes.written, "unchanged": changes.unchanged, "removed": changes.removed}
     if any(done.values()):
         parts.append("files: " + ", ".join(f"{len(paths)} {word}" for word, paths in done.items()))
     return Group(*parts)
 
 
-def sentences(made: Generated) -> Iterator[str]:
-    """What a person has to know whatever is printed: equal candidates, notes, and that there is nothing."""
-    equal = [one for one in made.candidates if one.equal_to]
+def sentences(result: Generated) -> Iterator[str]:
+    """What a person has to know in every output format: equal candidates, notes, and whether the list is empty."""
+    equal = [candidate for candidate in result.candidates if candidate.equal_to]
     if equal:
-        yield f"{len(made.candidates)} combinations are {made.programs} programs:"
-        yield from (f"  {one.stem} is the same as {one.equal_to}" for one in equal[:MOST_EQUALS])
+        yield f"{len(result.candidates)} combinations are {result.programs} programs:"
+        yield from (f"  {candidate.stem} is the same as {candidate.equal_to}" for candidate in equal[:MOST_EQUALS])
         if len(equal) > MOST_EQUALS:
             yield f"  and {len(equal) - MOST_EQUALS} more; --json lists them"
-    yield from (f"note: {note}" for note in made.config.notes)
-    if not made.candidates:
-        yield f"look at: {made.config.path} makes no combination"
+    yield from (f"note: {note}" for note in result.config.notes)
+    if not result.candidates:
+        yield f"look at: {result.config.path} makes no combination"
 
 
-def generated_document(made: Generated) -> Document:
-    """All of it with stable keys (docs/json.md)."""
-    config, changes = made.config, made.changes
+def generated_document(result: Generated) -> Document:
+    """The list for `--json`, with stable keys (docs/json.md)."""
+    config, changes = result.config, result.changes
     return {
         "config": str(config.path),
         "mode": config.mode.value,
         "about": config.about,
-        "arrays": _counts(made),
-        "programs": made.programs,
+        "arrays": _counts(result),
+        "programs": result.programs,
         "candidates": [
-            {"line": one.line, "stem": one.stem, "equal_to": one.equal_to or None} for one in made.candidates
+            {"line": candidate.line, "stem": candidate.stem, "equal_to": candidate.equal_to or None}
+            for candidate in result.candidates
         ],
         "rejected": [
             {
-                "place": one.location,
-                "configuration": dict(one.combination.configuration()),
-                **fields(one.rejection, "reason", "detail"),
+                "place": candidate.location,
+                "configuration": dict(candidate.combination.configuration()),
+                **fields(candidate.rejection, "reason", "detail"),
             }
-            for one in config.rejected
+            for candidate in config.rejected
         ],
-        "files": list(made.listed),
+        "files": list(result.listed),
         "written": [str(path) for path in changes.written],
         "unchanged": [str(path) for path in changes.unchanged],
         "removed": [str(path) for path in changes.removed],
@@ -75,54 +76,56 @@ def generated_document(made: Generated) -> Document:
 
 
 def sets(found: Sequence[ListedSet]) -> RenderableType:
-    """A row a set, then what is wrong with those that cannot be read."""
+    """A row for each set, then notes on the sets and what is wrong with the unreadable ones."""
     shown = table("set", "combinations", "arrays", "for", "file", right=("combinations",))
-    for one in found:
-        config = one.config
+    for entry in found:
+        config = entry.config
         arrays = ", ".join(f"{name} {count.unique}" for name, count in config.counts.items()) if config else "-"
         count = str(len(config.combinations)) if config else "-"
-        shown.add_row(one.set.name, count, arrays, config.about if config else "", str(one.set.path))
+        shown.add_row(entry.set.name, count, arrays, config.about if config else "", str(entry.set.path))
     return Group(shown, *(f"look at: {sentence}" for sentence in look_at(found)))
 
 
 def sets_document(found: Sequence[ListedSet]) -> Document:
-    return {"sets": [_set(one) for one in found], "look_at": look_at(found)}
+    return {"sets": [_set(entry) for entry in found], "look_at": look_at(found)}
 
 
 def look_at(found: Sequence[ListedSet]) -> list[str]:
-    """Sentences: what a person should look at."""
-    return [sentence for one in found for sentence in ([one.problem] if one.config is None else one.config.notes)]
+    """Sentences on what a person should look at."""
+    return [
+        sentence for entry in found for sentence in ([entry.problem] if entry.config is None else entry.config.notes)
+    ]
 
 
-def _set(one: ListedSet) -> Document:
-    config = one.config
+def _set(entry: ListedSet) -> Document:
+    config = entry.config
     return {
-        "name": one.set.name,
-        "path": str(one.set.path),
-        "shipped": one.set.shipped,
+        "name": entry.set.name,
+        "path": str(entry.set.path),
+        "shipped": entry.set.shipped,
         "about": config.about if config else "",
         "combinations": len(config.combinations) if config else None,
         "arrays": {name: count.unique for name, count in config.counts.items()} if config else {},
-        "problem": one.problem,
+        "problem": entry.problem,
     }
 
 
-def _counts(made: Generated) -> Document:
+def _counts(result: Generated) -> Document:
     return {
         name: {"asked": count.raw, "valid": count.valid, "unique": count.unique}
-        for name, count in made.config.counts.items()
+        for name, count in result.config.counts.items()
     }
 
 
-def _arrays(made: Generated) -> RenderableType:
+def _arrays(result: Generated) -> RenderableType:
     numbers = ("asked for", "valid", "unique")
-    rows = ((name, count.raw, count.valid, count.unique) for name, count in made.config.counts.items())
+    rows = ((name, count.raw, count.valid, count.unique) for name, count in result.config.counts.items())
     return table("array", *numbers, right=numbers, rows=rows)
 
 
-def _rejected(made: Generated) -> RenderableType:
-    rejections = [one.rejection for one in made.config.rejected]
-    example = {one.reason: one.detail for one in reversed(rejections)}
-    counts = Counter(one.reason for one in rejections).most_common()
+def _rejected(result: Generated) -> RenderableType:
+    rejections = [rejected.rejection for rejected in result.config.rejected]
+    example = {rejection.reason: rejection.detail for rejection in reversed(rejections)}
+    counts = Counter(rejection.reason for rejection in rejections).most_common()
     rows = ((reason, count, example[reason]) for reason, count in counts)
     return table("not valid", "count", "such as", right=("count",), rows=rows)

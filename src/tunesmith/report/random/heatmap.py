@@ -1,5 +1,8 @@
-"""Heat maps of launch shapes as SVG: a facet a distribution and type, blocks by grids, colour and number the ratio to
-the default's speed; one scale for all facets and files of a selection."""
+"""Heat maps of launch shapes as SVG: a facet for each distribution and type, with blocks as rows and grids as columns.
+
+A cell's colour and number are the shape's speed relative to the default's. All facets and files of a selection share
+one colour scale.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +16,19 @@ from tunesmith.records import LaunchShape
 
 from .. import numbers
 from ..colours import ColourScale, ink
+from ..drawing import LARGE, MARGIN, MEASURES, NORMAL, PADDING, SMALL, width
 from ..templating import template
 
-NARROW, USUAL, CAPITAL, WIDE, BOLD = 0.42, 0.645, 0.8, 1.0, 1.15
-"""Widths of glyphs in units of the font's size, at most: DejaVu Sans and Verdana, the widest of the fonts asked for,
-have 0.636 for digits and most letters; a bold font is wider by the last."""
-
-SMALL, NORMAL, LARGE = 10.5, 12.0, 18.0
-"""Font sizes in pixels."""
-
-CELL_HEIGHT, PADDING, GAP, MARGIN = 22.0, 8.0, 26.0, 24.0
-MEASURES = {"margin": MARGIN, "padding": PADDING, "small": SMALL, "normal": NORMAL, "large": LARGE}
-"""What the templates of all drawings know."""
+CELL_HEIGHT, GAP = 22.0, 26.0
 PAGE = 1500.0
-"""Facets stand beside each other up to about so many pixels."""
+"""Width in pixels up to which facets stand beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeatmapCell:
-    """A square of a facet. `text` is empty where nothing is known; `tip` is shown on pointing at it.
+    """A cell of a facet. `text` is empty if the shape has no value; a pointer over the cell shows `tip`.
 
-    `marks` say whether its shape is the chosen one, the default, the one that a distribution and type has to itself.
+    `marks` say whether the cell's shape is the chosen shape, the default, or the facet's own override.
     """
 
     x: float
@@ -47,7 +42,7 @@ class HeatmapCell:
 
 @dataclass(frozen=True)
 class HeatmapPanel:
-    """One matrix: its place in the picture, its titles and its cells, relative to the matrix's corner."""
+    """One facet: its position in the picture, its titles, and its cells relative to the facet's corner."""
 
     x: float
     y: float
@@ -58,7 +53,7 @@ class HeatmapPanel:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows and columns that all facets of a picture share, and how large a cell is."""
+    """The rows and columns that all facets of a picture share, and the width of a cell."""
 
     blocks: tuple[int, ...]
     grids: tuple[int, ...]
@@ -76,28 +71,19 @@ class Grid:
 
     @property
     def margin(self) -> float:
-        """Room for row labels."""
+        """Width of the row labels."""
         return max(width(str(block)) for block in self.blocks) + PADDING
 
     @property
     def size(self) -> tuple[float, float]:
         return self.cell * len(self.grids), CELL_HEIGHT * len(self.blocks)
 
-    def place(self, shape: LaunchShape) -> tuple[float, float]:
+    def position(self, shape: LaunchShape) -> tuple[float, float]:
         return self.cell * self.grids.index(shape.grid), CELL_HEIGHT * self.blocks.index(shape.block)
 
 
-def width(text: str, size: float = SMALL, bold: bool = False) -> float:
-    """How wide a text is at most, in pixels."""
-    glyphs = (
-        NARROW if glyph in " ijlftr.,:;-" else WIDE if glyph in "mwMW%≤≥±" else CAPITAL if glyph.isupper() else USUAL
-        for glyph in text
-    )
-    return sum(glyphs) * size * (BOLD if bold else 1.0)
-
-
 def heatmaps(decisions: Sequence[RandomDecision]) -> Iterator[tuple[RandomDecision, str]]:
-    """An SVG for each decision, all on one scale."""
+    """An SVG for each decision; all share one colour scale."""
     scale = common_scale(decisions)
     for decision in decisions:
         yield decision, heatmap(decision, scale)
@@ -115,21 +101,21 @@ def common_scale(decisions: Sequence[RandomDecision]) -> ColourScale:
 
 
 def heatmap(decision: RandomDecision, scale: ColourScale) -> str:
-    """The picture of one decision: first the objective over everything, then each distribution and type."""
+    """The picture of one decision: a facet of the objective's scores, then a facet for each distribution and type."""
     matrix = decision.matrix
-    scores = {one.shape: one.score for one in decision.ranking if 0 < one.score < math.inf}
+    scores = {scored.shape: scored.score for scored in decision.ranking if 0 < scored.score < math.inf}
     ratios = {case: {shape: matrix.ratio(case, shape).ratio for shape in matrix.speeds[case]} for case in matrix.cases}
     texts = [_number(value) for row in [scores, *ratios.values()] for value in row.values()]
-    shapes = [matrix.default, *matrix.shapes, *(one.shape for one in decision.ranking)]
+    shapes = [matrix.default, *matrix.shapes, *(scored.shape for scored in decision.ranking)]
     grid = Grid.of(shapes, max(texts, key=len, default=""))
     several = len({case.bytes for case in matrix.cases}) > 1
     overall = f"{decision.objective}: {_number(decision.score)} times the default"
-    cells = _cells(decision, grid, scale, scores, _why_not(decision))
-    drawn = [("all distributions and types", overall, cells)]
+    cells = _cells(decision, grid, scale, scores, _reason_of_no_score(decision))
+    facets = [("all distributions and types", overall, cells)]
     for case, row in ratios.items():
-        cells = _cells(decision, grid, scale, row, _not_there(decision, case), case)
-        drawn.append((_title(case, several), _speeds(decision, case), cells))
-    return _render(decision, scale, grid, drawn)
+        cells = _cells(decision, grid, scale, row, _reason_of_no_speed(decision, case), case)
+        facets.append((_title(case, several), _speeds(decision, case), cells))
+    return _render(decision, scale, grid, facets)
 
 
 def _cells(
@@ -137,22 +123,26 @@ def _cells(
     grid: Grid,
     scale: ColourScale,
     values: dict[LaunchShape, float],
-    why_not: Callable[[LaunchShape], str],
+    reason_of_gap: Callable[[LaunchShape], str],
     case: RandomCase | None = None,
 ) -> tuple[HeatmapCell, ...]:
-    own = {(one.distribution, one.value_type): one.shape for one in decision.overrides}.get(case.pair) if case else None
+    own = (
+        {(override.distribution, override.value_type): override.shape for override in decision.overrides}.get(case.pair)
+        if case
+        else None
+    )
     marked = (("chosen", decision.chosen), ("default", decision.matrix.default), ("own", own))
-    made = []
+    cells = []
     for shape in (LaunchShape(block, size) for block in grid.blocks for size in grid.grids):
-        x, y = grid.place(shape)
-        marks = tuple(name for name, its in marked if its == shape)
+        x, y = grid.position(shape)
+        marks = tuple(name for name, marked_shape in marked if marked_shape == shape)
         if shape in values:
             fill = scale.colour(values[shape])
             tip = f"{shape}: {values[shape]:.3f} times the default" + _speed(decision, case, shape)
-            made.append(HeatmapCell(x, y, _number(values[shape]), tip, marks, fill, ink(fill)))
+            cells.append(HeatmapCell(x, y, _number(values[shape]), tip, marks, fill, ink(fill)))
         else:
-            made.append(HeatmapCell(x, y, "", f"{shape}: {why_not(shape)}", marks))
-    return tuple(made)
+            cells.append(HeatmapCell(x, y, "", f"{shape}: {reason_of_gap(shape)}", marks))
+    return tuple(cells)
 
 
 def _speed(decision: RandomDecision, case: RandomCase | None, shape: LaunchShape) -> str:
@@ -164,14 +154,14 @@ def _speed(decision: RandomDecision, case: RandomCase | None, shape: LaunchShape
     return f", {speed.gigabytes_per_second:.4g} GB/s{doubt}{rows}"
 
 
-def _why_not(decision: RandomDecision) -> Callable[[LaunchShape], str]:
+def _reason_of_no_score(decision: RandomDecision) -> Callable[[LaunchShape], str]:
     reasons = {shape: str(why) for shape, why in decision.ineligible}
     measured = set(decision.matrix.shapes)
     slower = {shape: "slower than the default somewhere" for shape in measured if decision.matrix.slower_cases(shape)}
     return lambda shape: reasons.get(shape) or (slower.get(shape, "no score") if shape in measured else "not measured")
 
 
-def _not_there(decision: RandomDecision, case: RandomCase) -> Callable[[LaunchShape], str]:
+def _reason_of_no_speed(decision: RandomDecision, case: RandomCase) -> Callable[[LaunchShape], str]:
     failed = decision.matrix.failed
     return lambda shape: "failed" if (case, shape) in failed else "not measured"
 
@@ -184,39 +174,44 @@ def _title(case: RandomCase, several: bool) -> str:
 def _speeds(decision: RandomDecision, case: RandomCase) -> str:
     """`default 812 GB/s, chosen 958, own 1021`."""
     row = decision.matrix.speeds[case]
-    own = [one.shape for one in decision.overrides if (one.distribution, one.value_type) == case.pair]
+    own = [
+        override.shape for override in decision.overrides if (override.distribution, override.value_type) == case.pair
+    ]
     named = [("chosen", shape) for shape in [decision.chosen] if shape in row] + [("own", shape) for shape in own]
     default = f"default {row[decision.matrix.default].gigabytes_per_second:.4g} GB/s"
     return ", ".join([default, *(f"{name} {row[shape].gigabytes_per_second:.4g}" for name, shape in named)])
 
 
 def _number(ratio: float) -> str:
-    """Three digits or so: `0.98`, `1.25`, `12.5`, `125`."""
+    """About three digits: `0.98`, `1.25`, `12.5`, `125`."""
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"
 
 
 def _render(
-    decision: RandomDecision, scale: ColourScale, grid: Grid, drawn: Sequence[tuple[str, str, tuple[HeatmapCell, ...]]]
+    decision: RandomDecision,
+    scale: ColourScale,
+    grid: Grid,
+    facets_drawn: Sequence[tuple[str, str, tuple[HeatmapCell, ...]]],
 ) -> str:
     heading = f"{decision.generator} on {decision.architecture}"
     default, chosen = decision.matrix.default, decision.chosen
     summary = f"speed relative to the default shape {default}; {decision.objective} chose {chosen}"
-    has_gaps = any(not cell.text for _, _, cells in drawn for cell in cells)
+    has_gaps = any(not cell.text for _, _, cells in facets_drawn for cell in cells)
     legend = Legend(default, chosen, bool(decision.overrides), has_gaps)
-    inner = max(grid.size[0], *(max(width(title, NORMAL, bold=True), width(below)) for title, below, _ in drawn))
+    inner = max(grid.size[0], *(max(width(title, NORMAL, bold=True), width(below)) for title, below, _ in facets_drawn))
     pitch = grid.margin + inner + GAP
-    columns = max(1, min(len(drawn), int((PAGE + GAP) // pitch)))
-    columns = math.ceil(len(drawn) / math.ceil(len(drawn) / columns))
+    columns = max(1, min(len(facets_drawn), int((PAGE + GAP) // pitch)))
+    columns = math.ceil(len(facets_drawn) / math.ceil(len(facets_drawn) / columns))
     top = MARGIN + LARGE + NORMAL + 2 * PADDING + legend.height + GAP
     title_height, axis_height = NORMAL + SMALL + 2 * PADDING, 2 * (SMALL + PADDING / 2) + PADDING
     row_pitch = title_height + grid.size[1] + axis_height + GAP / 2
     left = MARGIN + SMALL + PADDING
     facets = []
-    for index, (title, subtitle, cells) in enumerate(drawn):
+    for index, (title, subtitle, cells) in enumerate(facets_drawn):
         row, column = divmod(index, columns)
         x, y = left + grid.margin + column * pitch, top + row * row_pitch + title_height
         facets.append(HeatmapPanel(x, y, title, subtitle, cells))
-    rows = math.ceil(len(drawn) / columns)
+    rows = math.ceil(len(facets_drawn) / columns)
     texts = (width(heading, LARGE, bold=True), width(summary, NORMAL), legend.width)
     return template("random_heatmap.svg.jinja").render(
         width=math.ceil(max(left + columns * pitch - GAP, MARGIN + max(texts)) + MARGIN),
@@ -236,7 +231,7 @@ def _render(
 
 @dataclass(frozen=True)
 class Legend:
-    """The marks that a picture uses, in a line, and the colour bar below them."""
+    """The legend of a picture: a line of the marks that it uses, and the colour bar below."""
 
     default: LaunchShape
     chosen: LaunchShape
@@ -248,7 +243,7 @@ class Legend:
 
     @property
     def items(self) -> list[tuple[float, str, str]]:
-        """Place, mark and words of each."""
+        """The x position, mark and text of each item."""
         words = [("default", f"default {self.default}"), ("chosen", f"chosen {self.chosen}")]
         words += [("own", "chosen for this distribution and type")] if self.own else []
         words += [("gap", "no value")] if self.gaps else []
@@ -269,16 +264,16 @@ class Legend:
 
     @property
     def height(self) -> float:
-        """Marks, bar, and the bar's ticks."""
+        """Height of the marks, the bar, and the bar's ticks."""
         return 18 + PADDING + 12 + SMALL + PADDING
 
 
 def _bar(scale: ColourScale) -> dict[str, object]:
-    """The colour bar: stops of its gradient, and ticks; its ends stand for all that lies beyond."""
+    """The colour bar: the stops of its gradient, and its ticks; each end stands for all ratios beyond it."""
     steps = 16
     parts = [index / steps for index in range(steps + 1)]
-    at = [scale.limit ** (2 * part - 1) for part in parts]
+    ratios = [scale.limit ** (2 * part - 1) for part in parts]
     ticks = [(Legend.BAR * part, f"{scale.limit ** (2 * part - 1):.2f}") for part in (0.25, 0.5, 0.75)]
     ticks = [(0, f"≤ {1 / scale.limit:.2f}"), *ticks, (Legend.BAR, f"≥ {scale.limit:.2f}")]
-    stops = [(part, scale.colour(ratio)) for part, ratio in zip(parts, at, strict=True)]
+    stops = [(part, scale.colour(ratio)) for part, ratio in zip(parts, ratios, strict=True)]
     return {"stops": stops, "ticks": ticks, "width": Legend.BAR}

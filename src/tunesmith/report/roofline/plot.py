@@ -1,5 +1,7 @@
-"""A roofline as SVG: a roof for each data type, its ridge, and every problem under it at its intensity, coloured by the
-bucket of the intensity rule."""
+"""A roofline as SVG: a roof with its ridge for each data type, and each problem at its intensity under its roof.
+
+A problem's colour is its bucket by the intensity rule.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +14,28 @@ from tunesmith.models.roofline.figures import Roofline, rate_text
 from tunesmith.records import UserError
 from tunesmith.session.intensity.characterize import Characterization
 
-from ..random.heatmap import LARGE, MARGIN, MEASURES, NORMAL, PADDING, SMALL, width
-from ..stream_k.plot import Tick
+from ..drawing import LARGE, MARGIN, MEASURES, NORMAL, PADDING, SMALL, AxisTick, width
 from ..templating import template
 
 PLOT = (760.0, 420.0)
 """Pixels of the plot without its labels."""
 LEFT, RIGHT, BELOW = 92.0, 24.0, 56.0
 DECADES_BELOW = 1.5
-"""Of the peak that the plot shows at least, in powers of ten."""
+"""Powers of ten that the vertical axis spans at least."""
 COLOURS = {
     Bucket.SMALL: "#0072b2",
     Bucket.MEDIUM: "#009e73",
     Bucket.LARGE: "#e69f00",
     Bucket.VERY_LARGE: "#d55e00",
 }
-"""After Okabe and Ito, for all eyes."""
+"""Okabe and Ito's colours, which colour-blind people can tell apart."""
 
 Scale = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """Pixels from the corner of the plot: the roof's corners, its ridge, and what is said beside it."""
+    """The roof's corners and its ridge, in pixels from the plot's corner, and its label."""
 
     corners: tuple[tuple[float, float], ...]
     ridge_x: float
@@ -44,7 +45,7 @@ class Roof:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A problem; `tip` is shown on pointing at it."""
+    """A problem; a pointer over the dot shows `tip`."""
 
     x: float
     y: float
@@ -53,7 +54,7 @@ class Dot:
 
 
 def plot(found: Characterization) -> str:
-    """The picture. Raises UserError where no roofline is known for any problem."""
+    """The picture. Raises UserError if no roofline is known for any problem's data type."""
     drawn = [problem for problem in found.problems if problem.listed.data_type in found.rooflines]
     if not drawn:
         what = "there is no roof to draw: nobody knows this device's peak and bandwidth"
@@ -85,8 +86,8 @@ def plot(found: Characterization) -> str:
         above=above,
         plot=PLOT,
         x_label="FLOP/byte",
-        x_ticks=[Tick(across(at), f"{at:g}") for at in _powers(low, high)],
-        y_ticks=[Tick(PLOT[1] - down(at), rate_text(at)) for at in _powers(bottom, top)],
+        x_ticks=[AxisTick(across(value), f"{value:g}") for value in _powers(low, high)],
+        y_ticks=[AxisTick(PLOT[1] - down(value), rate_text(value)) for value in _powers(bottom, top)],
         roofs=[_roof(roof, low, high, across, lambda y: PLOT[1] - down(y)) for roof in roofs],
         dots=dots,
         **MEASURES,
@@ -95,27 +96,27 @@ def plot(found: Characterization) -> str:
 
 def _roof(roofline: Roofline, low: float, high: float, across: Scale, up: Scale) -> Roof:
     corners = (low, roofline.ridge, high)
-    said = f"{roofline.data_type}: {roofline.peak}, ridge {roofline.ridge:.4g} FLOP/byte"
+    label = f"{roofline.data_type}: {roofline.peak}, ridge {roofline.ridge:.4g} FLOP/byte"
     return Roof(
         tuple((across(x), up(roofline.attainable(x))) for x in corners),
         across(roofline.ridge),
         up(roofline.flops_per_second),
-        f"{said} ({roofline.provenance})",
+        f"{label} ({roofline.provenance})",
     )
 
 
 def _merged(rooflines: Iterable[Roofline]) -> list[Roofline]:
-    """Data types with the same rates share a roof, whose `data_type` lists them."""
-    letters: dict[tuple[float, float], list[Roofline]] = {}
+    """A roofline for each pair of rates; its `data_type` lists all data types with these rates."""
+    by_rates: dict[tuple[float, float], list[Roofline]] = {}
     for roofline in rooflines:
-        letters.setdefault((roofline.flops_per_second, roofline.bytes_per_second), []).append(roofline)
+        by_rates.setdefault((roofline.flops_per_second, roofline.bytes_per_second), []).append(roofline)
     return [
-        replace(alike[0], data_type=", ".join(roofline.data_type for roofline in alike)) for alike in letters.values()
+        replace(alike[0], data_type=", ".join(roofline.data_type for roofline in alike)) for alike in by_rates.values()
     ]
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """What a logarithmic axis begins and ends with, to have all values well within."""
+    """The ends of a logarithmic axis on which all values lie well inside."""
     return min(values) / 2, max(values) * 2
 
 
@@ -124,7 +125,7 @@ def _logarithmic(low: float, high: float, pixels: float) -> Scale:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten between two ends, with 2 and 5 times them where there are few."""
+    """Powers of ten between two ends; also 2 and 5 times each power if there are fewer than three."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tens = [10.0**power for power in powers if low <= 10.0**power <= high]
     finer = [step * 10.0**power for power in powers for step in (1, 2, 5) if low <= step * 10.0**power <= high]

@@ -1,4 +1,4 @@
-"""What a person sees of stream-K: the costs that were calibrated, and why a product is launched as it is."""
+"""What `tunesmith calibrate stream-k` and `stream-k explain` print: calibrated costs, and why a launch was chosen."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MICRO = 1e6
 
 
 def calibrated(outcome: RunOutcome[CalibrationPlan]) -> RenderableType:
-    """A table of costs for each kernel, then what was measured and where it is."""
-    parts = (part for one in outcome.plan.made for part in (_costs(one), ""))
+    """A table of costs for each kernel, then what the run measured and which files it wrote."""
+    parts = (part for calibration in outcome.plan.made for part in (_costs(calibration), ""))
     return Group(*parts, *closing(outcome, outcome.written))
 
 
@@ -30,18 +30,18 @@ def calibrated_document(outcome: RunOutcome[CalibrationPlan]) -> Document:
         **head(outcome),
         "calibrations": [
             {
-                **about(one.subject),
-                "runs": len(one.runs),
-                "scatter": one.scatter,
-                "costs": {name: asdict(cost) for name, cost in zip(COSTS, one.costs, strict=True)},
+                **about(calibration.subject),
+                "runs": len(calibration.runs),
+                "scatter": calibration.scatter,
+                "costs": {name: asdict(cost) for name, cost in zip(COSTS, calibration.costs, strict=True)},
             }
-            for one in outcome.plan.made
+            for calibration in outcome.plan.made
         ],
     }
 
 
 def about(subject: Subject) -> Document:
-    """The keys of a document that say which kernel it is about, and on how much of a device."""
+    """The first keys of a document: the kernel, and the multiprocessors and occupancy that it has."""
     return {
         "kernel": subject.kernel,
         "data_type": subject.data_type,
@@ -52,20 +52,22 @@ def about(subject: Subject) -> Document:
 
 
 def explained(explanation: Explanation) -> RenderableType:
-    """The product in tiles, a row for each way to launch it, and why the first one."""
+    """The product in tiles, a row for each way to launch it, and why the first row was chosen."""
     work, room = explanation.work, explanation.room
     facts = (
         f"{work.tiles} tiles of {work.iterations} iterations on {room.groups} work-groups at once"
         f" ({room.multiprocessors} compute units x {room.occupancy}): remainder {work.tiles % room.groups}"
     )
-    measured = any(one.measured or one.failed for one in explanation.lines)
+    measured = any(launch.measured or launch.failed for launch in explanation.lines)
     columns = ("", "mode", "grid", "streamed", "splits", "iterations", "expected", "95 %", *(["measured"] * measured))
     shown = table(*columns, right=columns[2:])
-    for one in explanation.lines:
-        row = [one.why, str(one.decision.mode), *_numbers(one.decision), *_expected(one.decision)]
-        shown.add_row(*row, *([_took(one)] if measured else []))
-    said = [*_why(explanation), *explanation.said]
-    return Group(titled(f"stream-K for tiles of {explanation.tile}, {explanation.model} model", facts, shown), *said)
+    for launch in explanation.lines:
+        row = [launch.why, str(launch.decision.mode), *_numbers(launch.decision), *_expected(launch.decision)]
+        shown.add_row(*row, *([_took(launch)] if measured else []))
+    sentences = [*_why(explanation), *explanation.said]
+    return Group(
+        titled(f"stream-K for tiles of {explanation.tile}, {explanation.model} model", facts, shown), *sentences
+    )
 
 
 def explained_document(explanation: Explanation) -> dict[str, object]:
@@ -85,13 +87,15 @@ def explained_document(explanation: Explanation) -> dict[str, object]:
     }
 
 
-def _costs(one: StreamKCalibration) -> RenderableType:
+def _costs(calibration: StreamKCalibration) -> RenderableType:
     shown = table("cost", "µs", "95 %", "adjusted", "of", right=("µs", "95 %", "adjusted"))
-    for (name, doc), cost in zip(COSTS.items(), one.costs, strict=True):
+    for (name, doc), cost in zip(COSTS.items(), calibration.costs, strict=True):
         interval = f"{MICRO * cost.low:.4g} - {MICRO * cost.high:.4g}"
         adjusted = "" if cost.adjusted is None else f"{MICRO * cost.adjusted:.4g}"
         shown.add_row(name, f"{MICRO * cost.fitted:.4g}", interval, adjusted, doc)
-    return titled(f"{one.subject}: {len(one.runs)} runs, {100 * one.scatter:.1f} % around the fit", shown)
+    return titled(
+        f"{calibration.subject}: {len(calibration.runs)} runs, {100 * calibration.scatter:.1f} % around the fit", shown
+    )
 
 
 def _numbers(decision: StreamKDecision) -> tuple[str, ...]:
@@ -108,18 +112,18 @@ def _expected(decision: StreamKDecision) -> tuple[str, str]:
     return numbers.time(decision.seconds), interval
 
 
-def _took(line: ExplainedLaunch) -> str:
-    if line.measured is None:
-        return line.failed
-    return f"{numbers.time(line.measured.seconds)} {numbers.half_width(line.measured)}"
+def _took(launch: ExplainedLaunch) -> str:
+    if launch.measured is None:
+        return launch.failed
+    return f"{numbers.time(launch.measured.seconds)} {numbers.half_width(launch.measured)}"
 
 
 def _why(explanation: Explanation) -> list[str]:
-    """What speaks for the first line, in a sentence or two."""
+    """Why the first row was chosen, in a sentence or two."""
     chosen, work = explanation.lines[0].decision, explanation.work
     if chosen.overridden:
         return [f"overridden by {', '.join(chosen.overridden)}"]
-    whole = [one.decision for one in explanation.lines if one.decision.mode is SharingMode.DATA_PARALLEL]
+    whole = [launch.decision for launch in explanation.lines if launch.decision.mode is SharingMode.DATA_PARALLEL]
     why = []
     if chosen.streamed:
         share = chosen.schedule.per_group
@@ -133,16 +137,16 @@ def _why(explanation: Explanation) -> list[str]:
         why.append("no tile is split: they fill whole waves")
     else:
         why.append("no tile is split: that would cost more than the idle work-groups of the last wave do")
-    timed = [one.seconds for one in whole if one.seconds and one.model == chosen.model]
+    timed = [decision.seconds for decision in whole if decision.seconds and decision.model == chosen.model]
     if chosen.seconds and timed and chosen not in whole:
         why.append(f"expected {min(timed) / chosen.seconds:.2f} times as fast as the best without a split")
     return why
 
 
-def _line(one: ExplainedLaunch) -> dict[str, object]:
-    decision = one.decision
+def _line(launch: ExplainedLaunch) -> dict[str, object]:
+    decision = launch.decision
     return {
-        "why": one.why,
+        "why": launch.why,
         "model": decision.model,
         "mode": decision.mode.value,
         "grid": decision.grid,
@@ -154,7 +158,7 @@ def _line(one: ExplainedLaunch) -> dict[str, object]:
         "interval": list(decision.interval) if decision.interval else None,
         "overridden": list(decision.overridden),
         "parameters": {**decision.parameters},
-        "measured": one.measured.seconds if one.measured else None,
-        "measured_interval": [one.measured.low, one.measured.high] if one.measured else None,
-        "failed": one.failed,
+        "measured": launch.measured.seconds if launch.measured else None,
+        "measured_interval": [launch.measured.low, launch.measured.high] if launch.measured else None,
+        "failed": launch.failed,
     }

@@ -1,5 +1,7 @@
-"""A sweep as SVG: time against the tiles beyond whole waves, a facet for each K and number of whole waves, a line for
-each way to launch, and rings where the library's choice is."""
+"""A sweep as SVG: time against the tiles beyond whole waves.
+
+A facet for each K and number of whole waves, a line for each way to launch, and a ring at each choice of the library.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept
 
 from .. import numbers
-from ..random.heatmap import LARGE, MARGIN, MEASURES, NORMAL, PADDING, SMALL, width
+from ..drawing import LARGE, MARGIN, MEASURES, NORMAL, PADDING, SMALL, AxisTick, width
 from ..templating import template
 
 FACETS, COLUMNS = 9, 3
-"""Drawn at most: those with most products; and how many stand beside one another."""
+"""Facets drawn at most, those with the most products, and facets in a row."""
 PLOT = (300.0, 190.0)
 """Pixels of a facet without its labels."""
 LEFT, ABOVE, BELOW = 58.0, 34.0, 40.0
@@ -30,7 +32,7 @@ STEPS = (1, 2, 5)
 
 @dataclass(frozen=True, slots=True)
 class LaunchSeries:
-    """A way to launch: which choices are of it, and its colour (after Okabe and Ito, for all eyes)."""
+    """A way to launch: its name, its colour (Okabe and Ito's, for colour-blind people), and which choices it takes."""
 
     name: str
     colour: str
@@ -46,22 +48,19 @@ LINES = (
 CHOSEN = "#d55e00"
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    at: float
-    text: str
-
-
 @dataclass(frozen=True)
 class PlotPanel:
-    """A place in the picture, in pixels from the corner of the plot; `rings` are the library's choices with a tip."""
+    """A facet. `x` and `y` are its position in the picture; ticks, lines and rings are in pixels from its corner.
+
+    `rings` are the library's choices, each with a tip.
+    """
 
     x: float
     y: float
     title: str
     subtitle: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
+    x_ticks: tuple[AxisTick, ...]
+    y_ticks: tuple[AxisTick, ...]
     lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
     rings: tuple[tuple[float, float, str], ...]
 
@@ -70,9 +69,9 @@ def plot(plan: SweepPlan) -> str:
     """The picture of a sweep that has at least one product."""
     groups = plan.room.groups
     by_facet: dict[tuple[int, int], list[Swept]] = defaultdict(list)
-    for one in plan.swept:
-        by_facet[one.work.iterations, one.work.tiles // groups].append(one)
-    most = sorted(by_facet, key=lambda key: -len({one.work.tiles for one in by_facet[key]}))[:FACETS]
+    for product in plan.swept:
+        by_facet[product.work.iterations, product.work.tiles // groups].append(product)
+    most = sorted(by_facet, key=lambda key: -len({product.work.tiles for product in by_facet[key]}))[:FACETS]
     heading = str(plan.subject)
     summary = f"time against the tiles beyond whole waves of {groups} work-groups; lines are the best of their kind"
     legend = _legend([*((line.name, line.colour) for line in LINES), (f"chosen ({plan.judged} model)", CHOSEN)])
@@ -102,7 +101,7 @@ def plot(plan: SweepPlan) -> str:
 def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> PlotPanel:
     groups, work = plan.room.groups, swept[0].work
     lines = [(line.colour, _points(swept, line, groups)) for line in LINES]
-    rings = [(one, estimate) for one in swept if (estimate := one.finals.get(one.said[plan.judged]))]
+    rings = [(product, estimate) for product in swept if (estimate := product.finals.get(product.said[plan.judged]))]
     times = [seconds for _, points in lines for _, seconds in points] + [estimate.seconds for _, estimate in rings]
     low, high = min(times) * 0.9, max(times) * 1.1
 
@@ -117,41 +116,44 @@ def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> PlotP
         y,
         f"K = {work.k}",
         f"{waves or 'no'} whole {'wave' if waves == 1 else 'waves'}, {work.iterations} iterations",
-        tuple(Tick(placed(at, low)[0], str(at)) for at in ticks),
-        tuple(Tick(placed(0, at)[1], numbers.time(at)) for at in _log_ticks(low, high)),
+        tuple(AxisTick(placed(at, low)[0], str(at)) for at in ticks),
+        tuple(AxisTick(placed(0, at)[1], numbers.time(at)) for at in _log_ticks(low, high)),
         tuple((colour, tuple(placed(*point) for point in points)) for colour, points in lines if points),
         tuple(
-            (*placed(one.work.tiles % groups, estimate.seconds), f"{one.problem}: {numbers.time(estimate.seconds)}")
-            for one, estimate in rings
+            (
+                *placed(product.work.tiles % groups, estimate.seconds),
+                f"{product.problem}: {numbers.time(estimate.seconds)}",
+            )
+            for product, estimate in rings
         ),
     )
 
 
 def _points(swept: Iterable[Swept], line: LaunchSeries, groups: int) -> list[tuple[int, float]]:
-    """Remainder and seconds of the fastest choice of a kind, for each product that has one."""
-    made = []
-    for one in swept:
-        times = {**one.screened, **one.finals}
-        taken = [estimate.seconds for choice, estimate in times.items() if line.takes(one.work, choice)]
-        made += [(one.work.tiles % groups, min(taken))] if taken else []
-    return sorted(made)
+    """The remainder in tiles and the seconds of the fastest choice of a series, for each product that has one."""
+    points = []
+    for product in swept:
+        times = {**product.screened, **product.finals}
+        taken = [estimate.seconds for choice, estimate in times.items() if line.takes(product.work, choice)]
+        points += [(product.work.tiles % groups, min(taken))] if taken else []
+    return sorted(points)
 
 
 def _waves(work: Work, choice: StreamKChoice) -> int:
-    """Whole waves among the split tiles; -1 for what is no stream-K."""
+    """Whole waves among the split tiles; -1 for a choice that is not stream-K."""
     return StreamKDecision(work, choice).full_tiles if choice.mode is SharingMode.STREAM_K else -1
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two ends; at least two, whatever these are."""
+    """Round numbers between two ends; the ends themselves if fewer than two lie between them."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [tick for power in powers for step in STEPS if low <= (tick := step * 10.0**power) <= high]
     return ticks if len(ticks) > 1 else [low, high]
 
 
 def _legend(items: Sequence[tuple[str, str]]) -> list[tuple[float, str, str]]:
-    """Place, words and colour of each."""
-    places = [0.0]
+    """The x position, words and colour of each item."""
+    lefts = [0.0]
     for words, _ in items:
-        places.append(places[-1] + SWATCH + PADDING + width(words) + 2 * PADDING)
-    return [(x, words, colour) for (x, _), (words, colour) in zip(pairwise(places), items, strict=True)]
+        lefts.append(lefts[-1] + SWATCH + PADDING + width(words) + 2 * PADDING)
+    return [(left, words, colour) for (left, _), (words, colour) in zip(pairwise(lefts), items, strict=True)]

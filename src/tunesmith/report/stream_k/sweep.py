@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: how close every way to decide came to the best, and where the library's lost most."""
+"""What `tunesmith stream-k sweep` prints: how close each way to decide came to the best, and where most was lost."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..table import table, titled
 from .explained import about
 
 MISSES = 10
-"""Listed at most."""
+"""Misses listed at most."""
 
 
 def swept(outcome: RunOutcome[SweepPlan]) -> RenderableType:
-    """A row for each way to decide, the worst misses, then what was measured and where it is."""
+    """A row for each way to decide, the worst misses, then what the run measured and which files it wrote."""
     parts: list[RenderableType] = []
     plan = outcome.plan
     if plan.swept:
@@ -44,16 +44,16 @@ def document(outcome: RunOutcome[SweepPlan]) -> Document:
         "judged": plan.judged,
         "ways": [
             {
-                "way": one.way,
-                "products": one.products,
-                "geomean": one.geomean,
-                "worst": one.worst,
-                "worst_at": list(one.worst_at.problem.sizes),
+                "way": score.way,
+                "products": score.products,
+                "geomean": score.geomean,
+                "worst": score.worst,
+                "worst_at": list(score.worst_at.problem.sizes),
             }
-            for one in scores(plan.swept)
+            for score in scores(plan.swept)
         ],
-        "swept": [_product(one, plan) for one in plan.swept],
-        "misses": [list(one.problem.sizes) for one in misses(plan.swept, plan.judged, MISSES)],
+        "swept": [_product(product, plan) for product in plan.swept],
+        "misses": [list(product.problem.sizes) for product in misses(plan.swept, plan.judged, MISSES)],
         "refit": _refit_document(plan.refit) if plan.refit else None,
     }
 
@@ -61,79 +61,83 @@ def document(outcome: RunOutcome[SweepPlan]) -> Document:
 def _scores(plan: SweepPlan) -> RenderableType:
     numbers = ("products", "geomean", "worst")
     shown = table("way to decide", *numbers, "worst at", right=numbers)
-    for one in scores(plan.swept):
-        mark = " *" if one.way == plan.judged else ""
+    for score in scores(plan.swept):
+        mark = " *" if score.way == plan.judged else ""
         shown.add_row(
-            one.way + mark, str(one.products), f"{one.geomean:.3f}", f"{one.worst:.3f}", str(one.worst_at.problem)
+            score.way + mark,
+            str(score.products),
+            f"{score.geomean:.3f}",
+            f"{score.worst:.3f}",
+            str(score.worst_at.problem),
         )
     title = f"best time / time of what was chosen, {len(plan.swept)} of {plan.products} products"
     room = plan.room
-    where = (
+    subject = (
         f"{plan.subject}, {room.groups} work-groups at once ({room.multiprocessors} compute units x"
         f" {room.occupancy}); * is what the library asks"
     )
-    return titled(title, where, shown)
+    return titled(title, subject, shown)
 
 
 def _misses(plan: SweepPlan, lost: Sequence[Swept]) -> RenderableType:
     numbers = ("tiles", "iterations", "remainder", "best / chosen")
     shown = table("M x N x K", *numbers, "chosen", "best", right=numbers)
-    for one in lost:
-        work, ratio = one.work, one.efficiency(plan.judged)
+    for product in lost:
+        work, ratio = product.work, product.efficiency(plan.judged)
         remainder = work.tiles % plan.room.groups
         shown.add_row(
-            str(one.problem),
+            str(product.problem),
             *(str(work.tiles), str(work.iterations), str(remainder), f"{ratio:.3f}"),
-            *(_launch(one, choice) for choice in (one.said[plan.judged], one.best)),
+            *(_launch(product, choice) for choice in (product.said[plan.judged], product.best)),
         )
     return titled(f"where the {plan.judged} model lost most", shown)
 
 
-def _launch(one: Swept, choice: StreamKChoice) -> str:
-    return f"{_choice(one.work, choice)}: {_numbers.time(one.finals[choice].seconds)}"
+def _launch(product: Swept, choice: StreamKChoice) -> str:
+    return f"{_choice(product.work, choice)}: {_numbers.time(product.finals[choice].seconds)}"
 
 
 def _choice(work: Work, choice: StreamKChoice) -> str:
     """`data-parallel`, `split-k 4`, or `stream-k 132, 8 tiles + 1 wave`."""
-    made = StreamKDecision(work, choice)
-    match made.mode:
+    decision = StreamKDecision(work, choice)
+    match decision.mode:
         case SharingMode.DATA_PARALLEL:
-            return f"{made.mode} {choice.grid}"
+            return f"{decision.mode} {choice.grid}"
         case SharingMode.SPLIT_K:
-            return f"{made.mode} {choice.splits}"
-    waves = f" + {made.full_tiles} {'wave' if made.full_tiles == 1 else 'waves'}" if made.full_tiles else ""
-    return f"{made.mode} {choice.grid}, {choice.streamed - made.full_tiles * choice.grid} tiles{waves}"
+            return f"{decision.mode} {choice.splits}"
+    waves = f" + {decision.full_tiles} {'wave' if decision.full_tiles == 1 else 'waves'}" if decision.full_tiles else ""
+    return f"{decision.mode} {choice.grid}, {choice.streamed - decision.full_tiles * choice.grid} tiles{waves}"
 
 
-def _refit(made: Refit, products: int) -> list[str]:
-    before = f"{100 * made.before.scatter:.1f} % before, " if made.before else ""
-    kept = "".join(f"; {name} stays as it was put right" for name in made.after.adjusted)
+def _refit(refit: Refit, products: int) -> list[str]:
+    before = f"{100 * refit.before.scatter:.1f} % before, " if refit.before else ""
+    kept = "".join(f"; {name} stays as it was put right" for name in refit.after.adjusted)
     return [
-        f"fitted anew to {len(made.after.runs)} runs: {before}{100 * made.after.scatter:.1f} % around the fit{kept}",
-        f"{made.changed} of {products} products are launched otherwise now; the same command measures what is missing",
+        f"fitted anew to {len(refit.after.runs)} runs: {before}{100 * refit.after.scatter:.1f} % around the fit{kept}",
+        f"{refit.changed} of {products} products are launched otherwise now; the same command measures what is missing",
     ]
 
 
-def _refit_document(made: Refit) -> dict[str, object]:
+def _refit_document(refit: Refit) -> dict[str, object]:
     return {
-        "path": str(made.path),
-        "runs": len(made.after.runs),
-        "scatter_before": made.before.scatter if made.before else None,
-        "scatter": made.after.scatter,
-        "changed": made.changed,
+        "path": str(refit.path),
+        "runs": len(refit.after.runs),
+        "scatter_before": refit.before.scatter if refit.before else None,
+        "scatter": refit.after.scatter,
+        "changed": refit.changed,
     }
 
 
-def _product(one: Swept, plan: SweepPlan) -> dict[str, object]:
-    work = one.work
+def _product(product: Swept, plan: SweepPlan) -> dict[str, object]:
+    work = product.work
     return {
-        "problem_type": one.problem.type.name,
-        "sizes": list(one.problem.sizes),
-        "family": one.listed.family,
+        "problem_type": product.problem.type.name,
+        "sizes": list(product.problem.sizes),
+        "family": product.listed.family,
         "tiles": work.tiles,
         "iterations": work.iterations,
         "remainder": work.tiles % plan.room.groups,
-        "tried": len(one.screened),
+        "tried": len(product.screened),
         "finalists": [
             {
                 "mode": choice.mode.value,
@@ -142,8 +146,8 @@ def _product(one: Swept, plan: SweepPlan) -> dict[str, object]:
                 "splits": choice.splits,
                 "seconds": estimate.seconds,
                 "interval": [estimate.low, estimate.high],
-                "chosen_by": [way for way, said in one.said.items() if said == choice],
+                "chosen_by": [decider for decider, choice_made in product.said.items() if choice_made == choice],
             }
-            for choice, estimate in sorted(one.finals.items(), key=lambda pair: pair[1].seconds)
+            for choice, estimate in sorted(product.finals.items(), key=lambda pair: pair[1].seconds)
         ],
     }

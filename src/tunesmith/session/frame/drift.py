@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunesmith.bench import Drift, drift
-from tunesmith.bench.machine import blame
+from tunesmith.bench.machine_failures import blame
 from tunesmith.protocol import DRIFT, Cell
 from tunesmith.records import Estimate, Problem
 

@@ -13,7 +13,7 @@ from tunesmith.bench import connect_to_parent
 from tunesmith.devices import LaunchError
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Launched, Library, load
-from tunesmith.library.doors import Storage, door_of, logical_arrays, storage_for
+from tunesmith.library.call_adapters import Storage, call_adapter_of, logical_arrays, storage_for
 from tunesmith.logic import Document, Logic, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
 from tunesmith.records import Problem, Solution, UserError
@@ -23,7 +23,7 @@ def watched(path: Path) -> Iterator[str]:
     """Sentences on what is wrong with one logic; see `logic_check.check_logic`."""
     logic = Logic.load(path)
     kind = logic.document.problem_type
-    if not door_of(kind).takes_host_arrays(kind):
+    if not call_adapter_of(kind).takes_host_arrays(kind):
         return
     launched: list[Launched] = []
     try:
@@ -47,7 +47,7 @@ def _mistakes(library: Library, logic: Logic, row: SizeRow, launched: list[Launc
     problem = operation.checks(usual)[-1]
     storage = storage_for(problem, np.random.default_rng(0))
     before = {name: array.copy() for name, array in storage.items()}
-    door_of(kind).call(library, problem, storage)()
+    call_adapter_of(kind).call(library, problem, storage)()
     last = launched[-1]
     # The library copies operands whose rows lie very far apart; the copies have natural leading dimensions.
     named = logic.choose(row.sizes, last.problem.leading)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
-from tunesmith.bench.faults import reached
-from tunesmith.bench.machine import blame
+from tunesmith.bench.injected_faults import reached
+from tunesmith.bench.machine_failures import blame
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, TimeTable
 from tunesmith.records import Configuration, Cost, Estimate, Measurement, Problem

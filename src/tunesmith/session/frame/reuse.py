@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tunesmith.bench.machine import blame
+from tunesmith.bench.machine_failures import blame
 from tunesmith.records import Measurement, Outcome
 from tunesmith.store import RunState, Store
 
@@ -18,7 +18,8 @@ from tunesmith.store import RunState, Store
 class Reuse(StrEnum):
     """Which measurements of earlier runs are used again: all, only those that ran right, or none.
 
-    A failure that the machine caused (`bench.machine.blame`) is never used again, even if an earlier version stored it.
+    A failure that the machine caused (`bench.machine_failures`) is never used again, even if an earlier version stored
+    it.
     """
 
     ALL = "all"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunesmith.bench import Bench, Policy
-from tunesmith.bench.faults import reached
+from tunesmith.bench.injected_faults import reached
 from tunesmith.models.stream_k.open import OpenGrids
 from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.bench.machine import blame
+from tunesmith.bench.machine_failures import blame
 from tunesmith.formats.winners.final_details import FinalDetails, NamedDevice, read_details
 from tunesmith.logic import Document, Logic, logic_files, read_csv
 from tunesmith.problems import OPERATIONS

@@ -13,7 +13,7 @@ import numpy as np
 from tunesmith.devices import environment
 from tunesmith.devices.host_load import HostLoad
 from tunesmith.library import Launched, Library, load
-from tunesmith.library.doors import door_of, storage_for
+from tunesmith.library.call_adapters import call_adapter_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.frame.outputs import CACHE
@@ -128,13 +128,13 @@ def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
 
 def _compared(library: Library, problem: Problem, launched: list[Launched]) -> Iterator[Comparison]:
     """The comparison on one problem; none if the peer cannot compute it."""
-    door, random = door_of(problem.type), np.random.default_rng(0)
+    adapter, random = call_adapter_of(problem.type), np.random.default_rng(0)
     first = storage_for(problem, random)
-    if door.peer(problem, first) is None:
+    if adapter.peer(problem, first) is None:
         return
     count = math.ceil(2 * library.target.last_level_cache_bytes / sum(array.nbytes for array in first.values()))
     sets = [first, *(storage_for(problem, random) for _ in range(min(max(count, 2), MOST_SETS) - 1))]
-    peers = [call for storage in sets if (call := door.peer(problem, storage))]
-    ratio = compare([door.call(library, problem, storage) for storage in sets], peers)
+    peers = [call for storage in sets if (call := adapter.peer(problem, storage))]
+    ratio = compare([adapter.call(library, problem, storage) for storage in sets], peers)
     flops = OPERATIONS[problem.type.operation].flops(problem)
     yield Comparison(problem, flops, launched[-1].choice.name, launched[-1].choice.rule.value, ratio)

@@ -1,5 +1,7 @@
-"""A copy of a matrix whose rows begin at multiples of 16 bytes, for a kernel that takes no others (TMA); or of the
-transposed matrix, for one that takes its rows only along the other dimension."""
+"""`AlignedCopy`: a copy of a matrix whose rows begin at multiples of 16 bytes, as TMA needs them.
+
+It copies the transposed matrix for a kernel that needs the other dimension contiguous. The text is `aligned.cu`.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,21 @@ from tunesmith.kernels.base import source
 from tunesmith.records import Launch, Module, OperandArgument, ScalarArgument, WorkspaceArgument
 
 ALIGNMENT = 16
-"""Bytes that addresses and strides of a tensor map are multiples of (CUDA driver API, cuTensorMapEncodeTiled)."""
+"""Addresses and strides of a tensor map are multiples of so many bytes (CUDA driver API, cuTensorMapEncodeTiled)."""
 PART_ALIGNMENT = 256
-"""Bytes from which each copy in a workspace begins."""
+"""Each copy in a workspace begins at a multiple of so many bytes."""
 _THREADS = 256
 _TILE_BYTES = 128
-"""Of each row of a tile that a work-group transposes, and of each column."""
+"""Bytes of each row, and of each column, of a tile that a work-group transposes."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedCopy:
-    """An operand's rows, contiguous along their `length` elements, copied into the workspace `offset` bytes from its
-    start; `transposed`, its columns, which are then contiguous. `leading` and `stride` are those of the operand, in
-    elements; `element` is the size of one in bytes: 1, 2 or 4 where it is transposed."""
+    """A copy of an operand's rows, which are contiguous along their `length` elements, in the workspace at `offset`.
+
+    With `transposed`, the copy's rows are the operand's columns. `leading` and `stride` are those of the operand, in
+    elements. `offset` is in bytes; `element` is the size of an element in bytes: 1, 2 or 4 if transposed.
+    """
 
     name: str
     batch: int
@@ -56,11 +60,11 @@ class AlignedCopy:
 
     @property
     def bytes(self) -> int:
-        """Of the copy, up to where the next one may begin."""
+        """Bytes of the copy, up to where the next copy may begin."""
         return -(-self.batch * self.stride_to * self.element // PART_ALIGNMENT) * PART_ALIGNMENT
 
     def launch(self, module: int) -> Launch:
-        """By module number `module` of the plan, which is `aligned_module()`."""
+        """The launch that copies; `module` is the index of `aligned_module()` in the plan's modules."""
         steps = (self.length, self.leading, self.stride, self.leading_to, self.stride_to)
         row, step, batch_step, step_to, batch_step_to = (
             ScalarArgument(extent * self.element, "int64") for extent in steps
@@ -79,7 +83,7 @@ class AlignedCopy:
 
     @property
     def _work_groups(self) -> int:
-        """For one matrix: one for each tile, or a work-item for every 16 bytes."""
+        """Work-groups for one matrix: one for each tile, or a work-item for every 16 bytes."""
         if self.transposed:
             return -(-self.length * self.element // _TILE_BYTES) * -(-self.rows * self.element // _TILE_BYTES)
         parts = -(-self.length * self.element // ALIGNMENT) * self.rows
@@ -87,8 +91,10 @@ class AlignedCopy:
 
 
 def needs_copy(leading: int, stride: int, batch: int, element: int) -> bool:
-    """Whether a tensor map cannot take an operand with these strides, in elements. An operand's first element is
-    aligned as memory is allocated; a view that is not is for its caller to copy."""
+    """Whether a tensor map cannot take an operand with these strides, in elements.
+
+    The operand's first element must be aligned, as allocated memory is; the caller must copy a view that is not.
+    """
     return bool(leading * element % ALIGNMENT or (batch > 1 and stride * element % ALIGNMENT))
 
 

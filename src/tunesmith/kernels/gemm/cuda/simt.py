@@ -1,4 +1,4 @@
-"""GEMM in CUDA C++ by plain multiply-adds, compiled by NVRTC; with split-K as a second launch."""
+"""`CudaSimtGemm`: GEMM in CUDA C++ by plain multiply-adds; with split-K, a second launch adds the parts."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from tunesmith.spaces import Space, When
 
 REDUCE_THREADS = 256
 LARGEST_THREAD_TILE = 128
-"""Elements of D per work-item: more accumulators than this do not fit into 255 registers beside everything else."""
+"""The most elements of D per work-item: more sums do not fit into 255 registers beside everything else."""
 
 
 class CudaSimtGemm(Kernel):
-    """One macro tile a work-group, staged through shared memory, `simt.cu`.
+    """One macro tile a work-group, staged through shared memory (`simt.cu`).
 
-    With GlobalSplitU = s > 1, s work-groups take a part of K each for the same macro tile and write their sums to the
-    workspace, of s x Batch x N x M elements; a second launch adds them in a fixed order. Only whether K is split is
-    compiled in, so that all s > 1 share a program.
+    With GlobalSplitU = s > 1, s work-groups take one part of K each for the same macro tile. They write their sums to
+    the workspace, which has s x Batch x N x M elements, and a second launch adds them in a fixed order. Only whether K
+    is split is compiled in, so that all s > 1 share a program.
     """
 
     name, operation, language = "CudaSimtGemm", "GEMM", "CUDA"
@@ -100,7 +100,7 @@ class CudaSimtGemm(Kernel):
         gemm, tile, parts = Gemm.of(problem), BlockTile.of(config), config.integer("GlobalSplitU")
         part = ceil_div(ceil_div(gemm.k, tile.depth), parts) * tile.depth
         outputs = (OperandArgument("C"), OperandArgument("D"))
-        final = (
+        strides_and_factors = (
             *longs(gemm.ldc, gemm.ldd, gemm.stride_c, gemm.stride_d),
             *(ScalarArgument(value, gemm.dtype) for value in (gemm.alpha, gemm.beta)),
         )
@@ -114,7 +114,7 @@ class CudaSimtGemm(Kernel):
                 *((WorkspaceArgument(),) if parts > 1 else outputs),
                 *integers(gemm.m, gemm.n, gemm.k, part, parts),
                 *longs(gemm.lda, gemm.ldb, gemm.stride_a, gemm.stride_b),
-                *(() if parts > 1 else final),
+                *(() if parts > 1 else strides_and_factors),
             ),
             shared_bytes=tile.operand_bytes(gemm.dtype),
         )
@@ -125,7 +125,7 @@ class CudaSimtGemm(Kernel):
             entry="reduce",
             grid=(-(-gemm.m * gemm.n // REDUCE_THREADS), 1, gemm.batch),
             work_group=(REDUCE_THREADS, 1, 1),
-            arguments=(WorkspaceArgument(), *outputs, *integers(gemm.m, gemm.n, parts), *final),
+            arguments=(WorkspaceArgument(), *outputs, *integers(gemm.m, gemm.n, parts), *strides_and_factors),
         )
         return Plan((multiply, add), workspace_bytes=_workspace(gemm, parts))
 

@@ -1,4 +1,4 @@
-"""What both OpenCL families answer alike."""
+"""`OpenClGemm`, the answers that both OpenCL families share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import accumulate
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tunesmith.kernels.base import Facts, Kernel
-from tunesmith.kernels.gemm.launching import factor
+from tunesmith.kernels.gemm.launching import input_arguments
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Configuration,
@@ -31,7 +31,7 @@ from .panels import Panels
 from .schedule import OpenCLSchedule
 
 REAL = {"s": "float", "d": "double"}
-"""What OpenCL C calls a data type of a problem type."""
+"""OpenCL C's name of a data type by its letter."""
 
 OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable")
 
@@ -40,7 +40,7 @@ ALIGNMENT = 256
 
 
 class OpenClGemm(Kernel):
-    """A GEMM whose work is cut as `OpenCLSchedule` says. Families differ in their `template` and how it is filled."""
+    """A GEMM whose work is cut as `OpenCLSchedule` says. Families differ in their `template` and the values for it."""
 
     operation, language = "GEMM", "OpenCL"
     template: str
@@ -51,15 +51,15 @@ class OpenClGemm(Kernel):
 
     @abstractmethod
     def values(self, config: Configuration, problem_type: ProblemType) -> Mapping[str, object]:
-        """What the template asks for beside what all do."""
+        """The template's values beside those that all templates have."""
 
     @abstractmethod
     def wrong_form(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        """Why a configuration cannot run that is legal in every form."""
+        """The rejections of this form alone."""
 
     @abstractmethod
     def wrong_edges(self, config: Configuration, problem_type: ProblemType, gemm: Gemm) -> Iterator[Rejection]:
-        """Why a matrix is too small for addresses that are moved back at its edges (ShiftPtr)."""
+        """The rejections of matrices that are too small to move addresses back at their edges (ShiftPtr)."""
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         form = self.form["LocalMemory"]
@@ -86,12 +86,12 @@ class OpenClGemm(Kernel):
         panels = Panels.of(config, problem.type)
         sizes = (sums_bytes(schedule, gemm), *(packed.size(gemm) for packed in panels))
         sums, *offsets, end = accumulate((-(-size // ALIGNMENT) * ALIGNMENT for size in sizes), initial=0)
-        packed = {x.operand: (x, WorkspaceArgument(offset)) for x, offset in zip(panels, offsets, strict=True)}
-        packing = [x.pack(gemm, location) for x, location in packed.values()] if gemm.k else []
-        factors = {name: factor(name, gemm) for name in "AB"}
-        factors |= {name: x.factor(gemm, location) for name, (x, location) in packed.items()}
-        read, work_group = (*factors["A"], *factors["B"]), self.work_group(schedule)
-        return Plan((*packing, *product(schedule, gemm, read, WorkspaceArgument(sums), work_group)), end)
+        copies = [(packed, WorkspaceArgument(offset)) for packed, offset in zip(panels, offsets, strict=True)]
+        packing = [packed.pack(gemm, copy) for packed, copy in copies] if gemm.k else []
+        arguments = {name: input_arguments(name, gemm) for name in "AB"}
+        arguments |= {packed.operand: packed.input_arguments(gemm, copy) for packed, copy in copies}
+        inputs, work_group = (*arguments["A"], *arguments["B"]), self.work_group(schedule)
+        return Plan((*packing, *product(schedule, gemm, inputs, WorkspaceArgument(sums), work_group)), end)
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         schedule = OpenCLSchedule.of(config)
@@ -131,7 +131,7 @@ def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType
 
 
 def lane(vector: int, number: int) -> str:
-    """How OpenCL C names an element of a vector: `.s0` to `.sf`; a vector of one is a scalar."""
+    """OpenCL C's suffix for an element of a vector: `.s0` to `.sf`; empty for a vector of one, which is a scalar."""
     return "" if vector == 1 else f".s{number:x}"
 
 

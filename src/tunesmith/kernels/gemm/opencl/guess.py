@@ -10,7 +10,7 @@ from tunesmith.records import Problem, Target
 from .schedule import OpenCLSchedule
 
 FLOPS_PER_UNIT = {"CPU": 1e11, "GPU": 4e11}
-"""Single precision, one compute unit, the order of magnitude only."""
+"""FLOP/s of one compute unit in single precision, only the order of magnitude."""
 BYTES_PER_SECOND = {"CPU": 3e10, "GPU": 1.5e12}
 LATENCY = {"CPU": 3e-5, "GPU": 5e-6}
 """Seconds for one launch."""
@@ -19,7 +19,7 @@ LATENCY = {"CPU": 3e-5, "GPU": 5e-6}
 def seconds(schedule: OpenCLSchedule, problem: Problem, target: Target, extra_bytes: int = 0) -> float:
     """A roofline over whole waves of whole tiles: padding and half-empty waves count as work.
 
-    Elements a work-item loads for each multiply-add limit its rate; each macro tile reads its operands once;
+    The elements that a work-item loads for each multiply-add limit its rate. Each macro tile reads its operands once.
     `extra_bytes` is other traffic (packing).
     """
     gemm = Gemm.of(problem)
@@ -38,7 +38,7 @@ def seconds(schedule: OpenCLSchedule, problem: Problem, target: Target, extra_by
 
 
 def _work(schedule: OpenCLSchedule, gemm: Gemm) -> tuple[int, int, int]:
-    """Work-groups, steps along K of the one that has most, and elements that are sums over part of K."""
+    """Work-groups, steps along K of the work-group with most, and elements that are sums over part of K."""
     if schedule.streams:
         stream = schedule.stream(gemm)
         return stream.grid, stream.busiest * schedule.depth, stream.slots * math.prod(schedule.macro_tile)

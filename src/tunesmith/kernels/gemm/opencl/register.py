@@ -1,4 +1,4 @@
-"""GEMM through registers and caches: a tile of D a work-item, without local memory."""
+"""`RegisterGemm`: GEMM through registers and caches, with a tile of D a work-item and without local memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .schedule import OpenCLSchedule
 
 
 class RegisterGemm(OpenClGemm):
-    """D = alpha op(A) op(B) + beta C. Every work-item holds ThreadTile sums in vectors of VectorWidth and reads A and B
-    through the caches, optionally from copies in panels (PackA, PackB). Made for CPUs.
+    """D = alpha op(A) op(B) + beta C for CPUs.
 
-    The inner product of a column of A's panel with a row of B's is that of GotoBLAS; the rest is the cache's work.
+    Every work-item holds ThreadTile sums in vectors of VectorWidth, and reads A and B through the caches, optionally
+    from copies in panels (PackA, PackB). As in GotoBLAS, a column of A's panel is multiplied by a row of B's; the
+    caches do the rest.
     """
 
     name, template = "RegisterGemm", "register.cl.j2"

@@ -1,4 +1,4 @@
-"""What is legal, and why not: rules that both families share, as data."""
+"""The rejections that both OpenCL families share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .schedule import OpenCLSchedule, TileLoads
 
 INT_MAX = 2**31 - 1
 UNROLLED_MAX = 2_048
-"""Multiply-adds in the unrolled inner loop; beyond it compilers take minutes, and the code leaves the caches."""
+"""The most multiply-adds in the unrolled inner loop; with more, compilers take minutes, and the code exceeds the
+caches."""
 
 
 def element_bytes(problem_type: ProblemType) -> int:
@@ -24,7 +25,7 @@ def element_bytes(problem_type: ProblemType) -> int:
 
 
 def common(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-    """Whatever the form: data type, work-group, depth, vectors, size of the code."""
+    """Rejections for either form: data type, work-group, depth, schedule, size of the code."""
     schedule = OpenCLSchedule.of(config)
     yield from wrong_type(problem_type)
     if element_bytes(problem_type) == 8 and not target.double_precision:
@@ -52,14 +53,14 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
 
 
 def compiled(schedule: OpenCLSchedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:
-    """What the compiler says: how many work-items its registers allow, and the local memory it really took."""
+    """Rejections by what the compiler reports: work-items that its registers allow, and local memory."""
     for fact in facts:
         items = {"gemm": schedule.work_items}.get(fact.entry, REDUCTION_ITEMS if fact.entry in SUMS else 1)
         yield from too_much_for_program(fact, items, target)
 
 
 def loads(tile: TileLoads) -> Iterator[Rejection]:
-    """Every work-item must bring in at least one vector, all the same number, in whole rows. After Tensile."""
+    """A rejection unless all work-items load the same number of vectors, at least one, in whole rows. As in Tensile."""
     part = f"the tile of {tile.operand} ({tile.contiguous} contiguous x {tile.across})"
     each = tile.work_items * tile.vector
     if tile.elements % each:
@@ -84,7 +85,7 @@ def loads(tile: TileLoads) -> Iterator[Rejection]:
 
 
 def problem_fits(schedule: OpenCLSchedule, problem: Problem, plan: Plan, target: Target) -> Iterator[Rejection]:
-    """Sizes that 32-bit indices can count, a grid that can be launched, buffers that the device can hold."""
+    """Rejections of sizes beyond 32-bit indices, of grids that cannot be launched, and of too large buffers."""
     gemm = Gemm.of(problem)
     tiles = schedule.tiles(gemm)
     counted = {

@@ -1,4 +1,4 @@
-"""Schedule arithmetic: what follows from the parameters of a configuration. Pure numbers, no source, no limits."""
+"""The numbers that follow from the parameters of a configuration; no source, no limits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ DEFAULT_LOOP_UNROLL = 8
 
 @dataclass(frozen=True, slots=True)
 class OpenCLSchedule:
-    """Sizes of one work-group's work. `depth` is DepthU; `local_split` and `global_split` divide K; `mapping` is the
-    width of a block of tile columns; `stream_grid` work-groups share the tiles as stream-K has it, unless it is 0."""
+    """The sizes of one work-group's work.
+
+    `depth` is DepthU; `local_split` and `global_split` divide K; `mapping` is the width of a block of tile columns.
+    With stream-K, `stream_grid` work-groups share the tiles; otherwise `stream_grid` is 0.
+    """
 
     work_group: tuple[int, int]
     local_split: int
@@ -32,7 +35,7 @@ class OpenCLSchedule:
     def of(config: Configuration) -> OpenCLSchedule:
         items0, items1, local_split = config.integers("WorkGroup")
         tile0, tile1 = config.integers("ThreadTile")
-        # Either follows from the other: DepthU = LoopUnroll x LocalSplitU. 0 means not given.
+        # DepthU = LoopUnroll x LocalSplitU, so that either follows from the other. 0 means not given.
         depth, loop_unroll = config.integer("DepthU"), config.integer("LoopUnroll")
         loop_unroll = loop_unroll or (max(1, depth // local_split) if depth else DEFAULT_LOOP_UNROLL)
         return OpenCLSchedule(
@@ -58,18 +61,18 @@ class OpenCLSchedule:
 
     @property
     def streams(self) -> bool:
-        """Whether the program is that of stream-K, for any grid."""
+        """Whether the program is stream-K's, which is the same for any grid."""
         return self.stream_grid > 0
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """The entry of the program that adds partial sums, where K is split."""
+        """The entry of the program that adds partial sums, if K is split."""
         if self.streams:
             return ("sum_of_shares",)
         return ("sum_of_splits",) if self.global_split > 1 else ()
 
     def stream(self, gemm: Gemm) -> stream_k.StreamKSchedule:
-        """Who computes what of all matrices of the batch, where the program is that of stream-K."""
+        """The schedule of stream-K over all matrices of the batch, if the program is stream-K's."""
         iterations = stream_k.iterations_of(gemm.k, self.depth)
         tiles = math.prod(self.tiles(gemm)) * gemm.batch
         return stream_k.StreamKSchedule.two_tile(tiles, iterations, self.stream_grid, self.stream_full_tiles)
@@ -79,19 +82,21 @@ class OpenCLSchedule:
         return (-(-gemm.m // self.macro_tile[0]), -(-gemm.n // self.macro_tile[1]))
 
     def depth_per_split(self, gemm: Gemm) -> int:
-        """Steps along K for each of the `global_split` work-groups of a tile: whole iterations, the last takes what
-        is left (nothing, where K is short)."""
+        """Steps along K for each of the `global_split` work-groups of a tile: whole iterations.
+
+        The last work-group takes the rest, which is empty if K is short.
+        """
         iterations = -(-gemm.k // self.depth)
         return -(-iterations // self.global_split) * self.depth
 
 
 @dataclass(frozen=True, slots=True)
 class TileLoads:
-    """How the work-items of a group bring in one operand's tile: `per_item` vectors each, of which `coalesced` lie
-    along the operand's contiguous dimension and the rest across it.
+    """How the work-items of a group load one operand's tile.
 
-    `along_tile` says that the contiguous dimension is M (of A) or N (of B) and not K; `contiguous` and `across` are
-    the tile's extents in elements.
+    Each loads `per_item` vectors, of which `coalesced` lie along the operand's contiguous dimension and the others
+    across it. With `along_tile`, the contiguous dimension is M (of A) or N (of B); otherwise it is K. `contiguous` and
+    `across` are the tile's extents in elements.
     """
 
     operand: str
@@ -104,7 +109,7 @@ class TileLoads:
 
     @staticmethod
     def of(operand: str, config: Configuration, problem_type: ProblemType) -> TileLoads:
-        """For `operand` "A" or "B"."""
+        """The loads of `operand`, which is "A" or "B"."""
         schedule = OpenCLSchedule.of(config)
         extent = schedule.macro_tile["AB".index(operand)]
         along_tile = problem_type.fields.flag(f"Transpose{operand}") == (operand == "B")

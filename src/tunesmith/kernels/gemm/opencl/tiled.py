@@ -1,4 +1,4 @@
-"""GEMM through local memory: one macro tile of D a work-group."""
+"""`TiledGemm`: GEMM through local memory, with one macro tile of D a work-group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .family import OpenClGemm
 from .schedule import OpenCLSchedule, TileLoads
 
 REGISTERS_MAX = 255
-"""32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
+"""The most 32-bit registers of a work-item on any GPU; a CPU spills to its first-level cache instead."""
 
 
 class TiledGemm(OpenClGemm):
@@ -85,7 +85,7 @@ class TiledGemm(OpenClGemm):
 
 
 def local_elements(config: Configuration) -> int:
-    """Elements of local memory: both tiles with their padding; the sums of a slice go over them at the end."""
+    """Elements of local memory: both tiles with their padding. At the end, with LocalSplitU, sums reuse this memory."""
     schedule = OpenCLSchedule.of(config)
     tile0, tile1 = schedule.macro_tile
     staged = schedule.depth * (tile0 + tile1 + 2 * config.integer("LdsPad"))

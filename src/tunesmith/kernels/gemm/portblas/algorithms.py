@@ -1,4 +1,4 @@
-"""The algorithms by the value of `PortBlasAlgorithm`. A new one is a file, a source, and a line here."""
+"""The algorithms by the value of `PortBlasAlgorithm`. A new algorithm is a file, a source, and a line here."""
 
 from __future__ import annotations
 

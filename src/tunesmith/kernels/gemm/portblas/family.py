@@ -1,4 +1,4 @@
-"""The kernels of portBLAS's parameters as two families: one source in two languages."""
+"""The two families with portBLAS's parameters: one source in two languages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .programs import EntryPoint, program, shared_bytes
 from .tiling import ELEMENTS, ProgramTraits, Tiling
 
 SINGLE_BYTES = 4
-"""What `derived` takes an element for: it is not told the problem type."""
+"""Bytes of an element in `derived`, which does not know the problem type."""
 
 
 class PortBlasGemm(Kernel):
     """D = alpha op(A) op(B) + beta C by five algorithms with the parameters of portBLAS's GEMM kernels, in OpenCL C.
 
-    On a CPU work-items compute in its widest vectors and read them at any address; on a GPU in 16 bytes, where leading
-    dimensions and addresses allow, else element by element.
+    On a CPU, work-items compute in its widest vectors and read them at any address. On a GPU they use vectors of 16
+    bytes if leading dimensions and addresses allow, otherwise single elements.
     """
 
     name, operation, language = "PortBlasGemm", "GEMM", "OpenCL"
@@ -39,11 +39,11 @@ class PortBlasGemm(Kernel):
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         tiling = Tiling.of(config)
         if tiling.algorithm not in ALGORITHMS:
-            there_are = ", ".join(ALGORITHMS)
-            yield Rejection("algorithm", f"{self.name} has no {tiling.algorithm}; there are {there_are}")
+            names = ", ".join(ALGORITHMS)
+            yield Rejection("algorithm", f"{self.name} has no {tiling.algorithm}; there are {names}")
             return
-        if beyond := list(beyond_blas(problem_type, ELEMENTS)):
-            yield from beyond
+        if type_rejections := list(beyond_blas(problem_type, ELEMENTS)):
+            yield from type_rejections
             return
         yield from rules.common(ALGORITHMS[tiling.algorithm], tiling, ProgramTraits.of(problem_type), target)
 
@@ -60,25 +60,25 @@ class PortBlasGemm(Kernel):
         return (_module(self.language, self.options, Tiling.of(config), ProgramTraits.of(problem_type)),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        gemm, tiling, kind = Gemm.of(problem), Tiling.of(config), ProgramTraits.of(problem.type)
+        gemm, tiling, traits = Gemm.of(problem), Tiling.of(config), ProgramTraits.of(problem.type)
         if not gemm.m * gemm.n * gemm.batch:
             return Plan(())
         algorithm = ALGORITHMS[tiling.algorithm]
-        return algorithm.plan(tiling, kind, gemm, target, shared_bytes(algorithm, tiling, kind, self.language))
+        return algorithm.plan(tiling, traits, gemm, target, shared_bytes(algorithm, tiling, traits, self.language))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
-        """DepthU is a stage's steps for elements of 4 bytes."""
+        """The derived values; DepthU is the number of a stage's steps for elements of 4 bytes."""
         tiling = Tiling.of(config)
         algorithm = ALGORITHMS.get(tiling.algorithm, ALGORITHMS["local"])
         return {
             "MacroTile": algorithm.block(tiling),
-            "DepthU": max(1, tiling.cache_line // SINGLE_BYTES) if algorithm.in_stages else 1,
+            "DepthU": max(1, tiling.cache_line // SINGLE_BYTES) if algorithm.is_staged else 1,
             "WorkGroupSize": algorithm.items(tiling),
         }
 
 
 class PortBlasCuda(PortBlasGemm):
-    """PortBlasGemm's source as CUDA C++, compiled by NVRTC. Vectors are 16 bytes at most."""
+    """PortBlasGemm's source as CUDA C++, compiled by NVRTC. Vectors have at most 16 bytes."""
 
     name, language = "PortBlasCuda", "CUDA"
     options = ("--diag-suppress=177",)  # a function that this program does not need
@@ -89,7 +89,7 @@ class PortBlasCuda(PortBlasGemm):
 
 
 @lru_cache(maxsize=4096)
-def _module(language: str, options: tuple[str, ...], tiling: Tiling, kind: ProgramTraits) -> Module:
+def _module(language: str, options: tuple[str, ...], tiling: Tiling, traits: ProgramTraits) -> Module:
     algorithm = ALGORITHMS[tiling.algorithm]
-    text = program(algorithm, tiling, kind, language, [EntryPoint("gemm", kind.transpose_a, kind.transpose_b)])
+    text = program(algorithm, tiling, traits, language, [EntryPoint("gemm", traits.transpose_a, traits.transpose_b)])
     return Module(language, text, ("gemm", "reduce") if algorithm.split else ("gemm",), options)

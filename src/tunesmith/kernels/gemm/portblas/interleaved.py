@@ -1,10 +1,10 @@
-"""A batch whose index is the fastest, in vectors along it."""
+"""The algorithm for interleaved batches, in vectors along the batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tunesmith.kernels.gemm.launching import final, integers, longs
+from tunesmith.kernels.gemm.launching import integers, longs, output_arguments
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import OperandArgument, Plan, Target
 
@@ -14,22 +14,22 @@ from .tiling import AccessWidth, ProgramTraits, Tiling, blocks
 
 
 class Interleaved(Algorithm):
-    """`interleaved.h`. Work-items along the batch come first in a work-group, then rows, then columns."""
+    """`interleaved.h`. In a work-group, work-items are numbered along the batch first, then rows, then columns."""
 
-    acts = ("Vectorization", "VectorSize", "WorkItem", "BatchTile")
+    parameters_used = ("Vectorization", "VectorSize", "WorkItem", "BatchTile")
     interleaved = True
 
     def items(self, tiling: Tiling) -> int:
         return tiling.items * tiling.batch[1]
 
-    def widths(self, tiling: Tiling, kind: ProgramTraits) -> Iterator[AccessWidth]:
+    def widths(self, tiling: Tiling, traits: ProgramTraits) -> Iterator[AccessWidth]:
         yield _width(tiling)
 
-    def registers(self, tiling: Tiling, kind: ProgramTraits) -> int:
+    def registers(self, tiling: Tiling, traits: ProgramTraits) -> int:
         rows, columns = tiling.item
-        return (rows * columns * tiling.batch[0] + (rows + 1) * _width(tiling).used) * kind.element.sum_size // 4
+        return (rows * columns * tiling.batch[0] + (rows + 1) * _width(tiling).used) * traits.element.sum_size // 4
 
-    def macros(self, tiling: Tiling, kind: ProgramTraits) -> Macros:
+    def macros(self, tiling: Tiling, traits: ProgramTraits) -> Macros:
         matrices, along_batch = tiling.batch
         vector = _width(tiling).used
         return {
@@ -41,23 +41,23 @@ class Interleaved(Algorithm):
             "UNROLLED": "BY_DEVICE(1, 2)",
         }
 
-    def sections(self, tiling: Tiling, kind: ProgramTraits, entry: str, suffix: str) -> list[Section]:
+    def sections(self, tiling: Tiling, traits: ProgramTraits, entry: str, suffix: str) -> list[Section]:
         name = named("NAME", suffix)
         return [
             Section("give.h", {**name, "LANES_GIVEN": _width(tiling).used}),
-            Section("interleaved.h", {"ENTRY": entry, **name, **transposes(kind)}),
+            Section("interleaved.h", {"ENTRY": entry, **name, **transposes(traits)}),
         ]
 
-    def plan(self, tiling: Tiling, kind: ProgramTraits, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
+    def plan(self, tiling: Tiling, traits: ProgramTraits, gemm: Gemm, target: Target, shared_bytes: int) -> Plan:
         matrices, along_batch = tiling.batch
         arguments = (
             *(OperandArgument("A"), *longs(gemm.lda)),
             *(OperandArgument("B"), *longs(gemm.ldb)),
             *integers(gemm.m, gemm.n, gemm.k, gemm.batch, *blocks(tiling.block, gemm)),
-            *final(gemm),
+            *output_arguments(gemm),
         )
         return Plan((self.launch(tiling, gemm, -(-gemm.batch // (matrices * along_batch)), arguments),))
 
 
 def _width(tiling: Tiling) -> AccessWidth:
-    return AccessWidth("the matrices of a work-item", tiling.asked_width(along_k=False), tiling.batch[0])
+    return AccessWidth("the matrices of a work-item", tiling.requested_width(along_k=False), tiling.batch[0])

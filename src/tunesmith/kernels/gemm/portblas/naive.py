@@ -1,4 +1,4 @@
-"""One element of D a work-item."""
+"""The algorithm with one element of D a work-item."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from .text import Macros, Section
 from .tiling import Pair, ProgramTraits, Tiling
 
 ADDRESSES = 16
-"""Registers that indices and pointers take, about."""
+"""About how many registers indices and pointers take."""
 
 
 class Naive(Algorithm):
-    """`naive.h`: no block, no reuse, but for what the caches keep. A bound from below, and a check of the others."""
+    """`naive.h`: no blocks, and no reuse beside the caches. A lower bound of speed, and a check of the others."""
 
     def block(self, tiling: Tiling) -> Pair:
         return tiling.group
 
-    def registers(self, tiling: Tiling, kind: ProgramTraits) -> int:
+    def registers(self, tiling: Tiling, traits: ProgramTraits) -> int:
         return ADDRESSES
 
-    def macros(self, tiling: Tiling, kind: ProgramTraits) -> Macros:
+    def macros(self, tiling: Tiling, traits: ProgramTraits) -> Macros:
         return block_macros(replace(tiling, item=(1, 1)), tiling.items)
 
-    def sections(self, tiling: Tiling, kind: ProgramTraits, entry: str, suffix: str) -> list[Section]:
-        return [Section("naive.h", {"ENTRY": entry, **transposes(kind)})]
+    def sections(self, tiling: Tiling, traits: ProgramTraits, entry: str, suffix: str) -> list[Section]:
+        return [Section("naive.h", {"ENTRY": entry, **transposes(traits)})]

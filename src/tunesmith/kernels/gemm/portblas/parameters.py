@@ -1,4 +1,4 @@
-"""The parameters of portBLAS's GEMM kernels, and what each does to ours.
+"""The parameters of portBLAS's GEMM kernels, and their effect on our kernels.
 
 Source: the facts of portBLAS's auto-tuner (`tools/auto_tuner` of commit 6cf5e589); names are ours.
 """

@@ -1,4 +1,4 @@
-"""A configuration's text: its algorithm's sources, for one problem type or for all four transpositions."""
+"""The program of a configuration: its algorithm's sources, for one problem type or for all four transpositions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tiling import ProgramTraits, Tiling
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """A kernel of a text: its name, what is transposed, and what its functions' names end with."""
+    """A kernel of a text: its name, its transposes, and the suffix of its functions' names."""
 
     name: str
     transpose_a: bool
@@ -23,26 +23,29 @@ class EntryPoint:
 
 
 def program(
-    algorithm: Algorithm, tiling: Tiling, kind: ProgramTraits, language: str, entries: Sequence[EntryPoint]
+    algorithm: Algorithm, tiling: Tiling, traits: ProgramTraits, language: str, entries: Sequence[EntryPoint]
 ) -> str:
-    """`kind` but for its transposes, which the entries have."""
-    kinds = [replace(kind, transpose_a=entry.transpose_a, transpose_b=entry.transpose_b) for entry in entries]
+    """The text of a program. The transposes come from the entries, everything else from `traits`."""
+    traits_of = {
+        entry: replace(traits, transpose_a=entry.transpose_a, transpose_b=entry.transpose_b) for entry in entries
+    }
+    at_launch = any(shared_bytes(algorithm, tiling, own, language) for own in traits_of.values())
     macros: Macros = {
-        "REAL": kind.element.real,
-        "HALF": int(kind.element.size == 2),
-        "USE_BETA": int(kind.use_beta),
-        **({"LOCAL_AT_LAUNCH": 1} if any(shared_bytes(algorithm, tiling, one, language) for one in kinds) else {}),
-        **algorithm.macros(tiling, kind),
+        "REAL": traits.element.real,
+        "HALF": int(traits.element.size == 2),
+        "USE_BETA": int(traits.use_beta),
+        **({"LOCAL_AT_LAUNCH": 1} if at_launch else {}),
+        **algorithm.macros(tiling, traits),
     }
     sections = [
         section
-        for entry, one in zip(entries, kinds, strict=True)
-        for section in algorithm.sections(tiling, one, entry.name, entry.suffix)
+        for entry, own in traits_of.items()
+        for section in algorithm.sections(tiling, own, entry.name, entry.suffix)
     ]
     return text_of(macros, [*sections, Section("reduce.h", {})] if algorithm.split else sections)
 
 
-def shared_bytes(algorithm: Algorithm, tiling: Tiling, kind: ProgramTraits, language: str) -> int:
-    """Local memory that must come with a launch, since a source may not declare so much; 0 where it may."""
-    need = algorithm.local_bytes(tiling, kind)
+def shared_bytes(algorithm: Algorithm, tiling: Tiling, traits: ProgramTraits, language: str) -> int:
+    """Bytes of local memory that a launch must ask for, because a source may not declare so much; otherwise 0."""
+    need = algorithm.local_bytes(tiling, traits)
     return need if language == "CUDA" and need > DECLARED_SHARED_BYTES else 0

@@ -1,4 +1,4 @@
-"""What is legal, and why not. What the kernels need is here; what portBLAS's need beyond it, ours do not."""
+"""The rejections of both families. Limits of portBLAS's kernels that ours do not have are not among them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .staged import REDUCE_ITEMS
 from .tiling import ProgramTraits, Tiling, blocks
 
 REGISTERS_MAX = 255
-"""32-bit registers of a work-item on the GPUs that have most; a CPU spills to its first-level cache instead."""
+"""The most 32-bit registers of a work-item on any GPU; a CPU spills to its first-level cache instead."""
 WORDS_MAX = 2_048
-"""Of 32 bits, where memory takes what registers do not hold: the loops over them are unrolled, and beyond it compilers
-take minutes (PoCL 3.1 on a busy CPU: 10 s for 1,024 sums, 28 s for 4,096, 2026-11-22)."""
+"""The most 32-bit numbers of a work-item on devices that spill to memory. The loops over them are unrolled, and beyond
+this limit compilers take minutes (PoCL 3.1 on a busy CPU: 10 s for 1,024 sums, 28 s for 4,096, 2026-11-22)."""
 MOST_BLOCKS = 2**31 - 1
 
 
-def common(algorithm: Algorithm, tiling: Tiling, kind: ProgramTraits, target: Target) -> Iterator[Rejection]:
-    """Whatever the problem: types, layout, limits of the device."""
-    if kind.data_type == "d" and not target.double_precision:
+def common(algorithm: Algorithm, tiling: Tiling, traits: ProgramTraits, target: Target) -> Iterator[Rejection]:
+    """Rejections for any problem of the type: types, layout, limits of the device."""
+    if traits.data_type == "d" and not target.double_precision:
         yield Rejection("double precision", f"{target.name} has none")
-    if algorithm.interleaved != kind.interleaved:
-        needs, has = (("strided", "interleaved")[flag] for flag in (algorithm.interleaved, kind.interleaved))
+    if algorithm.interleaved != traits.interleaved:
+        needs, has = (("strided", "interleaved")[flag] for flag in (algorithm.interleaved, traits.interleaved))
         yield Rejection("batch layout", f"{tiling.algorithm} is for {needs} batches, this one is {has}")
     if tiling.shared != 1:
         detail = f"{tiling.shared} work-items cannot share an element of D in this family: the third of WorkGroup is 1"
@@ -35,24 +35,24 @@ def common(algorithm: Algorithm, tiling: Tiling, kind: ProgramTraits, target: Ta
     items = max(algorithm.items(tiling), REDUCE_ITEMS if algorithm.split else 1)
     if items > target.max_work_group_size:
         yield Rejection("work-group size", f"{items} work-items, the device allows {target.max_work_group_size}")
-    if algorithm.in_stages and (wrong := wrong_depth(tiling, kind)):
+    if algorithm.is_staged and (wrong := wrong_depth(tiling, traits)):
         yield wrong
         return
-    for width in algorithm.widths(tiling, kind):
-        if width.used != width.asked:
-            detail = f"{width.extent} are {width.what}, which vectors of {width.asked} do not fill"
+    for width in algorithm.widths(tiling, traits):
+        if width.used != width.requested:
+            detail = f"{width.extent} are {width.what}, which vectors of {width.requested} do not fill"
             yield Rejection("vector size", f"{detail}: it would be the program with vectors of {width.used}")
-    yield from too_much_local(algorithm.local_bytes(tiling, kind), "for stages of A and B", target)
-    words = algorithm.registers(tiling, kind)
+    yield from too_much_local(algorithm.local_bytes(tiling, traits), "for stages of A and B", target)
+    words = algorithm.registers(tiling, traits)
     if target.kind == "GPU" and words > REGISTERS_MAX:
         yield Rejection("registers", f"about {words} for sums and operands, a work-item has {REGISTERS_MAX}")
     elif words > WORDS_MAX:
         yield Rejection("unrolled code", f"about {words} numbers of a work-item, at most {WORDS_MAX}")
 
 
-def wrong_depth(tiling: Tiling, kind: ProgramTraits) -> Rejection | None:
-    """A stage must have a step, and whole ones."""
-    size = kind.element.size
+def wrong_depth(tiling: Tiling, traits: ProgramTraits) -> Rejection | None:
+    """A rejection unless a stage has at least one step, and only whole steps."""
+    size = traits.element.size
     if tiling.cache_line and tiling.cache_line % size == 0:
         return None
     return Rejection("depth", f"CacheLine {tiling.cache_line} is no number of elements of {size} bytes")
@@ -61,7 +61,7 @@ def wrong_depth(tiling: Tiling, kind: ProgramTraits) -> Rejection | None:
 def problem_fits(
     algorithm: Algorithm, tiling: Tiling, problem: Problem, plan: Plan, target: Target
 ) -> Iterator[Rejection]:
-    """Sizes that 32-bit indices can count, a grid that can be launched, buffers that the device can hold."""
+    """Rejections of sizes beyond 32-bit indices, of grids that cannot be launched, and of too large buffers."""
     launches = [step for step in plan.steps if hasattr(step, "grid")]
     widest, deepest = (max((step.grid[axis] for step in launches), default=0) for axis in (0, 2))
     yield from wrong_size(problem, widest, deepest, plan.workspace_bytes, target)
@@ -73,7 +73,7 @@ def problem_fits(
 def compiled(
     algorithm: Algorithm, tiling: Tiling, facts: Sequence[CompiledFacts], target: Target
 ) -> Iterator[Rejection]:
-    """What the compiler says: registers, what lives in memory instead, work-items and local memory."""
+    """Rejections by what the compiler reports: registers, spills, work-items and local memory."""
     for fact in facts:
         items = REDUCE_ITEMS if fact.entry == "reduce" else algorithm.items(tiling)
         yield from too_much_for_program(fact, items, target)

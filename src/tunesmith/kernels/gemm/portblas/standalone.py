@@ -1,4 +1,4 @@
-"""One text with the kernels of a configuration for all four transpositions, to be compiled without tunesmith."""
+"""A text with a configuration's kernels for all four transpositions, which compiles without tunesmith."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ ENTRIES = tuple(
 
 
 def standalone_source(configuration: Configuration, language: str = "OpenCL", dtype: str = "s") -> str:
-    """The text, with entries gemm_nn, gemm_tn, gemm_nt and gemm_tt (and, where K is split, reduce); no options needed.
+    """The text, with entries gemm_nn, gemm_tn, gemm_nt and gemm_tt, and with reduce if K is split.
 
-    `language` is OpenCL or CUDA, `dtype` s, d or h. Vectors that something does not fill are made narrower. Arguments
-    and launches are those of the family's plans. Raises UserError for what makes no kernel.
+    It needs no compiler options. `language` is OpenCL or CUDA, `dtype` s, d or h. Vectors are made narrower if rows,
+    columns or steps do not fill them. Arguments and launches are those of the family's plans. Raises UserError for a
+    configuration that makes no kernel.
     """
-    _known("language", language, LANGUAGES)
-    _known("dtype", dtype, tuple(ELEMENTS))
+    _check_choice("language", language, LANGUAGES)
+    _check_choice("dtype", dtype, tuple(ELEMENTS))
     try:
         tiling = Tiling.of(configuration)
     except (KeyError, TypeError, ValueError) as error:
         remedy = "give all parameters of PortBlasGemm"
         raise UserError("configuration", f"lacks a parameter ({error})", remedy) from None
-    _known("PortBlasAlgorithm", tiling.algorithm, tuple(ALGORITHMS))
+    _check_choice("PortBlasAlgorithm", tiling.algorithm, tuple(ALGORITHMS))
     algorithm = ALGORITHMS[tiling.algorithm]
-    kind = ProgramTraits(dtype, False, False, use_beta=True, interleaved=algorithm.interleaved)
-    if algorithm.in_stages and (wrong := wrong_depth(tiling, kind)):
-        raise UserError("CacheLine", wrong.detail, f"give a multiple of {kind.element.size}")
-    return program(algorithm, tiling, kind, language, ENTRIES)
+    traits = ProgramTraits(dtype, False, False, use_beta=True, interleaved=algorithm.interleaved)
+    if algorithm.is_staged and (wrong := wrong_depth(tiling, traits)):
+        raise UserError("CacheLine", wrong.detail, f"give a multiple of {traits.element.size}")
+    return program(algorithm, tiling, traits, language, ENTRIES)
 
 
-def _known(location: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise UserError(location, f"there is no {value!r}", f"give one of {', '.join(known)}")
+def _check_choice(location: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UserError(location, f"there is no {value!r}", f"give one of {', '.join(choices)}")

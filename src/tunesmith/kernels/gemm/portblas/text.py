@@ -1,4 +1,4 @@
-"""From sources and macros to one text. It compiles by itself: every macro is defined in it."""
+"""One text from sources and macros. The text compiles without options: it defines every macro."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ BEFORE_ALL = ("dialect.h", "vectors.h", "visits.h", "operand.h", "output.h")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A source with the macros that hold for it alone; a name such as `NAME(x)` defines one with arguments."""
+    """A source with the macros for this source alone. A name such as `NAME(x)` defines a macro with arguments."""
 
     source: str
     macros: Macros
 
 
 def text_of(macros: Macros, sections: Iterable[Section]) -> str:
-    """`macros` hold for all of it."""
+    """The text of all sections; `macros` are defined for the whole text."""
     parts = [*_defined(macros), *map(_source, BEFORE_ALL)]
     for section in sections:
         parts += [*_defined(section.macros), _source(section.source)]
@@ -30,7 +30,7 @@ def text_of(macros: Macros, sections: Iterable[Section]) -> str:
 
 
 def named(macro: str, suffix: str) -> dict[str, str]:
-    """The macro that makes a source's names different from those of the same source elsewhere in the text."""
+    """The macro that makes a source's names differ from the names of the same source elsewhere in the text."""
     return {f"{macro}(x)": f"x##{suffix}"}
 
 

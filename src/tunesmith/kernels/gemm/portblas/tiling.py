@@ -1,4 +1,4 @@
-"""What a configuration and a problem type say, as numbers: no source, no limits."""
+"""The numbers of a configuration (`Tiling`) and of a problem type (`ProgramTraits`): no source, no limits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Pair = tuple[int, int]
 MOST_LANES = 16
 """Elements of OpenCL's longest vector."""
 WIDEST_ACCESS = 16
-"""Bytes that a work-item of a GPU moves at once, at most."""
+"""The most bytes that a work-item of a GPU moves at once."""
 WIDEST_REGISTER = 64
 """Bytes of a CPU's widest vector register (AVX-512)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A data type in C: the type of sums, bytes of an element in memory and of a sum."""
+    """A data type in C: the type of sums, the bytes of an element in memory, and the bytes of a sum."""
 
     real: str
     size: int
@@ -31,7 +31,7 @@ ELEMENTS = {"s": Element("float", 4, 4), "d": Element("double", 8, 8), "h": Elem
 
 @dataclass(frozen=True, slots=True)
 class ProgramTraits:
-    """What of a problem type a program depends on."""
+    """The properties of a problem type on which a program depends."""
 
     data_type: str
     transpose_a: bool
@@ -57,8 +57,11 @@ class ProgramTraits:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The parameters. Pairs are rows and columns: `group` of work-items, `item` of elements, `top` of blocks. `batch`
-    is matrices of a work-item and work-items along an interleaved batch; `shared` is the third entry of WorkGroup."""
+    """The parameters. Pairs are rows and columns: `group` of work-items, `item` of elements, `top` of blocks.
+
+    `batch` is the number of matrices of a work-item and of work-items along an interleaved batch. `shared` is the third
+    entry of WorkGroup.
+    """
 
     algorithm: str
     group: Pair
@@ -96,11 +99,11 @@ class Tiling:
 
     @property
     def block(self) -> Pair:
-        """Rows and columns of D that a work-group computes, where work-items have `item` elements."""
+        """Rows and columns of D that a work-group computes, if work-items have `item` elements."""
         return self.group[0] * self.item[0], self.group[1] * self.item[1]
 
-    def asked_width(self, along_k: bool) -> int:
-        """Elements that are to be read at once, along K or along the block."""
+    def requested_width(self, along_k: bool) -> int:
+        """Elements that the parameters request to read at once, along K or along the block."""
         reads = {"none": False, "partial": not along_k, "full": True}
         return self.vector_size if reads[self.vectorization] else 1
 
@@ -111,16 +114,16 @@ class Tiling:
 
 @dataclass(frozen=True, slots=True)
 class AccessWidth:
-    """Elements `asked` to be read at once of `what`, which has `extent` of them side by side."""
+    """How many elements of `what` are `requested` to be read at once; it has `extent` of them side by side."""
 
     what: str
-    asked: int
+    requested: int
     extent: int
 
     @property
     def used(self) -> int:
-        """As many as fill the extent without a rest; sources are written with that."""
-        return widest(min(self.asked, MOST_LANES), self.extent)
+        """The elements that sources read at once: as many as divide the extent."""
+        return widest(min(self.requested, MOST_LANES), self.extent)
 
 
 def widest(most: int, extent: int) -> int:
@@ -130,7 +133,7 @@ def widest(most: int, extent: int) -> int:
 
 
 def blocks(block: Pair, gemm: Gemm) -> Pair:
-    """How many cover one matrix D, along M and N."""
+    """The numbers of blocks that cover one matrix D, along M and N."""
     return -(-gemm.m // block[0]), -(-gemm.n // block[1])
 
 

@@ -1,7 +1,7 @@
-"""How a jit function's parameters are filled: which are constants, and the others' types with what a launch gives.
+"""The arguments of jit functions: which parameters are constants, and the types and launch arguments of the others.
 
-The parameters are read from the source itself, so that the order stands there alone. A parameter that a problem type
-has no use for (a bias, a scale) is the constant 0: no code reads it.
+The parameters are read from the source itself, so that only the source has their order. A parameter that a problem type
+does not use (a bias, a scale) is the constant 0; no code reads it.
 """
 
 from __future__ import annotations
@@ -35,51 +35,53 @@ TRITON_TYPES = {
     "int32": "i32",
     "int64": "i64",
 }
-"""NumPy's name of a type to Triton's."""
+"""Triton's name of a type by NumPy's name."""
 
 CONSTANT = "constexpr"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A parameter's type as Triton writes it, and what a launch gives for it."""
+class JitArgument:
+    """A parameter's type as Triton writes it, and the argument of a launch."""
 
-    kind: str
+    triton_type: str
     argument: Argument
 
 
-def operand(name: str, dtype: str) -> Given:
-    return Given("*" + TRITON_TYPES[dtype], OperandArgument(name))
+def operand(name: str, dtype: str) -> JitArgument:
+    return JitArgument("*" + TRITON_TYPES[dtype], OperandArgument(name))
 
 
-def workspace(dtype: str, offset: int = 0) -> Given:
-    return Given("*" + TRITON_TYPES[dtype], WorkspaceArgument(offset))
+def workspace(dtype: str, offset: int = 0) -> JitArgument:
+    return JitArgument("*" + TRITON_TYPES[dtype], WorkspaceArgument(offset))
 
 
-def scalar(value: float, dtype: str) -> Given:
+def scalar(value: float, dtype: str) -> JitArgument:
     number = int(value) if dtype.startswith("int") else value
-    return Given(TRITON_TYPES[dtype], ScalarArgument(number, dtype))
+    return JitArgument(TRITON_TYPES[dtype], ScalarArgument(number, dtype))
 
 
-def integers(**values: int) -> dict[str, Given]:
+def integers(**values: int) -> dict[str, JitArgument]:
     return {name: scalar(value, "int32") for name, value in values.items()}
 
 
-def longs(**values: int) -> dict[str, Given]:
+def longs(**values: int) -> dict[str, JitArgument]:
     return {name: scalar(value, "int64") for name, value in values.items()}
 
 
 def descriptor(
     name: str, dtype: str, shape: tuple[int, int, int], strides: tuple[int, int, int], block: tuple[int, int, int]
-) -> Given:
+) -> JitArgument:
     """A TMA descriptor of batch x outer x contiguous; 8-bit types are bytes to the copy engine."""
     sizes = ",".join(map(str, block))
     plain = "uint8" if dtype == "int8" or dtype.startswith("float8") else dtype
-    return Given(f"tensordesc<{TRITON_TYPES[dtype]}[{sizes}]>", TensorMapArgument(name, plain, shape, strides, block))
+    return JitArgument(
+        f"tensordesc<{TRITON_TYPES[dtype]}[{sizes}]>", TensorMapArgument(name, plain, shape, strides, block)
+    )
 
 
-def loaded(name: str, dtype: str, gemm: Gemm, side: int, depth: int) -> Given:
-    """The descriptor of A or B; `side` is that of a tile along M or N, `depth` that along K."""
+def loaded(name: str, dtype: str, gemm: Gemm, side: int, depth: int) -> JitArgument:
+    """The descriptor of A or B. `side` is the extent of a tile along M or N, `depth` the extent along K."""
     if name == "A":
         rows, leading, stride, along_k = gemm.m, gemm.lda, gemm.stride_a, gemm.transpose_a
     else:
@@ -89,47 +91,53 @@ def loaded(name: str, dtype: str, gemm: Gemm, side: int, depth: int) -> Given:
     return descriptor(name, dtype, shape, (stride, leading, 1), block)
 
 
-def epilogue(gemm: Gemm) -> dict[str, Given]:
-    """What every function that finishes elements of D takes, but for D itself and where it lies."""
-    given = {"c": operand("C", gemm.dest), "alpha": scalar(gemm.alpha, gemm.sums), "beta": scalar(gemm.beta, gemm.sums)}
+def epilogue(gemm: Gemm) -> dict[str, JitArgument]:
+    """The arguments of every function that finishes elements of D, except D itself and its strides."""
+    arguments = {
+        "c": operand("C", gemm.dest),
+        "alpha": scalar(gemm.alpha, gemm.sums),
+        "beta": scalar(gemm.beta, gemm.sums),
+    }
     if gemm.bias:
-        given["bias"] = operand("Bias", gemm.dest)
+        arguments["bias"] = operand("Bias", gemm.dest)
     if gemm.scaled:
-        given |= {"scale_a": operand("ScaleA", "float32"), "scale_b": operand("ScaleB", "float32")}
-    return given
+        arguments |= {"scale_a": operand("ScaleA", "float32"), "scale_b": operand("ScaleB", "float32")}
+    return arguments
 
 
 def launch(
-    module: int, source: str, entry: str, groups: tuple[int, int, int], items: int, given: Mapping[str, Given]
+    module: int, source: str, entry: str, groups: tuple[int, int, int], items: int, arguments: Mapping[str, JitArgument]
 ) -> Launch:
-    """The entry of a source, on work-groups of so many work-items."""
-    arguments = tuple(given[name].argument for name in _parameters(source, entry) if name in given)
-    return Launch(module, entry, groups, (items, 1, 1), arguments)
+    """The launch of a source's entry on work-groups of `items` work-items."""
+    passed = tuple(arguments[name].argument for name in _parameters(source, entry) if name in arguments)
+    return Launch(module, entry, groups, (items, 1, 1), passed)
 
 
 def module(
     sources: Sequence[str],
     entry: str,
-    given: Mapping[str, Given],
+    arguments: Mapping[str, JitArgument],
     constants: Mapping[str, Value],
     options: Mapping[str, Value],
     aligned: Sequence[str] | None = (),
 ) -> Module:
-    """The function `entry` of the last of `sources`, which calls functions of the others. `aligned` are addresses that
-    are multiples of 16 bytes; None leaves that to the compiler's own default."""
+    """The function `entry` of the last of `sources`, which calls functions of the others.
+
+    `aligned` names addresses that are multiples of 16 bytes; None leaves alignment to the compiler's default.
+    """
     names = _parameters(sources[-1], entry)
-    signature = tuple((name, given[name].kind if name in given else CONSTANT) for name in names)
-    constexprs = tuple((name, constants.get(name, 0)) for name in names if name not in given)
-    promised: dict[str, Value] = {}
+    signature = tuple((name, arguments[name].triton_type if name in arguments else CONSTANT) for name in names)
+    constexprs = tuple((name, constants.get(name, 0)) for name in names if name not in arguments)
+    alignment: dict[str, Value] = {}
     if aligned is not None:
-        pointers = [name for name in names if name in given and given[name].kind.startswith("*")]
-        promised["divisible_by_16"] = tuple(name for name in pointers if name in aligned)
+        pointers = [name for name in names if name in arguments and arguments[name].triton_type.startswith("*")]
+        alignment["divisible_by_16"] = tuple(name for name in pointers if name in aligned)
     return Module(
         "Triton",
         "\n".join(text(source) for source in sources),
         (entry,),
         python=f"{__package__}.{sources[-1]}:{entry}",
-        constants=Configuration({"signature": signature, "constexprs": constexprs, **promised, **options}),
+        constants=Configuration({"signature": signature, "constexprs": constexprs, **alignment, **options}),
     )
 
 
@@ -139,5 +147,6 @@ def text(source: str) -> str:
 
 @cache
 def _parameters(source: str, entry: str) -> tuple[str, ...]:
-    functions = (one for one in ast.parse(text(source)).body if isinstance(one, ast.FunctionDef))
-    return next(tuple(one.arg for one in function.args.args) for function in functions if function.name == entry)
+    functions = (node for node in ast.parse(text(source)).body if isinstance(node, ast.FunctionDef))
+    function = next(function for function in functions if function.name == entry)
+    return tuple(parameter.arg for parameter in function.args.args)

@@ -1,4 +1,4 @@
-"""GEMM in Triton for any layout, type and epilogue: data-parallel, persistent, split-K and stream-K."""
+"""`TritonGemm`: GEMM in Triton for any layout, type and epilogue; data-parallel, persistent, split-K and stream-K."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.parameters import STREAM_GRID
-from tunesmith.kernels.gemm.types import typed
+from tunesmith.kernels.gemm.types import gemm_of_type
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, UserError, Value
 from tunesmith.spaces import Space
@@ -21,8 +21,9 @@ from .shape import TritonShape
 class TritonGemm(Kernel):
     """D = activation(alpha op(A) op(B) + bias) + beta C, one macro tile at a time by `tl.dot`.
 
-    Four schedules of the same loop. TMA descriptors where strides allow them, else loads by the work-items, which take
-    any size and stride. Sums over a part of K are added in a fixed order, so that results repeat bit by bit.
+    Four schedules share one loop. Operands come by TMA descriptors if strides allow them, or by loads of the
+    work-items, which take any size and stride. Sums over a part of K are added in a fixed order, so that results repeat
+    bit by bit.
     """
 
     name, operation, language, named_by = "TritonGemm", "GEMM", "Triton", p.SCHEDULE.name
@@ -31,9 +32,9 @@ class TritonGemm(Kernel):
         return Space(p.DENSE)
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-        shape, kind = TritonShape.of(config), typed(problem_type)
-        yield from rules.wrong_device_or_type(kind, shape.precision, target)
-        yield from rules.wrong_shape(shape, kind, target)
+        shape, gemm = TritonShape.of(config), gemm_of_type(problem_type)
+        yield from rules.wrong_device_or_type(gemm, shape.precision, target)
+        yield from rules.wrong_shape(shape, gemm, target)
         yield from rules.wrong_schedule(shape)
         if shape.loads_by_tma or shape.stores_by_tma:
             yield from rules.no_copy_engine(target)
@@ -58,13 +59,13 @@ class TritonGemm(Kernel):
         yield from rules.not_resident(shape, facts, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        return launches.modules(TritonShape.of(config), typed(problem_type))
+        return launches.modules(TritonShape.of(config), gemm_of_type(problem_type))
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        """Raises UserError for a grid of work-groups that wait for one another and, by `facts`, cannot run at once."""
+        """The launches. Raises UserError if work-groups that wait for one another cannot all run at once by `facts`."""
         gemm, shape = Gemm.of(problem), TritonShape.of(config)
-        for refusal in rules.not_resident(shape, facts, target):
-            raise UserError(STREAM_GRID.name, refusal.detail, "give no more than run at once, or 0")
+        for rejection in rules.not_resident(shape, facts, target):
+            raise UserError(STREAM_GRID.name, rejection.detail, "give no more than run at once, or 0")
         if 0 in (gemm.m, gemm.n, gemm.batch):
             return Plan(())
         return launches.plan(shape, gemm, target, {fact.entry: fact for fact in facts})

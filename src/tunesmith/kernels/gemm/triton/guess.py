@@ -14,19 +14,21 @@ from .shape import TritonShape
 FLOPS_PER_UNIT = {"float32": 3e12, "float16": 6e12, "bfloat16": 6e12}
 FLOPS_PER_UNIT |= dict.fromkeys(("int8", "float8_e4m3fn", "float8_e5m2"), 1.2e13)
 SLOWER = {"tf32": 1.0, "tf32x3": 0.33, "ieee": 0.1}
-"""Of float32 products, by InputPrecision."""
+"""The relative rate of float32 products, by InputPrecision."""
 BYTES_PER_SECOND, CACHED_BYTES_PER_UNIT = 4e12, 8e10
-"""Of the device's memory, and of its cache for one compute unit. All of this is Hopper's order of magnitude only."""
+"""The rate of the device's memory, and of its cache for one compute unit; Hopper's order of magnitude only."""
 LAUNCH, FILL, LOADS_BY_WORK_ITEMS = 2.5e-6, 1e-6, 0.75
-"""Seconds of a launch, and until the first stages are in; what the tensor cores reach where work-items load."""
+"""Seconds of a launch, seconds until the first stages are filled, and the relative rate of the tensor cores if
+work-items load the operands."""
 PARTIAL = 2
-"""Stores of a tile of D that a store of its sums takes as long as."""
+"""The time to store a tile's sums, in times to store a tile of D."""
 OVERHEAD = 40
-"""Rows and columns of a tile at which as much goes into its overheads as into its products."""
+"""Rows and columns of a tile whose overheads take as long as its products."""
 
 
 def seconds(shape: TritonShape, gemm: Gemm, target: Target) -> float:
-    """Whole waves of whole tiles: an iteration takes what its products or its loads take, and a tile its store."""
+    """The time of whole waves of whole tiles: an iteration takes as long as its products or its loads, and each tile is
+    stored once."""
     element, dest = np.dtype(gemm.dtype).itemsize, np.dtype(gemm.dest).itemsize
     units = max(1, target.compute_units)
     rate = FLOPS_PER_UNIT.get(gemm.dtype, 1e12)
@@ -39,14 +41,14 @@ def seconds(shape: TritonShape, gemm: Gemm, target: Target) -> float:
     iterations, tiles = _busiest(shape, gemm, units)
     partial = 2 * shape.workspace(gemm) / BYTES_PER_SECOND
     fills = 1 if shape.schedule != p.DATA_PARALLEL else tiles
-    of_units = iterations * iteration + tiles * store + fills * FILL
+    busiest_unit = iterations * iteration + tiles * store + fills * FILL
     traffic = gemm.batch * ((gemm.m + gemm.n) * gemm.k * element + gemm.m * gemm.n * dest * (2 if gemm.beta else 1))
     launches = 2 if shape.splits_k else 1
-    return launches * LAUNCH + max(of_units, traffic / BYTES_PER_SECOND) + partial
+    return launches * LAUNCH + max(busiest_unit, traffic / BYTES_PER_SECOND) + partial
 
 
 def _busiest(shape: TritonShape, gemm: Gemm, units: int) -> tuple[int, int]:
-    """Iterations and stores of the compute unit that has most."""
+    """Iterations and stores of the compute unit with the most work."""
     tiles, iterations = shape.tiles(gemm), shape.iterations(gemm)
     if shape.streams and shape.grid > 0:
         schedule = shape.streamed(gemm)

@@ -1,4 +1,4 @@
-"""What the tiled Triton family compiles and launches, for each schedule."""
+"""The modules and the launches of the tiled Triton family, for each schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tunesmith.records import CompiledFacts, Module, Plan, Step, Target, Value, 
 
 from . import arguments as arg
 from . import parameters as p
-from .arguments import Given
+from .arguments import JitArgument
 from .rules import resident_groups
 from .shape import TritonShape, along_k
 
@@ -19,31 +19,36 @@ EPILOGUES = ("loads_source", "epilogue_source")
 TILES = (*EPILOGUES, "gemm_source")
 STREAMS = (*TILES, "stream_source")
 SOURCES = {"data_parallel": TILES, "persistent": TILES, "split": TILES, "stream": STREAMS, "add_parts": EPILOGUES}
-"""By the entry's name, the sources that make it, its own last."""
+"""The sources that make each entry; the file with the entry itself is the last."""
 ENTRIES = {p.DATA_PARALLEL: "data_parallel", p.PERSISTENT: "persistent", p.SPLIT_K: "split", p.STREAM_K: "stream"}
 
 ADDED_M, ADDED_N, ADDING_WARPS = 256, 2, 4
-"""The tile of `add_parts`, as `epilogue_source` has it."""
+"""The tile and the warps of `add_parts`, as in `epilogue_source`."""
 
 
-def modules(shape: TritonShape, kind: Gemm) -> tuple[Module, ...]:
-    """The product; with split-K also the sum of its parts. Everything but the tile's own options is as for a 1 x 1 x 1
-    problem of the type."""
+def modules(shape: TritonShape, gemm: Gemm) -> tuple[Module, ...]:
+    """The module of the product; with split-K also the module that adds its parts.
+
+    `gemm` is the smallest problem of the type: only the tile's options depend on more than the type.
+    """
     entry = ENTRIES.get(shape.schedule, "data_parallel")
     options: dict[str, Value] = {"num_warps": shape.warps, "num_stages": shape.stages}
     aligned = _aligned(shape)
-    product = arg.module(SOURCES[entry], entry, _given(shape, kind), _constants(shape, kind), options, aligned)
+    product = arg.module(SOURCES[entry], entry, _jit_arguments(shape, gemm), _constants(shape, gemm), options, aligned)
     if not shape.splits_k:
         return (product,)
     adding: dict[str, Value] = {"num_warps": ADDING_WARPS, "num_stages": 1}
     return product, arg.module(
-        SOURCES["add_parts"], "add_parts", _given_to_add(shape, kind), _constants(shape, kind), adding, aligned
+        SOURCES["add_parts"], "add_parts", _adding_arguments(shape, gemm), _constants(shape, gemm), adding, aligned
     )
 
 
 def _aligned(shape: TritonShape) -> tuple[str, ...]:
-    """Addresses that are promised to be multiples of 16 bytes. The workspace always is one, but to say so would ask for
-    operands that are, which a program that reads one element at a time can do without."""
+    """The addresses that the program may take for multiples of 16 bytes.
+
+    The workspace always begins at such a multiple. It is named only if operands must too, because the promise holds for
+    all pointers: a program that reads one element at a time does without it.
+    """
     loads = ("a", "b") if shape.read > 1 and not shape.loads_by_tma else ()
     stores = ("c", "d") if shape.write > 1 else ()
     return (*loads, *stores, *(("slots", "parts") if loads or stores or shape.loads_by_tma else ()))
@@ -54,14 +59,14 @@ def plan(shape: TritonShape, gemm: Gemm, target: Target, facts: Mapping[str, Com
     fact = facts.get(entry)
     items = (fact and fact.max_work_group_size) or shape.warps * target.sub_group_size
     groups = (_groups(shape, gemm, target, fact), 1, 1)
-    product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _given(shape, gemm))
+    product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _jit_arguments(shape, gemm))
     steps: tuple[Step, ...] = (product,)
     if shape.splits_k:
         adding = (ceil_div(gemm.m, ADDED_M) * ceil_div(gemm.n, ADDED_N), gemm.batch, 1)
-        given, items = _given_to_add(shape, gemm), ADDING_WARPS * target.sub_group_size
-        steps = (product, arg.launch(1, EPILOGUES[-1], "add_parts", adding, items, given))
+        arguments, items = _adding_arguments(shape, gemm), ADDING_WARPS * target.sub_group_size
+        steps = (product, arg.launch(1, EPILOGUES[-1], "add_parts", adding, items, arguments))
     elif shape.streams and shape.streamed(gemm).shared:
-        # At every start, and not by the last to read them: a workspace may have served another plan meanwhile.
+        # Every launch clears the flags first: another plan may have used the workspace in the meantime.
         steps = (Zero("", shape.flags_offset(gemm), shape.flag_bytes(gemm)), product)
     return Plan(steps, shape.workspace(gemm))
 
@@ -79,7 +84,7 @@ def _constants(shape: TritonShape, gemm: Gemm) -> dict[str, Value]:
     read = 1 if shape.loads_by_tma else shape.read
     is_float8 = gemm.dtype.startswith("float8")
     precision = shape.precision if gemm.dtype == "float32" else "ieee"
-    # Hopper adds products of float8 in registers of about 14 bits: after each DepthU of K they go to float32.
+    # Hopper adds products of float8 in registers of about 14 bits: after each DepthU of K, sums are added in float32.
     narrow = shape.depth if is_float8 else 0
     return {
         "TILE": (shape.m, shape.n, shape.depth),
@@ -95,9 +100,9 @@ def _constants(shape: TritonShape, gemm: Gemm) -> dict[str, Value]:
     }
 
 
-def _given(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
-    """By the parameters' names, whichever of them an entry has."""
-    given = {
+def _jit_arguments(shape: TritonShape, gemm: Gemm) -> dict[str, JitArgument]:
+    """The arguments of all entries, by parameter; an entry takes those of its own parameters."""
+    arguments = {
         **_inputs(shape, gemm),
         **arg.epilogue(gemm),
         "d": _stored_by_tma(shape, gemm) if shape.stores_by_tma else arg.operand("D", gemm.dest),
@@ -108,24 +113,24 @@ def _given(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
     }
     if shape.splits_k:
         each, longer = divmod(shape.iterations(gemm), shape.splits)
-        given |= {"parts": arg.workspace(gemm.sums), **arg.integers(each=each, longer=longer)}
+        arguments |= {"parts": arg.workspace(gemm.sums), **arg.integers(each=each, longer=longer)}
     if shape.streams:
         schedule = shape.streamed(gemm)
-        given |= {
+        arguments |= {
             "slots": arg.workspace(gemm.sums),
             "flags": arg.workspace("int32", shape.flags_offset(gemm)),
             **arg.integers(alone=schedule.alone),
             **arg.longs(iterations=schedule.iterations, per_group=schedule.per_group, extra=schedule.extra),
         }
-    return given
+    return arguments
 
 
-def _given_to_add(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
-    given = _given(replace(shape, stores_by_tma=False), gemm)
-    return given | arg.integers(count=shape.splits)
+def _adding_arguments(shape: TritonShape, gemm: Gemm) -> dict[str, JitArgument]:
+    arguments = _jit_arguments(replace(shape, stores_by_tma=False), gemm)
+    return arguments | arg.integers(count=shape.splits)
 
 
-def _inputs(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
+def _inputs(shape: TritonShape, gemm: Gemm) -> dict[str, JitArgument]:
     if not shape.loads_by_tma:
         return {"a": arg.operand("A", gemm.dtype), "b": arg.operand("B", gemm.dtype)}
     return {
@@ -134,8 +139,8 @@ def _inputs(shape: TritonShape, gemm: Gemm) -> dict[str, Given]:
     }
 
 
-def _stored_by_tma(shape: TritonShape, gemm: Gemm) -> Given:
-    """A part of D's tile as it lies in memory: the columns of what `tl.dot` makes are cut."""
+def _stored_by_tma(shape: TritonShape, gemm: Gemm) -> JitArgument:
+    """The descriptor of a part of D's tile: the columns of `tl.dot`'s result are cut into parts."""
     m, n = (shape.m // shape.parts, shape.n) if shape.swapped else (shape.m, shape.n // shape.parts)
     strides = (gemm.stride_d, gemm.ldd, 1)
     return arg.descriptor("D", gemm.dest, (gemm.batch, gemm.n, gemm.m), strides, (1, n, m))

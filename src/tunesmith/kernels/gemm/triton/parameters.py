@@ -1,4 +1,4 @@
-"""What may vary in the Triton GEMM kernels. Names and meanings as in Tensile where it has them."""
+"""The parameters of the Triton GEMM kernels. Names and meanings are Tensile's for the parameters that it has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PRECISION = one_of(
 )
 
 DEFAULT_DEPTH = 64
-"""DepthU where none is given."""
+"""DepthU if the configuration gives 0."""
 
 DATA_PARALLEL, PERSISTENT, SPLIT_K, STREAM_K = "DataParallel", "Persistent", "SplitK", "StreamK"
 

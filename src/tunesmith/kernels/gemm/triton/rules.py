@@ -1,4 +1,4 @@
-"""Why a configuration of the Triton families cannot run: limits of Triton, of the copy engine and of devices."""
+"""The rejections of the Triton families: limits of Triton, of the copy engine and of devices."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from .shape import TritonShape, along_k
 
 DATA_TYPES = ("float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2", "int8")
 SMALLEST, LARGEST = 16, 256
-"""Elements along a side of a tile. Source: `tl.dot`; a TMA box has at most 256 along each dimension."""
+"""Limits of a tile's side, in elements. Source: `tl.dot`; a TMA box has at most 256 along each dimension."""
 SHALLOWEST = {1: 32}
-"""Steps along K that `tl.dot` takes at least, by the bytes of an element, where it is more than `SMALLEST`."""
+"""The fewest steps along K of `tl.dot`, by the bytes of an element, if more than `SMALLEST`."""
 MOST_WARPS, MOST_STAGES = 8, 8
 LOAD_BYTES, SHORTEST_COPY = 16, 4
-"""Bytes of the longest load, and of the shortest copy to shared memory that does not wait (`cp.async`)."""
+"""Bytes of the longest load, and of the shortest asynchronous copy to shared memory (`cp.async`)."""
 TMA_ALIGNMENT = 16
 MOST_SUMS = 255
-"""Registers of a work-item."""
+"""Registers of a work-item, and so the most sums that it can hold."""
 HOPPER, BLACKWELL, FLOAT8 = 90, 100, 89
-"""Compute capabilities: of the copy engine, of the generation after it, and of products of float8."""
+"""The first compute capabilities with the copy engine, after Hopper, and with products of float8."""
 SPECIAL_WARPS = 4
-"""NumWarps for which Triton specialises warps; for others it does nothing."""
+"""The only NumWarps for which Triton specialises warps."""
 SPECIAL_GROUPS = 2
-"""Groups of NumWarps among which it then cuts the tile; one more fetches."""
+"""Groups of NumWarps among which Triton then cuts the tile; one more group fetches."""
 REGISTER_UNIT = 256
-"""Registers are given to warps in so many at a time. Source: CUDA occupancy calculator."""
+"""A warp gets registers in multiples of so many. Source: CUDA occupancy calculator."""
 RESIDENT_THREADS = {"sm_80": 2048, "sm_90": 2048, "sm_100": 2048, "sm_103": 2048}
 LEAST_RESIDENT_THREADS, LEAST_RESIDENT_GROUPS = 1536, 16
-"""Of a multiprocessor since compute capability 8.0, whichever it is."""
+"""The least of any multiprocessor since compute capability 8.0."""
 
 SHORTEST_TF32X3 = 8
-"""Terms of a sum from which tf32x3 keeps to float32's bound (`problems`). Of each operand it keeps two parts of 11
-bits, both rounded to nearest: what is left is at most 2^-22 of the operand. The product of the two small parts, at most
-2^-22 of the product, is left out. That is 3 x 2^-22 = 12 u of each product; with the roundings of the sum it is within
-(4 sqrt(K) + 2) u |A||B| for every K from 8 on."""
+"""The fewest terms of a sum for which tf32x3 keeps to float32's tolerance (`problems/gemm/reference.py`). tf32x3 keeps
+two parts of 11 bits of each operand, both rounded to nearest: the rest is at most 2^-22 of the operand. The product of
+the two small parts, at most 2^-22 of the product, is left out. That is an error of 3 x 2^-22 = 12 u of each product.
+With the roundings of the sum it is within (4 sqrt(K) + 2) u |A||B| for every K from 8 on."""
 
 
 def capability(target: Target) -> int:
-    """90 for sm_90a; 0 for what is not NVIDIA's."""
+    """The compute capability of an NVIDIA GPU, such as 90 for sm_90a; 0 for other devices."""
     name = target.architecture
     return int(name.removeprefix("sm_").rstrip("af")) if name.startswith("sm_") else 0
 
@@ -80,7 +80,7 @@ def wrong_widths(element: int, **widths: int) -> Iterator[Rejection]:
 
 
 def wrong_shape(shape: TritonShape, gemm: Gemm, target: Target) -> Iterator[Rejection]:
-    """Rules on a configuration alone, but for schedules and the copy engine."""
+    """Rules on a configuration alone, except those on schedules and the copy engine."""
     element, dest = np.dtype(gemm.dtype).itemsize, np.dtype(gemm.dest).itemsize
     sides = {"MacroTile M": shape.m, "MacroTile N": shape.n, "DepthU": shape.depth}
     yield from wrong_powers(**sides, NumWarps=shape.warps)
@@ -102,7 +102,7 @@ def wrong_shape(shape: TritonShape, gemm: Gemm, target: Target) -> Iterator[Reje
 
 
 def _least_shared(shape: TritonShape, element: int) -> int:
-    """What the stages take whatever else the compiler needs; loads by work-items keep one of them in registers."""
+    """The least shared memory that the stages take; with loads by work-items, one stage stays in registers."""
     if shape.loads_by_tma:
         return shape.stages * shape.stage_bytes(element)
     copies = shape.read * element >= SHORTEST_COPY
@@ -110,7 +110,7 @@ def _least_shared(shape: TritonShape, element: int) -> int:
 
 
 def wrong_schedule(shape: TritonShape) -> Iterator[Rejection]:
-    """Parameters that mean something for one schedule only, and combinations that Triton does not compile."""
+    """Rules on parameters that only one schedule uses, and on combinations that Triton does not compile."""
     if shape.schedule not in p.SCHEDULE.values:
         yield Rejection("schedule", f"{shape.schedule}: this family has {', '.join(map(str, p.SCHEDULE.values))}")
     if shape.splits_k != (shape.splits > 1):
@@ -129,7 +129,7 @@ def wrong_specialization(shape: TritonShape, target: Target) -> Iterator[Rejecti
     if not shape.specialized:
         return
     needs = {
-        # On an H200 (2026-11-21) what 3.6 makes waits for ever, with both schedules, and 3.9 makes nothing.
+        # On an H200 (2026-11-21) programs of Triton 3.6 wait for ever, with both schedules; 3.9 does not compile them.
         "a GPU newer than Hopper": capability(target) >= BLACKWELL,
         "operands loaded by TMA": shape.loads_by_tma,
         "D stored by the work-items, in one part": not shape.stores_by_tma and shape.parts == 1,
@@ -147,7 +147,7 @@ def no_copy_engine(target: Target) -> Iterator[Rejection]:
 
 
 def wrong_alignment(shape: TritonShape, gemm: Gemm) -> Iterator[Rejection]:
-    """What the copy engine, or loads and stores of several elements, ask of sizes and strides."""
+    """Sizes and strides that the copy engine, or loads and stores of several elements, do not take."""
     a_along_k, b_along_k = along_k(gemm)
     reads = {
         "A": (gemm.k if a_along_k else gemm.m, gemm.lda, gemm.stride_a),
@@ -178,19 +178,19 @@ def _unaligned(reason: str, strides: Mapping[str, tuple[int, int]], gemm: Gemm, 
 def uneven(who: str, width: int, sizes: Mapping[str, Sequence[int]], gemm: Gemm) -> Iterator[Rejection]:
     for name, (contiguous, leading, stride) in sizes.items():
         if contiguous % width or leading % width or (gemm.batch > 1 and stride % width):
-            said = f"{name} has {contiguous} contiguous elements and strides {leading} and {stride}"
-            yield Rejection("vector width", f"{said}, not multiples of {width} as asked for {who}")
+            layout = f"{name} has {contiguous} contiguous elements and strides {leading} and {stride}"
+            yield Rejection("vector width", f"{layout}, not multiples of {width} as asked for {who}")
 
 
 def short_sum(precision: str, gemm: Gemm) -> Iterator[Rejection]:
-    """Products of float32 that are not float32's."""
+    """Sums of so few float32 products that tf32x3 exceeds float32's tolerance."""
     if gemm.dtype == "float32" and precision == "tf32x3" and 0 < gemm.k < SHORTEST_TF32X3:
         what = f"a sum of {gemm.k} products by tf32x3 is less exact than float32"
         yield Rejection("input precision", f"{what}; it is as good from K = {SHORTEST_TF32X3} on")
 
 
 def wrong_batch(gemm: Gemm) -> Iterator[Rejection]:
-    """Where it is a dimension of the grid."""
+    """A batch that is too large to be a dimension of the grid."""
     if gemm.batch > GRID_LIMIT_Z:
         yield Rejection("grid", f"{gemm.batch} matrices, a launch has at most {GRID_LIMIT_Z} along y or z")
 
@@ -211,7 +211,7 @@ def useless(facts: Iterable[CompiledFacts], warps: int, target: Target) -> Itera
 def resident_groups(fact: CompiledFacts, warps: int, target: Target) -> int:
     """Work-groups of a program that are sure to run at once, if the device has nothing else to do.
 
-    The least of what registers, shared memory and work-items allow, on each multiprocessor; one where that is unknown.
+    On each multiprocessor, this is the least that registers, shared memory and work-items allow; 1 if that is unknown.
     """
     if not capability(target):
         return target.compute_units

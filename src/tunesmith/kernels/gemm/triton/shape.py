@@ -1,4 +1,4 @@
-"""A configuration of the tiled family, typed, with what follows from it for a problem. Whole numbers, no device."""
+"""`TritonShape`: a typed configuration of the tiled family, and the numbers that follow from it for a problem."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from tunesmith.records import Configuration
 from . import parameters as p
 
 SUM_BYTES = 4
-"""Of a float32 or an int32."""
+"""Bytes of a sum, which is a float32 or an int32."""
 
 
 def along_k(gemm: Gemm) -> tuple[bool, bool]:
-    """Whether K is the contiguous dimension, of A and of B."""
+    """Whether K is the contiguous dimension: of A, and of B."""
     return gemm.transpose_a, not gemm.transpose_b
 
 
 @dataclass(frozen=True, slots=True)
 class TritonShape:
-    """`m` x `n` elements of D and `depth` steps along K; `parts` in which the result is stored; `read` and `write` are
-    the elements of one load and of one store."""
+    """A tile of `m` x `n` elements of D and `depth` steps along K.
+
+    The result is stored in `parts`; `read` and `write` are the elements of one load and of one store.
+    """
 
     schedule: str
     m: int
@@ -80,7 +82,7 @@ class TritonShape:
 
     @property
     def elements(self) -> int:
-        """Of a macro tile."""
+        """Elements of a macro tile."""
         return self.m * self.n
 
     def tiles(self, gemm: Gemm) -> int:
@@ -95,14 +97,14 @@ class TritonShape:
         return (self.m + self.n) * self.depth * element
 
     def streamed(self, gemm: Gemm) -> stream_k.StreamKSchedule:
-        """Who computes what with stream-K. Without a grid, each tile has a work-group, and none is shared."""
+        """The schedule of stream-K. Without a grid, each tile has its own work-group, and none is shared."""
         tiles, iterations = self.tiles(gemm), self.iterations(gemm)
         if self.grid < 1:
             return stream_k.StreamKSchedule(tiles, iterations, tiles)
         return stream_k.StreamKSchedule.two_tile(tiles, iterations, self.grid, self.full_tiles)
 
     def workspace(self, gemm: Gemm) -> int:
-        """Bytes for sums over a part of K, and for the flags that say that they are there."""
+        """Bytes for sums over a part of K, and for the flags that say that a sum is complete."""
         if self.splits_k:
             return self.splits * gemm.batch * gemm.n * gemm.m * SUM_BYTES
         if self.streams:
@@ -110,10 +112,13 @@ class TritonShape:
         return 0
 
     def flags_offset(self, gemm: Gemm) -> int:
-        """A work-group leaves at most one tile unfinished, the last one of its share, so one place each is enough."""
+        """Where the flags begin, behind one tile of sums for each work-group.
+
+        One tile is enough: a work-group leaves at most one tile unfinished, the last tile of its share.
+        """
         schedule = self.streamed(gemm)
         return schedule.grid * self.elements * SUM_BYTES if schedule.shared else 0
 
     def flag_bytes(self, gemm: Gemm) -> int:
-        """Never nothing: the kernel has an argument for them."""
+        """Bytes of the flags; never 0, because the kernel has an argument for them."""
         return self.streamed(gemm).grid * SUM_BYTES

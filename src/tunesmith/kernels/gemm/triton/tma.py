@@ -1,4 +1,4 @@
-"""GEMM in Triton whose operands come through TMA descriptors made on the host; compiled ahead of time."""
+"""`TritonTmaGemm`: GEMM in Triton whose operands come through TMA descriptors made on the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunesmith.kernels.gemm.cuda_common import (
 )
 from tunesmith.kernels.gemm.launching import too_much_local
 from tunesmith.kernels.gemm.parameters import language
-from tunesmith.kernels.gemm.types import typed, wrong_type
+from tunesmith.kernels.gemm.types import gemm_of_type, wrong_type
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
@@ -27,16 +27,16 @@ from .shape import along_k
 
 WARP, MOST_WARPS = 32, 16
 SMALLEST_TILE, LARGEST_BOX = 16, 256
-"""Elements along a side of an operand's tile: what `tl.dot` multiplies, and what one TMA descriptor can fetch."""
+"""Elements along a side of an operand's tile: the fewest that `tl.dot` takes, the most that a descriptor fetches."""
 ELEMENT = 4
 """Bytes of a float32."""
 SOURCE, ENTRY = "tma_source", "gemm"
 
 
 class TritonTmaGemm(Kernel):
-    """One macro tile a work-group; `tl.dot` on tiles that the copy engine brings, NumStages deep. float32 only.
+    """One macro tile a work-group: `tl.dot` on tiles that the copy engine fetches, NumStages deep. float32 only.
 
-    The macro tile is WorkGroup x ThreadTile as everywhere; Triton decides which thread holds which element.
+    The macro tile is WorkGroup x ThreadTile as in other families; Triton decides which thread holds which element.
     """
 
     name, operation, language = "TritonTmaGemm", "GEMM", "Triton"
@@ -79,8 +79,8 @@ class TritonTmaGemm(Kernel):
             yield from useless_program(fact, BlockTile.of(config))
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        tile, kind = BlockTile.of(config), typed(problem_type)
-        a_along_k, b_along_k = along_k(kind)
+        tile, gemm = BlockTile.of(config), gemm_of_type(problem_type)
+        a_along_k, b_along_k = along_k(gemm)
         constants: dict[str, Value] = {
             "TILE_M": tile.m,
             "TILE_N": tile.n,
@@ -93,18 +93,18 @@ class TritonTmaGemm(Kernel):
             "num_warps": tile.items // WARP,
             "num_stages": config.integer(STAGES.name),
         }
-        return (arg.module((SOURCE,), ENTRY, _given(tile, kind), constants, options, aligned=None),)
+        return (arg.module((SOURCE,), ENTRY, _jit_arguments(tile, gemm), constants, options, aligned=None),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm, tile = Gemm.of(problem), BlockTile.of(config)
         groups = (tile.count(gemm), 1, gemm.batch)
-        return Plan((arg.launch(0, SOURCE, ENTRY, groups, tile.items, _given(tile, gemm)),))
+        return Plan((arg.launch(0, SOURCE, ENTRY, groups, tile.items, _jit_arguments(tile, gemm)),))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         return BlockTile.of(config).derived()
 
 
-def _given(tile: BlockTile, gemm: Gemm) -> dict[str, arg.Given]:
+def _jit_arguments(tile: BlockTile, gemm: Gemm) -> dict[str, arg.JitArgument]:
     return {
         "a": arg.loaded("A", "float32", gemm, tile.m, tile.depth),
         "b": arg.loaded("B", "float32", gemm, tile.n, tile.depth),

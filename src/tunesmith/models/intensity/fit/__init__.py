@@ -1,1 +1,1 @@
-"""Cut points and trees that choose a tile by a product's size, fitted to tuned products and judged on others."""
+"""Fits cut points and trees that choose a configuration by a product's size, and judges them on held-out products."""

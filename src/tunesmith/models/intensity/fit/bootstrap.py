@@ -1,6 +1,7 @@
-"""How far a figure would move with other products of the same kind: resampling of whole groups.
+"""Confidence intervals by a bootstrap over whole groups: how a figure varies with other products of the same kind.
 
-Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993; by groups, since the products of one are alike.
+Groups are drawn whole because the products of one group are alike. Source: Efron and Tibshirani, An Introduction to the
+Bootstrap, 1993.
 """
 
 from __future__ import annotations
@@ -16,23 +17,24 @@ from .segments import segmentations
 
 RESAMPLES = 200
 ENDS = (2.5, 97.5)
-"""Percentiles that are the ends of an interval."""
+"""The percentiles at the ends of an interval."""
 
 Interval = tuple[float, float]
 
 
 def group_numbers(groups: Sequence[str]) -> Integers:
-    """A number for each product's group, from 0."""
+    """The number of each product's group, counted from 0."""
     return np.asarray(np.unique(np.array(groups), return_inverse=True)[1], dtype=np.int64).ravel()
 
 
 def group_draws(groups: Sequence[str], resamples: int, seed: int) -> Iterator[Floats]:
-    """Weights of the products: how often each one's group was drawn, when as many groups are drawn as there are."""
+    """Weights of the products, for each resample: how often the product's group was drawn. A resample draws as many
+    groups as there are."""
     numbers = group_numbers(groups)
     count = int(numbers.max()) + 1
-    chance = np.random.default_rng(seed)
+    random = np.random.default_rng(seed)
     for _ in range(resamples):
-        yield np.bincount(chance.integers(count, size=count), minlength=count).astype(float)[numbers]
+        yield np.bincount(random.integers(count, size=count), minlength=count).astype(float)[numbers]
 
 
 def cut_intervals(
@@ -56,21 +58,22 @@ def cut_intervals(
 def explained_intervals(
     losses: Sequence[Floats], constant: Floats, groups: Sequence[str], *, resamples: int = 2000, seed: int = 0
 ) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
-    """95 % intervals: of the share of a constant decision's loss that each rule saves, and of the first rule's leads.
+    """95 % intervals for each rule: of the share of a constant decision's loss that the rule saves, and of the first
+    rule's lead over the rule.
 
-    Groups are drawn with the losses that they have; nothing is fitted again. Draws on which a constant decision loses
-    nothing have no share, and are left out; NaN where all draws are such.
+    Only losses are resampled; nothing is fitted again. Draws in which the constant decision has no loss are left out;
+    NaN if this holds for all draws.
     """
     numbers = group_numbers(groups)
     by_group = np.stack([np.bincount(numbers, column) for column in (constant, *losses)], axis=1)
     count = len(by_group)
-    chance = np.random.default_rng(seed)
-    drawn = np.stack([by_group[chance.integers(count, size=count)].sum(axis=0) for _ in range(resamples)])
-    lost = drawn[:, 0] > 0
-    if not lost.any():
+    random = np.random.default_rng(seed)
+    drawn = np.stack([by_group[random.integers(count, size=count)].sum(axis=0) for _ in range(resamples)])
+    has_loss = drawn[:, 0] > 0
+    if not has_loss.any():
         unknown = ((math.nan, math.nan),) * len(losses)
         return unknown, unknown
-    shares = 1 - drawn[lost, 1:] / drawn[lost, :1]
+    shares = 1 - drawn[has_loss, 1:] / drawn[has_loss, :1]
     return _ends(shares), _ends(shares[:, :1] - shares)
 
 

@@ -1,4 +1,5 @@
-"""Rules side by side: every metric and number of buckets, the published rules, free regressions as the bound."""
+"""Compares rules on held-out products: every metric and number of buckets, trees, the published rules, and free
+regressions as a bound."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ LINEAR, QUADRATIC = "free regression, linear", "free regression, quadratic"
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What may be chosen: metrics, numbers of buckets or depths of a tree, and the seed of all that is drawn.
+    """The rules to choose from: metrics with numbers of buckets, or depths of a tree. `seed` is for all random draws.
 
-    `pins` are cut points that every rule along a metric must have; then there is one metric.
+    `pins` are cut points that every rule along a metric must have; then `metrics` has a single metric.
     """
 
     metrics: tuple[str, ...]
@@ -53,9 +54,9 @@ class FitSettings:
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """How a rule does. `explained` is R2 on held-out products, `in_sample` on the products that it was fitted to (None
-    where it was not computed). `lead` is the chosen rule's R2 minus this rule's. Where times are known, R2 is the share
-    of the loss of one configuration for all products that the rule saves.
+    """The score of a rule. `explained` is R2 on held-out products, `in_sample` R2 on the products to which the rule was
+    fitted (None if not computed). `lead` is the chosen rule's R2 minus this rule's R2. If times are known, R2 is the
+    share of loss that the rule saves, compared with a single configuration for all products.
     """
 
     rule: str
@@ -71,9 +72,9 @@ class RuleScore:
 
 @dataclass(frozen=True)
 class RuleComparison:
-    """The score of every rule, and the rule with cut points (or the tree) that one standard error speaks for.
+    """The score of every rule, and the rule with cut points (or the tree) that the one-standard-error rule chooses.
 
-    `of_times` where losses are log regret: then exp(-loss) is best time / chosen time, as a geometric mean.
+    `of_times` if losses are log regret; then exp(-loss) is the geometric mean of best time / chosen time.
     """
 
     scores: tuple[RuleScore, ...]
@@ -89,8 +90,8 @@ class RuleComparison:
 
 
 def compare_rules(sample: TunedSample, settings: FitSettings) -> RuleComparison:
-    """Judge all rules on the same folds, groups held out together. Raises ValueError where there are too few groups, or
-    where no rule has the pins and a number of buckets that is asked for."""
+    """Scores all rules on the same folds; groups are held out together. Raises ValueError for too few groups, or if no
+    rule has the pins and the requested number of buckets."""
     loss = sample.loss
     folds = fold_numbers(sample.groups, settings.folds, settings.seed)
     values = {metric: sample.values(metric) for metric in settings.metrics}
@@ -118,7 +119,7 @@ def published_labels(sample: TunedSample) -> Integers:
 
 
 def tree_values(sample: TunedSample) -> dict[str, Floats]:
-    """Every feature that a tree may ask about."""
+    """The values of every feature that a tree may ask about."""
     return {feature: sample.values(feature) for feature in FEATURES}
 
 
@@ -127,7 +128,7 @@ def _scores(
 ) -> list[RuleScore]:
     constant = constant_losses(loss)
     intervals, leads = explained_intervals([held.losses for held in judged], constant, sample.groups)
-    first = judged[0].explained(constant)
+    explained_by_chosen = judged[0].explained(constant)
     return [
         RuleScore(
             held.rule,
@@ -137,7 +138,7 @@ def _scores(
             in_sample.get((held.rule, held.buckets)),
             held.explained(constant),
             interval,
-            first - held.explained(constant),
+            explained_by_chosen - held.explained(constant),
             lead,
         )
         for held, interval, lead in zip(judged, intervals, leads, strict=True)
@@ -145,17 +146,17 @@ def _scores(
 
 
 def _in_sample(values: dict[str, Floats], loss: Loss, settings: FitSettings) -> dict[tuple[str, int], float]:
-    """The share that the exact cut points explain of the products that they are fitted to."""
+    """R2 of exact cut points on the products to which they are fitted, by metric and number of buckets."""
     constant = constant_losses(loss)
     return {
-        (metric, count): explained_share(loss.of_products(found.decided(column)), constant)
+        (metric, count): explained_share(loss.of_products(segmentation.decided(column)), constant)
         for metric, column in values.items()
-        for count, found in segmentations(column, loss, settings.most_buckets, pins=settings.pins).items()
+        for count, segmentation in segmentations(column, loss, settings.most_buckets, pins=settings.pins).items()
     }
 
 
 def _held_out_trees(sample: TunedSample, loss: Loss, folds: Integers, depths: Sequence[int]) -> list[HeldOut]:
-    """A tree of each depth; `buckets` is then the depth."""
+    """The held-out losses of a tree of each depth; `buckets` is its number of leaves, 2^depth."""
     if not depths:
         return []
     values = tree_values(sample)
@@ -170,8 +171,8 @@ def _held_out_trees(sample: TunedSample, loss: Loss, folds: Integers, depths: Se
 
 
 def _published(sample: TunedSample, loss: Loss, folds: Integers) -> list[HeldOut]:
-    trips = np.array([list(Bucket).index(trip_count_bucket(product)) for product in sample.products])
-    rules = ((PUBLISHED, published_labels(sample)), (TRIP_COUNT, trips))
+    trip_count_labels = np.array([list(Bucket).index(trip_count_bucket(product)) for product in sample.products])
+    rules = ((PUBLISHED, published_labels(sample)), (TRIP_COUNT, trip_count_labels))
     return [held_out_labels(name, labels, loss, folds) for name, labels in rules]
 
 

@@ -1,4 +1,4 @@
-"""A fitted heuristic: which configuration for a product, by cut points along a metric or by a shallow tree."""
+"""A fitted heuristic: chooses a configuration for a product by cut points along a metric or by a shallow tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sample import FEATURES
 
 @dataclass(frozen=True, slots=True)
 class CutPoint:
-    """A cut point with its 95 % interval; a person's `pinned` value counts instead of the fitted one."""
+    """A cut point with its 95 % interval. A person's `pinned` value takes the place of the fitted value."""
 
     fitted: float | None = None
     low: float | None = None
@@ -23,7 +23,7 @@ class CutPoint:
 
     @property
     def value(self) -> float:
-        """What counts. Raises ValueError where there is neither a fitted nor a pinned value."""
+        """The value in use. Raises ValueError if there is neither a fitted nor a pinned value."""
         value = self.fitted if self.pinned is None else self.pinned
         if value is None:
             raise ValueError("a cut point without a value")
@@ -32,8 +32,8 @@ class CutPoint:
 
 @dataclass(frozen=True, slots=True)
 class BucketSeed:
-    """What the products of a bucket are given: a configuration; `tile_area` is that of the winners there, in elements,
-    as a geometric mean (None where tiles are not known), and `products` their number."""
+    """The configuration for the products of a bucket. `tile_area` is the geometric mean of the winners' tile areas in
+    the bucket, in elements (None if tiles are unknown), and `products` the number of products it was fitted to."""
 
     configuration: Configuration
     tile_area: float | None
@@ -50,7 +50,7 @@ class MetricRule:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A node of a tree: is the feature below `cut`? An answer is another question, or the number of a bucket."""
+    """A node of a tree: is the feature below `cut`? Each answer leads to another question or to a bucket's number."""
 
     feature: str
     cut: float
@@ -62,7 +62,7 @@ class Question:
 class FitOrigin:
     """What a heuristic was fitted to, how, and when.
 
-    `selection` says which rows of the sources counted. `operand_bytes` and `result_bytes` are those of an element.
+    `selection` says which rows of the sources were used. `operand_bytes` and `result_bytes` are element sizes.
     """
 
     sources: tuple[str, ...]
@@ -80,9 +80,10 @@ class FitOrigin:
 
 @dataclass(frozen=True)
 class FittedHeuristic:
-    """Buckets of products, and a seed for each. `ridge` is the device's in FLOP per byte, `units` its compute units.
+    """Buckets of products, and a seed for each. `ridge` is that of the device in FLOP per byte, `units` the number of
+    its compute units.
 
-    `scores` are figures by name, such as R2 on products that were held out.
+    `scores` are figures by name, such as R2 on held-out products.
     """
 
     origin: FitOrigin
@@ -106,12 +107,12 @@ class FittedHeuristic:
         return self.seeds[self.bucket(product)]
 
     def value(self, feature: str, product: Product) -> float:
-        """A metric or another of `FEATURES` of the product, on the device that the heuristic was fitted for."""
+        """One of `FEATURES` of the product, on the device for which the heuristic was fitted."""
         return FEATURES[feature](product, self.ridge, self.units)
 
 
 def answers(question: Question | int) -> Iterator[int]:
-    """The buckets that a tree's questions lead to, from below to beyond."""
+    """The buckets to which a tree's questions lead, from below to beyond."""
     if isinstance(question, Question):
         yield from answers(question.below)
         yield from answers(question.beyond)

@@ -1,4 +1,4 @@
-"""Fitted heuristics as a YAML file that a person can read, and pin cut points in."""
+"""Reads and writes fitted heuristics as a YAML file that a person can read, and in which cut points can be pinned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEY = "tunesmith-heuristic"
 _SHARED = ("made", "fitted-on", "method", "ridge", "units", "scores", "buckets")
 _CUT_KEYS = ("fitted", "low", "high", "pinned")
 LARGEST, LARGEST_COUNT = 1e30, 10**15
-"""Of any number, and of a whole one: what is computed with it stays far from the largest float."""
+"""The largest number, and the largest whole number, that is accepted: results stay far from the largest float."""
 LEAST_RIDGE = 1e-6
 _MOST_BUCKETS = 64
 
@@ -38,7 +38,7 @@ _HEAD = f"""\
 
 
 def dump_heuristic(heuristic: FittedHeuristic) -> str:
-    """The text of a file; `read_heuristic` gives the same heuristic back, its scores and tile areas to six digits."""
+    """The text of a file. `read_heuristic` gives the same heuristic back; scores and tile areas have six digits."""
     origin, rule = heuristic.origin, heuristic.rule
     facts = {
         "made": {"tunesmith": origin.tunesmith, "date": origin.date},
@@ -62,7 +62,7 @@ def dump_heuristic(heuristic: FittedHeuristic) -> str:
 
 
 def read_heuristic(path: Path) -> FittedHeuristic:
-    """The heuristic in a file. Raises UserError, with the line, for what is wrong in it."""
+    """The heuristic in a file. Raises UserError, with the line, for a mistake in the file."""
     root = read_yaml(path)
     is_tree = "tree" in root.mapping("a heuristic")
     rule_keys = ("tree",) if is_tree else ("metric", "cut-points")
@@ -134,7 +134,7 @@ def _flow(value: object) -> str:
 
 
 def _read_origin(fields: Mapping[str, Node]) -> FitOrigin:
-    made = fields["made"].fields("made", ("tunesmith", "date"))
+    made_by = fields["made"].fields("made", ("tunesmith", "date"))
     facts = fields["fitted-on"].fields(
         "fitted-on", ("sources", "rows", "device", "data-type", "bytes", "products", "groups")
     )
@@ -154,8 +154,8 @@ def _read_origin(fields: Mapping[str, Node]) -> FitOrigin:
         operand_bytes,
         result_bytes,
         fields["method"].word("method"),
-        made["tunesmith"].word("tunesmith"),
-        made["date"].word("date"),
+        made_by["tunesmith"].word("tunesmith"),
+        made_by["date"].word("date"),
     )
 
 
@@ -172,7 +172,7 @@ def _read_cuts(fields: Mapping[str, Node], buckets: int) -> MetricRule:
                 f"cut point {upper.value:g} does not lie above the one before it, {lower.value:g}",
                 "write cut points from small to large, each once",
             )
-    return MetricRule(_known(fields["metric"], "metric", METRICS), cuts)
+    return MetricRule(_name_in(fields["metric"], "metric", METRICS), cuts)
 
 
 def _read_cut(node: Node) -> CutPoint:
@@ -185,15 +185,15 @@ def _read_cut(node: Node) -> CutPoint:
 
 
 def _read_tree(node: Node, buckets: int) -> Question:
-    made = _read_answer(node, buckets)
-    if isinstance(made, int):
+    root = _read_answer(node, buckets)
+    if isinstance(root, int):
         raise node.wrong("the tree asks no question", "write feature, cut, below and beyond")
-    reached = sorted(answers(made))
+    reached = sorted(answers(root))
     if reached != list(range(buckets)):
         raise node.wrong(
             f"the tree leads to buckets {shown(tuple(reached))} of {buckets}", "lead to each bucket once, from 0 on"
         )
-    return made
+    return root
 
 
 def _read_answer(node: Node, buckets: int) -> Question | int:
@@ -201,7 +201,7 @@ def _read_answer(node: Node, buckets: int) -> Question | int:
         return _whole(node, "a bucket's number", 0, buckets - 1)
     fields = node.fields("a question", ("feature", "cut", "below", "beyond"))
     return Question(
-        _known(fields["feature"], "feature", FEATURES),
+        _name_in(fields["feature"], "feature", FEATURES),
         _number(fields["cut"], "cut", 0.0),
         _read_answer(fields["below"], buckets),
         _read_answer(fields["beyond"], buckets),
@@ -217,7 +217,7 @@ def _read_bucket(node: Node) -> BucketSeed:
 
 
 def _finite(value: Value, node: Node) -> Value:
-    """The value, where no number in it is infinite or NaN."""
+    """The value unchanged. Raises UserError if a number in it is infinite or NaN."""
     numbers = value if isinstance(value, tuple) else (value,)
     for number in numbers:
         if isinstance(number, tuple):
@@ -227,7 +227,7 @@ def _finite(value: Value, node: Node) -> Value:
     return value
 
 
-def _known(node: Node, what: str, names: Mapping[str, object]) -> str:
+def _name_in(node: Node, what: str, names: Mapping[str, object]) -> str:
     word = node.word(what)
     if word not in names:
         raise node.wrong(f"{what} cannot be {shown(word)}", f"give one of {', '.join(names)}")
@@ -238,9 +238,9 @@ def _number(node: Node, what: str, least: float = -math.inf) -> float:
     value: Any = node.content
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not (is_number and least <= value and abs(value) <= LARGEST):
-        among = "" if least == -math.inf else f" of at least {least:g}"
+        bound = "" if least == -math.inf else f" of at least {least:g}"
         raise node.wrong(
-            f"{what} cannot be {shown(value) if not isinstance(value, dict) else 'a mapping'}", f"give a number{among}"
+            f"{what} cannot be {shown(value) if not isinstance(value, dict) else 'a mapping'}", f"give a number{bound}"
         )
     return float(value)
 

@@ -1,4 +1,4 @@
-"""A fitted heuristic as a Python function that a person can read, and that needs nothing of tunesmith."""
+"""Writes a fitted heuristic as a readable Python function that does not depend on tunesmith."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _STEPS = {
     "ridges": "ridges = intensity_of_bytes / {ridge!r}",
     "waves": "waves = -(-m // 128) * -(-n // 128) * batch / {units}",
 }
-"""How each feature follows from sizes and from other features; in the order of `METRICS`, digit by digit."""
+"""The line that computes each feature from the sizes and other features, with the same rounding as `METRICS`. A feature
+follows those that it needs."""
 _NEEDS = {"mnk": "mn", "intensity": "mnk", "ridges": "intensity_of_bytes", "intensity_of_bytes": "mnk"}
 
 
 def python_source(heuristic: FittedHeuristic) -> str:
-    """The text of a module with one function, `configuration_for`, that gives a product's configuration as a dict."""
+    """The text of a module with one function, `configuration_for`, that returns a product's configuration as a dict."""
     origin, rule = heuristic.origin, heuristic.rule
     used = [rule.metric] if isinstance(rule, MetricRule) else sorted(set(_features(rule)))
     sizes = f"operand_bytes={origin.operand_bytes!r}, result_bytes={origin.result_bytes!r}"
@@ -61,7 +62,7 @@ def _question_lines(heuristic: FittedHeuristic, question: Question | int, depth:
 
 
 def _steps(features: list[str], heuristic: FittedHeuristic) -> list[str]:
-    """The lines that compute some features, each once, after those that it needs."""
+    """The lines that compute these features, each once and after the features that it needs."""
     needed = set(features)
     while missing := {_NEEDS[name] for name in needed if name in _NEEDS} - needed:
         needed |= missing
@@ -82,5 +83,5 @@ def _dict(configuration: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """Words of a file inside of a docstring: nothing that ends it or begins an escape."""
+    """The text without characters that would end a docstring or begin an escape."""
     return "".join(character for character in printable(text) if character not in '"\\')

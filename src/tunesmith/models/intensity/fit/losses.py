@@ -1,7 +1,7 @@
-"""What a bucket costs that has one decision for all its products: squared error of a response, or log regret.
+"""The loss of a bucket with one decision for all its products: squared error of a response, or log regret.
 
-Both are sums over products, so a bucket's cost follows from the difference of two running sums. That makes the search
-for cut points exact and fast.
+Both losses are sums over products, so a bucket's loss follows from the difference of two running sums. This makes the
+search for cut points exact and fast.
 """
 
 from __future__ import annotations
@@ -16,40 +16,42 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 NEVER_RAN = 1e6
-"""Log regret of a configuration that did not run on a product. It is finite, so that running sums stay numbers, and so
-large that a fit takes any other configuration."""
+"""Log regret, in a fit, of a configuration that did not run on a product. It is finite, so that running sums stay
+numbers, and so large that a fit prefers any other configuration."""
 MISSED = math.log(1000)
-"""The same in a score: as if it were a thousand times as slow. A mean of scores stays readable."""
+"""Log regret, in a score, of a configuration that did not run: as if it were a thousand times slower, so that a mean of
+scores stays readable."""
 
 
 class SummedLoss(Protocol):
-    """A loss over a fixed list of products, as a search for cut points needs it. A decision is a number: a response, or
-    a candidate's index."""
+    """A loss over a fixed list of products, for the search for cut points. A decision is a number: a response, or a
+    candidate's index."""
 
     @property
     def count(self) -> int:
-        """Products."""
+        """The number of products."""
 
     def sums(self, weights: Floats) -> Floats:
-        """Statistics of each product (a row each) that add up over the products of a bucket."""
+        """Statistics that add up over the products of a bucket: a row for each product."""
 
     def cost(self, sums: Floats) -> Floats:
-        """The least loss of buckets with such sums, one bucket a row."""
+        """The least loss of each bucket; `sums` has a row for each bucket."""
 
     def decisions(self, sums: Floats) -> Floats:
         """The decision of least loss for each bucket."""
 
 
 class Loss(SummedLoss, Protocol):
-    """The same with the loss of single products, for a score."""
+    """A summed loss that also gives the loss of single products, for a score."""
 
     def of_products(self, decisions: Floats) -> Floats:
-        """Each product's loss under the decision for it; `decisions` has one a product."""
+        """The loss of each product; `decisions` has a decision for each product."""
 
 
 @dataclass(frozen=True)
 class SquaredError:
-    """Of a response that only winners tell, such as the logarithm of their tile's area. A decision is a response."""
+    """The squared error of a response that is known only for winners, such as the logarithm of their tile area. A
+    decision is a response."""
 
     responses: Floats
 
@@ -74,19 +76,20 @@ class SquaredError:
 
     @property
     def _centre(self) -> float:
-        """Subtracted before squares are summed: differences of large sums would lose digits."""
+        """The mean, which is subtracted before squares are summed: differences of large sums would lose digits."""
         return float(self.responses.mean())
 
 
 @dataclass(frozen=True)
 class LogRegret:
-    """ln(time of a candidate / best time), a row a product and a column a candidate. A decision is a column."""
+    """ln(time of a candidate / best time): a row for each product, a column for each candidate. A decision is the index
+    of a column."""
 
     regrets: Floats
 
     @staticmethod
     def of_times(seconds: Floats) -> LogRegret:
-        """From times; NaN stands where a candidate did not run. Raises ValueError for a product on which none ran."""
+        """From times, NaN where a candidate did not run. Raises ValueError for a product on which no candidate ran."""
         ran = np.isfinite(seconds) & (seconds > 0)
         if not ran.any(axis=1).all():
             raise ValueError("no candidate ran on one of the products")

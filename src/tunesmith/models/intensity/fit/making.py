@@ -1,4 +1,4 @@
-"""From tuned products to a heuristic: by cut points, by a tree, or as the proposal of IREE's rule did."""
+"""Fits a heuristic to tuned products: by cut points, by a tree, or by percentiles as in the proposal of IREE's rule."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .segments import bucket_numbers, segmentations
 from .tree import TreeNode, TreeSplit, grown, leaf_numbers, leaves
 
 PERCENTILE_METRIC = "intensity"
-"""Along which the proposal's percentiles are taken."""
+"""The metric whose percentiles the proposal takes."""
 
 
 @dataclass(frozen=True)
 class HeuristicFit:
-    """A heuristic with what speaks for it: rules side by side, or the lines of the percentiles."""
+    """A heuristic with its evidence: the comparison of rules, or the lines of the percentile fit."""
 
     heuristic: FittedHeuristic
     comparison: RuleComparison | None = None
@@ -31,26 +31,27 @@ class HeuristicFit:
 
 
 def fit_cut_points(sample: TunedSample, settings: FitSettings, origin: FitOrigin) -> HeuristicFit:
-    """Metric and number of buckets by cross-validation, cut points exactly, their intervals by bootstrap.
+    """Cut points along the best metric. Cross-validation chooses the metric and the number of buckets, an exact search
+    the cut points, and a bootstrap their intervals.
 
-    Raises ValueError for what `compare_rules` refuses.
+    Raises ValueError as `compare_rules` does.
     """
     comparison = compare_rules(sample, settings)
     metric, buckets = comparison.chosen.rule, comparison.chosen.buckets
     loss, values = sample.loss, sample.values(metric)
-    found = segmentations(values, loss, buckets, pins=settings.pins)[buckets]
+    segmentation = segmentations(values, loss, buckets, pins=settings.pins)[buckets]
     intervals = (
         cut_intervals(
             values, loss, buckets, sample.groups, pins=settings.pins, resamples=settings.resamples, seed=settings.seed
         )
-        if found.cuts
+        if segmentation.cuts
         else ()
     )
     cuts = tuple(
         CutPoint(pinned=cut) if cut in settings.pins else CutPoint(cut, low, high)
-        for cut, (low, high) in zip(found.cuts, intervals, strict=True)
+        for cut, (low, high) in zip(segmentation.cuts, intervals, strict=True)
     )
-    seeds = _seeds(sample, found.buckets(values), np.array(found.decisions))
+    seeds = _seeds(sample, segmentation.buckets(values), np.array(segmentation.decisions))
     rule = MetricRule(metric, cuts)
     return HeuristicFit(
         FittedHeuristic(origin, sample.ridge, sample.units, _scores(sample, comparison), rule, seeds), comparison
@@ -58,7 +59,7 @@ def fit_cut_points(sample: TunedSample, settings: FitSettings, origin: FitOrigin
 
 
 def fit_tree(sample: TunedSample, settings: FitSettings, origin: FitOrigin) -> HeuristicFit:
-    """The tree of the depth that cross-validation speaks for. Raises ValueError where no split lowers the loss."""
+    """A tree of the depth that cross-validation chooses. Raises ValueError if no split lowers the loss."""
     comparison = compare_rules(sample, settings)
     depth = comparison.chosen.buckets.bit_length() - 1
     values = tree_values(sample)
@@ -77,14 +78,14 @@ def fit_tree(sample: TunedSample, settings: FitSettings, origin: FitOrigin) -> H
 def fit_percentiles(
     sample: TunedSample, intensities: Floats, works: Floats, settings: FitSettings, origin: FitOrigin
 ) -> HeuristicFit:
-    """Two cut-offs at percentiles of intensity, and a line through the works on each outer side.
+    """Two cut-offs at percentiles of intensity, and a line through the works in each outer bucket.
 
-    `intensities` are FLOP per element, which differ from the sample's where a study took other sizes; `works` are the
-    elements of D that a work-group computes. A person's pins replace the cut-offs. Raises ValueError for too few
+    `intensities` are in FLOP per element; they differ from those of the sample if a study took other sizes. `works` are
+    the elements of D that a work-group computes. A person's pins replace the cut-offs. Raises ValueError for too few
     products, and for cut-offs that leave a bucket empty.
     """
     lines = percentile_fit(intensities, works, sample.groups, seed=settings.seed)
-    # A product at the lower cut-off is below it in the proposal, and beyond a cut point here.
+    # A product exactly at a cut-off is below the cut-off in the proposal, but beyond the cut point here.
     cut_offs = (math.nextafter(lines.low_cut, math.inf), math.nextafter(lines.high_cut, math.inf))
     cuts = (
         tuple(CutPoint(pinned=pin) for pin in sorted(settings.pins))
@@ -115,7 +116,7 @@ def _scores(sample: TunedSample, comparison: RuleComparison) -> dict[str, float]
 
 
 def _seeds(sample: TunedSample, numbers: Integers, decisions: Floats) -> tuple[BucketSeed, ...]:
-    """A seed for each bucket, whose products `numbers` tell."""
+    """A seed for each bucket. `numbers` has the bucket of each product."""
     seeds = []
     for number, decision in enumerate(decisions):
         rows = np.flatnonzero(numbers == number).tolist()
@@ -123,9 +124,9 @@ def _seeds(sample: TunedSample, numbers: Integers, decisions: Floats) -> tuple[B
     return tuple(seeds)
 
 
-def _questions(tree: TreeNode, first: int) -> Question | int:
-    """The tree as questions, its leaves counted from `first`."""
+def _questions(tree: TreeNode, first_leaf: int) -> Question | int:
+    """The tree as questions. Its leaves become bucket numbers from `first_leaf` on."""
     if not isinstance(tree, TreeSplit):
-        return first
-    below = _questions(tree.below, first)
-    return Question(tree.feature, tree.cut, below, _questions(tree.beyond, first + len(leaves(tree.below))))
+        return first_leaf
+    below = _questions(tree.below, first_leaf)
+    return Question(tree.feature, tree.cut, below, _questions(tree.beyond, first_leaf + len(leaves(tree.below))))

@@ -1,8 +1,8 @@
-"""What the proposal of IREE's rule did: cut-offs at percentiles of intensity, and a straight line in each outer bucket.
+"""The fit of IREE's proposal: cut-offs at percentiles of intensity, and a straight line in each outer bucket.
 
-Beside each R2 stands what R2 does not tell. Q2 is R2 of predictions that leave the predicted product out (Allen,
-Technometrics 16, 1974). Leverage is how far a product's own value pulls the line to it. The bootstrap interval says
-what other groups of products of the kind might have given.
+Each R2 is reported with figures that R2 hides. Q2 is the R2 of predictions that leave the predicted product out (Allen,
+Technometrics 16, 1974). Leverage is how far a product's own value pulls the line towards it. The bootstrap interval
+shows what other groups of such products might have given.
 
 Source of the method: IREE discussion 21506.
 """
@@ -18,14 +18,15 @@ from .bootstrap import ENDS, Interval, group_draws
 from .losses import Floats
 
 LOW, HIGH = 30.0, 80.0
-"""Percentiles whose cut-offs give the proposal's two figures back on its 41 convolutions; its own are not published."""
+"""Percentiles whose cut-offs reproduce the proposal's two figures on its 41 convolutions. The proposal's own
+percentiles are not published."""
 LEAST_PRODUCTS = 3
-"""Of a line that says anything: two points are always on one."""
+"""The fewest products of a meaningful line: two points are always on a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineFit:
-    """A straight line through `products` points, and how far to trust it. NaN stands for what cannot be computed.
+    """A straight line through `products` points, and how far to trust it. NaN means that a figure cannot be computed.
 
     `r2_without_extremes` is R2 without the two products of highest intensity.
     """
@@ -42,7 +43,7 @@ class LineFit:
 
 @dataclass(frozen=True, slots=True)
 class PercentileFit:
-    """The cut-offs, and the lines at or below the lower and above the higher one."""
+    """The two cut-offs, the line at or below the lower cut-off (`low`), and the line above the higher one (`high`)."""
 
     low_cut: float
     high_cut: float
@@ -60,9 +61,11 @@ def percentile_fit(
     resamples: int = 2000,
     seed: int = 0,
 ) -> PercentileFit:
-    """Fit `works`, elements of D a work-group computes, to intensities, in the buckets outside of two percentiles.
+    """Fits `works`, the elements of D that a work-group computes, to `intensities`, in the two buckets outside the
+    percentiles.
 
-    Intervals draw `groups`, a word for each product. Raises ValueError for fewer than three products in a bucket.
+    `groups` names the group of each product, for the intervals. Raises ValueError for fewer than three products in a
+    bucket.
     """
     low_cut, high_cut = (float(cut) for cut in np.percentile(intensities, [low, high]))
     names = np.array(groups)
@@ -97,13 +100,13 @@ def line_fit(x: Floats, y: Floats, groups: Sequence[str], resamples: int, seed: 
 
 
 def _interval(x: Floats, y: Floats, groups: Sequence[str], resamples: int, seed: int) -> Interval:
-    """Of R2, where groups are drawn with replacement; draws of a single intensity are left out."""
+    """The interval of R2, for groups drawn with replacement. Draws with a single intensity are left out."""
     draws = (weights.astype(int) for weights in group_draws(groups, resamples, seed))
     drawn = [_r2(np.repeat(x, counts), np.repeat(y, counts)) for counts in draws]
-    known = np.array([value for value in drawn if np.isfinite(value)])
-    if not len(known):
+    finite = np.array([r2 for r2 in drawn if np.isfinite(r2)])
+    if not len(finite):
         return float("nan"), float("nan")
-    low, high = np.percentile(known, ENDS)
+    low, high = np.percentile(finite, ENDS)
     return float(low), float(high)
 
 

@@ -1,4 +1,4 @@
-"""Products that were tuned, as what a fit needs: numbers, groups, winners."""
+"""The sample to which a heuristic is fitted: tuned products with their groups, winners and times."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ FEATURES: Mapping[str, Callable[[Product, float, int], float]] = MappingProxyTyp
         "k": lambda product, ridge, units: float(product.k),
     }
 )
-"""What a tree may split by: every metric, and each size alone."""
+"""The features by which a tree may split: every metric, and each size."""
 
 
 @dataclass(frozen=True)
 class TunedSample:
     """Products with the configuration that was fastest on each.
 
-    Products of one group are held out together: they are so much alike that one would give the other away. `areas` are
-    the elements of D in the winner's macro tile, None where tiles are not known. With a matrix of times, `candidates`
-    names its columns and `seconds` has them, a row a product, NaN where a candidate did not run.
+    Products of one group are held out together, because they are so much alike that one would predict the others.
+    `areas` are the elements of D in the winners' macro tiles, None if tiles are unknown. If times are known, `seconds`
+    has a row for each product and a column for each of `candidates`, NaN where a candidate did not run.
     """
 
     products: tuple[Product, ...]
@@ -45,7 +45,7 @@ class TunedSample:
 
     @property
     def loss(self) -> Loss:
-        """Log regret where times are known; else squared error of ln(tile area)."""
+        """Log regret if times are known; otherwise the squared error of ln(tile area)."""
         if self.seconds is not None:
             return LogRegret.of_times(self.seconds)
         if self.areas is None:
@@ -53,18 +53,19 @@ class TunedSample:
         return SquaredError(np.log(self.areas))
 
     def values(self, feature: str) -> Floats:
-        """A metric or another of `FEATURES`, one a product."""
+        """One of `FEATURES` for each product."""
         measure = FEATURES[feature]
         return np.array([measure(product, self.ridge, self.units) for product in self.products])
 
     def choice(self, rows: Sequence[int], decision: float) -> Configuration:
-        """A bucket's configuration: the candidate decided on, or the winner that its products have most often."""
+        """The configuration of a bucket with these rows: the candidate with index `decision` if times are known,
+        otherwise the most frequent winner."""
         if self.seconds is not None:
             return self.candidates[int(decision)]
         return Counter(self.winners[row] for row in rows).most_common(1)[0][0]
 
     def tile_area(self, rows: Sequence[int]) -> float | None:
-        """Geometric mean of the winners' tile areas, in elements; None where tiles are not known."""
+        """Geometric mean of the winners' tile areas, in elements; None if tiles are unknown."""
         if self.areas is None:
             return None
         return float(np.exp(np.log(self.areas[list(rows)]).mean()))

@@ -1,7 +1,8 @@
-"""The best cut points along a metric, exactly: dynamic programming over products in the metric's order.
+"""Finds the exact best cut points along a metric, by dynamic programming over the products in the metric's order.
 
-Fisher (Journal of the American Statistical Association 53, 1958) and Bellman (Communications of the ACM 4, 1961) have
-the recurrence: the best k buckets up to a product are the best k - 1 up to an earlier one, and a last bucket.
+The recurrence is by Fisher (Journal of the American Statistical Association 53, 1958) and Bellman (Communications of
+the ACM 4, 1961): the best k buckets up to a product are the best k - 1 buckets up to an earlier product, and a last
+bucket.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from .losses import Floats, SummedLoss
 
 @dataclass(frozen=True, slots=True)
 class Segmentation:
-    """Ascending cut points, the decision of each bucket and the loss of them all.
+    """Ascending cut points, the decision of each bucket, and the total loss.
 
-    A product whose value is a cut point, or above, is beyond the cut point.
+    A product whose value equals a cut point is beyond the cut point.
     """
 
     cuts: tuple[float, ...]
@@ -37,7 +38,7 @@ class Segmentation:
 
 
 def bucket_numbers(cuts: Sequence[float], values: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many of the ascending cut points are at or below each value."""
+    """The number of the bucket of each value: how many of the ascending cut points are at or below the value."""
     return np.searchsorted(np.array(cuts), values, side="right").astype(np.int64)
 
 
@@ -51,27 +52,31 @@ def segmentations(
     most_boundaries: int | None = None,
     least_products: int = 1,
 ) -> dict[int, Segmentation]:
-    """The best segmentation for each number of buckets up to `most_buckets`, where there is one.
+    """The best segmentation for each number of buckets up to `most_buckets`. Impossible numbers are left out.
 
-    `values` are the metric's, one a product. Every segmentation has the cut points `pins`. With `most_boundaries`, only
-    so many quantiles of the products are considered as cut points; otherwise every gap between two values is. A bucket
-    has at least `least_products` products. Raises ValueError for a pin that has no product on one of its sides, or none
-    between the pin and the next one.
+    `values` has the metric of each product. Every segmentation has the cut points `pins`. With `most_boundaries`, only
+    so many quantiles of the products are considered as cut points; otherwise every gap between two values is
+    considered. A bucket has at least `least_products` products. Raises ValueError for a pin without a product on one of
+    its sides, and for two pins without a product between them.
     """
-    weighted = np.ones(loss.count) if weights is None else weights
+    weights = np.ones(loss.count) if weights is None else weights
     order = np.argsort(values, kind="stable")
-    arranged = values[order]
-    gaps = np.flatnonzero(arranged[1:] > arranged[:-1]) + 1
-    forced = _forced(arranged, pins)
+    sorted_values = values[order]
+    gaps = np.flatnonzero(sorted_values[1:] > sorted_values[:-1]) + 1
+    pinned = _pinned_boundaries(sorted_values, pins)
     if most_boundaries is not None and len(gaps) > most_boundaries:
         gaps = gaps[np.unique(np.linspace(0, len(gaps) - 1, most_boundaries).round().astype(int))]
-    ends = np.unique(np.concatenate([[0], gaps, list(forced), [len(values)]])).astype(int)
-    running = np.zeros((len(values) + 1, loss.sums(weighted).shape[1]))
-    np.cumsum(loss.sums(weighted)[order], axis=0, out=running[1:])
-    chains = _chains(running[ends], ends, loss, most_buckets, sorted(forced), least_products)
+    ends = np.unique(np.concatenate([[0], gaps, list(pinned), [len(values)]])).astype(int)
+    running = np.zeros((len(values) + 1, loss.sums(weights).shape[1]))
+    np.cumsum(loss.sums(weights)[order], axis=0, out=running[1:])
+    chains = _chains(running[ends], ends, loss, most_buckets, sorted(pinned), least_products)
+
+    def cut(end: int) -> float:
+        return pinned.get(int(end), 0.0) or separating(sorted_values[end - 1], sorted_values[end])
+
     return {
         count: Segmentation(
-            tuple(forced.get(int(end), 0.0) or separating(arranged[end - 1], arranged[end]) for end in chain[1:-1]),
+            tuple(map(cut, chain[1:-1])),
             tuple(loss.decisions(np.diff(running[list(chain)], axis=0)).tolist()),
             total,
         )
@@ -80,7 +85,7 @@ def segmentations(
 
 
 def separating(below: float, above: float) -> float:
-    """A number above `below` and not above `above`, with as few digits as allow it, near their geometric mean."""
+    """A number above `below` and not above `above`, near their geometric mean, with as few digits as possible."""
     middle = math.sqrt(below) * math.sqrt(above) if below > 0 else (below + above) / 2
     for digits in range(3, 17):
         rounded = float(f"{middle:.{digits}g}")
@@ -89,12 +94,12 @@ def separating(below: float, above: float) -> float:
     return float(above)
 
 
-def _forced(arranged: Floats, pins: Sequence[float]) -> dict[int, float]:
+def _pinned_boundaries(sorted_values: Floats, pins: Sequence[float]) -> dict[int, float]:
     """Each pin by the number of products below it."""
-    forced = {int(np.searchsorted(arranged, pin, side="left")): float(pin) for pin in pins}
-    if len(forced) < len(pins) or not all(0 < end < len(arranged) for end in forced):
+    pinned = {int(np.searchsorted(sorted_values, pin, side="left")): float(pin) for pin in pins}
+    if len(pinned) < len(pins) or not all(0 < end < len(sorted_values) for end in pinned):
         raise ValueError("a pinned cut point has no product on one of its sides")
-    return forced
+    return pinned
 
 
 def _chains(
@@ -102,10 +107,10 @@ def _chains(
     ends: np.ndarray[tuple[int], np.dtype[np.int64]],
     loss: SummedLoss,
     most: int,
-    forced: list[int],
+    pinned: list[int],
     least: int,
 ) -> dict[int, tuple[tuple[int, ...], float]]:
-    """By number of buckets: how many products lie before each boundary, and the loss."""
+    """For each number of buckets, the number of products before each boundary, and the loss."""
     last = len(ends) - 1
     best = np.full((most + 1, last + 1), np.inf)
     best[0, 0] = 0.0
@@ -113,9 +118,9 @@ def _chains(
     for end in range(1, last + 1):
         costs = loss.cost(running[end] - running[:end])
         costs[ends[end] - ends[:end] < least] = np.inf
-        inside = [number for number in forced if number < ends[end]]
-        if inside:
-            costs[ends[:end] < inside[-1]] = np.inf
+        pins_before = [number for number in pinned if number < ends[end]]
+        if pins_before:
+            costs[ends[:end] < pins_before[-1]] = np.inf
         totals = best[:-1, :end] + costs
         before[1:, end] = totals.argmin(axis=1)
         best[1:, end] = totals.min(axis=1)
@@ -124,8 +129,8 @@ def _chains(
         if not math.isfinite(best[count, last]):
             continue
         chain = [last]
-        for left in range(count, 0, -1):
-            chain.append(int(before[left, chain[-1]]))
+        for remaining in range(count, 0, -1):
+            chain.append(int(before[remaining, chain[-1]]))
         numbers = tuple(int(ends[index]) for index in reversed(chain))
         assert all(first < second for first, second in pairwise(numbers))
         chains[count] = (numbers, float(best[count, last]))

@@ -1,8 +1,8 @@
-"""A shallow tree of cut points: the alternative where no single metric tells tiles apart.
+"""A shallow tree of cut points, for products whose tiles no single metric can tell apart.
 
-A node takes the cut point, of all features, that lowers the loss most, found exactly; so the tree knows what a wrong
-configuration costs. (scikit-learn's trees, which are optional here, have no such loss.) The tree is grown greedily, as
-in Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984.
+Each node takes the cut point, among all features, that lowers the loss most. The search is exact, so the tree accounts
+for the cost of a wrong configuration. (scikit-learn's trees, which are optional here, have no such loss.) The tree is
+grown greedily, as in Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from .losses import Floats, Loss
 from .segments import segmentations
 
 DEEPEST = 4
-"""Questions from the root to a leaf: what a person can still follow."""
+"""The most questions from the root to a leaf, so that a person can still follow them."""
 LEAST_PRODUCTS = 5
-"""Of a leaf."""
+"""The fewest products of a leaf."""
 ROUNDING = 1e-9
-"""Of the root's loss: a question that gains less follows noise of the running sums."""
+"""Relative to the root's loss: a smaller gain is rounding noise of the running sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeLeaf:
-    """A decision for the products that come here."""
+    """The decision for the products of this leaf."""
 
     decision: float
 
 
 @dataclass(frozen=True, slots=True)
 class TreeSplit:
-    """Products whose feature is below `cut` go one way, the others go the other."""
+    """Products whose feature is below `cut` go to `below`, the others to `beyond`."""
 
     feature: str
     cut: float
@@ -45,13 +45,13 @@ TreeNode = TreeLeaf | TreeSplit
 
 
 def grown(values: Mapping[str, Floats], loss: Loss, depth: int, weights: Floats | None = None) -> TreeNode:
-    """A tree of at most `depth` questions; `values` has each feature's, one a product.
+    """A tree of at most `depth` questions. `values` has each feature's values, one for each product.
 
-    A product of weight 0 has no say. A node becomes a leaf where no cut point lowers its loss by more than rounding.
+    A product of weight 0 is ignored. A node becomes a leaf if no cut point lowers its loss by more than rounding.
     """
-    weighted = np.ones(loss.count) if weights is None else weights
-    root = float(loss.cost(loss.sums(weighted).sum(axis=0, keepdims=True))[0])
-    return _grown(_Growing(values, loss, weighted, ROUNDING * root), np.ones(loss.count, bool), depth)
+    weights = np.ones(loss.count) if weights is None else weights
+    root_loss = float(loss.cost(loss.sums(weights).sum(axis=0, keepdims=True))[0])
+    return _grown(_Growing(values, loss, weights, ROUNDING * root_loss), np.ones(loss.count, bool), depth)
 
 
 def leaf_numbers(tree: TreeNode, values: Mapping[str, Floats]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -64,7 +64,7 @@ def leaf_numbers(tree: TreeNode, values: Mapping[str, Floats]) -> np.ndarray[tup
 
 
 def leaves(tree: TreeNode) -> tuple[TreeLeaf, ...]:
-    """From the left, where features are small, to the right."""
+    """The leaves, from `below` to `beyond`."""
     return (tree,) if isinstance(tree, TreeLeaf) else (*leaves(tree.below), *leaves(tree.beyond))
 
 
@@ -75,7 +75,7 @@ def tree_decisions(tree: TreeNode, values: Mapping[str, Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class _Growing:
-    """What all nodes of a tree share; a question must lower the loss by more than `least_gain`."""
+    """The inputs that all nodes of a tree share. A question must lower the loss by more than `least_gain`."""
 
     values: Mapping[str, Floats]
     loss: Loss
@@ -91,11 +91,11 @@ def _grown(growing: _Growing, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]
     leaf = TreeLeaf(float(loss.decisions(total)[0]))
     if depth == 0 or len(rows) < 2 * LEAST_PRODUCTS:
         return leaf
-    part = _NodeLoss(loss, sums)
+    node_loss = _NodeLoss(loss, sums)
     best, feature, cut = float(loss.cost(total)[0]) - growing.least_gain, "", 0.0
     for name, column in growing.values.items():
         split = segmentations(
-            column[rows], part, 2, most_boundaries=MOST_BOUNDARIES, least_products=LEAST_PRODUCTS
+            column[rows], node_loss, 2, most_boundaries=MOST_BOUNDARIES, least_products=LEAST_PRODUCTS
         ).get(2)
         if split and split.loss < best:
             best, feature, (cut,) = split.loss, name, split.cuts
@@ -108,17 +108,17 @@ def _grown(growing: _Growing, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 @dataclass(frozen=True)
 class _NodeLoss:
-    """The loss of a node's products, whose sums are known."""
+    """The loss over the products of a node. `node_sums` are the sums of these products."""
 
     loss: Loss
-    part: Floats
+    node_sums: Floats
 
     @property
     def count(self) -> int:
-        return len(self.part)
+        return len(self.node_sums)
 
     def sums(self, weights: Floats) -> Floats:
-        return np.asarray(self.part * weights[:, None])
+        return np.asarray(self.node_sums * weights[:, None])
 
     def cost(self, sums: Floats) -> Floats:
         return self.loss.cost(sums)

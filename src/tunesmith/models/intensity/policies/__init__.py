@@ -1,7 +1,7 @@
-"""A tile for a product that nobody tuned: policies that turn a problem into a full legal configuration, unmeasured.
+"""Policies: choose a full legal configuration for a problem that was never tuned, without measuring.
 
-`POLICIES` has them by name. A policy wishes for a tile; the family's entry in `mappings` turns the wish into a
-configuration of that family; the family's own rules then say whether it is legal (`legal.py`).
+`POLICIES` has the policies by name. A policy wishes for a tile. The family's entry in `mappings` turns the wish into a
+configuration of that family. The family's own rules then decide whether the configuration is legal (`legal.py`).
 """
 
 from .answers import PolicyChoice, PolicyRefusal, ReasonLine

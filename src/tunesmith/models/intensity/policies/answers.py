@@ -1,4 +1,4 @@
-"""What a policy answers: a configuration with the reasons for it, or the reason why there is none."""
+"""The answer of a policy: a configuration with the reasons for it, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tunesmith.records import Configuration, Rejection
 
 @dataclass(frozen=True, slots=True)
 class ReasonLine:
-    """One stage of a decision: the name of the step or rule, and what it made of the tile."""
+    """One stage of a decision: the name of the step or rule, and its result."""
 
     step: str
     text: str
@@ -17,8 +17,8 @@ class ReasonLine:
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """A full legal configuration of the family `kernel`, by the policy `policy`. `reason` is one sentence; `lines` are
-    the stages that led to it, in their order."""
+    """A full legal configuration of the family `kernel`, chosen by `policy`. `reason` is one sentence; `lines` are the
+    stages that led to the configuration, in their order."""
 
     policy: str
     kernel: str
@@ -29,8 +29,8 @@ class PolicyChoice:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRefusal:
-    """No configuration of the family `kernel` is legal for the problem, or the policy finds none; `lines` are the
-    stages up to there."""
+    """No configuration of the family `kernel` is legal for the problem, or the policy finds none. `lines` are the
+    stages until then."""
 
     policy: str
     kernel: str

@@ -1,5 +1,4 @@
-"""Policies that begin with a seed for the size of the product: the old trip-count rule, and the published intensity
-rule."""
+"""Policies that begin with a seed for the size of the product: IREE's trip-count rule and IREE's intensity rule."""
 
 from __future__ import annotations
 
@@ -23,33 +22,34 @@ _BOOSTED_GENERATION = "CDNA4"
 
 
 class SeededPolicy(TilePolicy):
-    """A bucket, its seed, the steps that change it, and the tile that it is dealt to."""
+    """Finds the product's bucket, takes the bucket's seed, changes the seed by steps, and turns the seed into a
+    tile."""
 
     acts: ClassVar[tuple[str, ...]] = STEPS
 
     @abstractmethod
     def start(self, situation: Situation) -> tuple[Bucket, TileSeed, str]:
-        """The bucket, its seed, and in words why it is that bucket."""
+        """The bucket, its seed, and the reason for the bucket in words."""
 
-    def on(self, situation: Situation) -> frozenset[str]:
-        """The steps that act for a target."""
+    def active_steps(self, situation: Situation) -> frozenset[str]:
+        """The steps that act on this target."""
         return self.steps
 
     def wish(self, situation: Situation, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         bucket, seed, why = self.start(situation)
-        on = self.on(situation)
+        active = self.active_steps(situation)
         lines.append(ReasonLine("bucket", why))
         lines.append(ReasonLine("seed", str(seed)))
         for name, change in SEED_STEPS.items():
-            if name in on:
+            if name in active:
                 changed = change(seed, situation, bucket)
-                lines.append(ReasonLine(name, _told(seed, changed, situation)))
+                lines.append(ReasonLine(name, _seed_text(seed, changed, situation)))
                 seed = changed
-        wish = tile_of(seed, situation, ALIGNMENT in on)
-        padding = ", M and N rounded up first" if ALIGNMENT in on else ""
+        wish = tile_of(seed, situation, ALIGNMENT in active)
+        padding = ", M and N rounded up first" if ALIGNMENT in active else ""
         lines.append(ReasonLine("distribution", f"{wish}{padding}"))
         for name, shrink in TILE_STEPS.items():
-            if name in on and (shrunk := shrink(wish, situation)) != wish:
+            if name in active and (shrunk := shrink(wish, situation)) != wish:
                 lines.append(ReasonLine(name, f"{shrunk}"))
                 wish = shrunk
         lines.append(ReasonLine("tile", f"{bucket} product ({why}): {wish}"))
@@ -57,7 +57,7 @@ class SeededPolicy(TilePolicy):
 
 
 class TripCountPolicy(SeededPolicy):
-    """Until August 2025: M N alone decides between two seeds."""
+    """IREE's rule until August 2025: M N alone decides between two seeds."""
 
     name = "trip-count"
     steps = frozenset(_SAFE)
@@ -68,9 +68,10 @@ class TripCountPolicy(SeededPolicy):
 
 
 class PublishedIntensityPolicy(SeededPolicy):
-    """Since August 2025: intensity against the chip's ridge decides among three seeds, and the cap on work-groups acts.
+    """IREE's rule since August 2025: intensity relative to the chip's ridge decides among three seeds, and the cap on
+    work-groups acts.
 
-    On CDNA4, `boost` and `utilisation-guard` act too, as published; elsewhere where they are switched on.
+    On CDNA4, `boost` and `utilisation-guard` act too, as published. On other chips they act only if switched on.
     """
 
     name = "published-intensity"
@@ -85,13 +86,13 @@ class PublishedIntensityPolicy(SeededPolicy):
         why = f"{product.intensity:.1f} FLOP/element, {against}: {bucket}"
         return bucket, published_seed(situation.target.architecture, workload, bucket), why
 
-    def on(self, situation: Situation) -> frozenset[str]:
+    def active_steps(self, situation: Situation) -> frozenset[str]:
         is_published = self.steps == type(self).steps and not situation.gemm.scaled
         if is_published and generation_of(situation.target.architecture) == _BOOSTED_GENERATION:
             return self.steps | {"boost", "utilisation-guard"}
         return self.steps
 
 
-def _told(before: TileSeed, after: TileSeed, situation: Situation) -> str:
+def _seed_text(before: TileSeed, after: TileSeed, situation: Situation) -> str:
     groups = f"{work_groups(after, situation):.0f} work-groups on {situation.units} compute units"
     return f"{after}; {groups}" if after != before else f"unchanged; {groups}"

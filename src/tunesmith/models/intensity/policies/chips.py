@@ -1,7 +1,7 @@
-"""What a policy knows of a chip: arithmetic and memory by its data sheet, caches and latencies roughly.
+"""The figures of a chip that policies use: arithmetic and memory rates from its data sheet, rough caches and latencies.
 
-For ranking, not for clocks. float32 of AMD's chips is that of their matrix instructions, of NVIDIA's that without
-tensor cores.
+The figures serve to rank tiles, not to predict times. The float32 rate of AMD's chips is that of their matrix
+instructions, the float32 rate of NVIDIA's chips is that without tensor cores.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from tunesmith.problems.gemm import DATA_TYPES
 from tunesmith.records import Target
 
 TF32 = "tf32"
-_LETTERS = {known.dtype: letter for letter, known in DATA_TYPES.items()} | {TF32: "x"}
-"""The letters of data sheets' figures."""
+_LETTERS = {data_type.dtype: letter for letter, data_type in DATA_TYPES.items()} | {TF32: "x"}
+"""The letter of each type in `Chip.tflops`, by NumPy's name or `tf32`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChipFigures:
-    """Dense FLOP/s by NumPy's name of the operands' type (`tf32` for products in TF32), bytes a second of memory and of
-    the last cache, seconds from asking memory for a tile to having it, and seconds of a launch. What no data sheet of
-    the chip gives is that of another chip of its architecture, or an estimate for its kind."""
+    """Rates and latencies of a chip.
+
+    `peak` is dense FLOP/s by NumPy's name of the operands' type (`tf32` for products in TF32). `memory_rate` and
+    `cache_rate` (of the last-level cache) are in bytes per second. `latency` is the seconds from requesting a tile from
+    memory to having it, `launch` the seconds of a launch. If the chip has no data sheet with a figure, the figure is
+    that of another chip of its architecture, or an estimate for its kind.
+    """
 
     peak: Mapping[str, float]
     memory_rate: float
@@ -32,30 +36,30 @@ class ChipFigures:
     launch: float
 
     def rate(self, dtype: str) -> float:
-        """FLOP/s of a type; of a type that the table lacks, float32's."""
+        """FLOP/s of a type; the rate of float32 for a type that the table lacks."""
         return self.peak.get(dtype, self.peak["float32"])
 
 
 GPU_LATENCY, GPU_LAUNCH = 1.5e-6, 3e-6
 CPU_LATENCY, CPU_LAUNCH = 1e-8, 2e-5
-"""Of a CPU, the first fitted on one (benchmarks/recorded/policies_cpu): caches fetch ahead."""
+"""The latency was fitted on a CPU (benchmarks/recorded/policies_cpu); it is short because caches prefetch."""
 AMD_LATENCY, AMD_LAUNCH = 2e-6, 6e-6
 CACHE_RATES = {"sm_80": 4.5e12, "sm_90": 1e13, "sm_100": 1.2e13, "gfx90a": 3.5e12, "gfx942": 1.2e13}
-"""Bytes a second, by architecture. No data sheet has cache rates and latencies. Those of sm_90 were fixed on an H200,
+"""Bytes per second, by architecture. No data sheet has cache rates and latencies. Those of sm_90 were fixed on an H200,
 with 211 products in bfloat16 (benchmarks/recorded/gemm_bf16), by their nearest measured neighbours, in the middle of a
-plateau; the others are orders of magnitude."""
+plateau. The others are orders of magnitude."""
 MEMORY_RATE, CACHE_RATE = 1e12, 3e12
-"""Of a GPU without a data sheet, and of one whose cache nobody timed."""
+"""The rates of a GPU without a data sheet, and without an entry in CACHE_RATES."""
 
 _GPU_UNIT = {"float64": 0.2, "float32": 0.4, "float16": 1.6, "bfloat16": 1.6, "int8": 3.2}
-"""TFLOP/s of one compute unit of a GPU, where no data sheet says: an order of magnitude."""
+"""TFLOP/s of one compute unit of a GPU without a data sheet: an order of magnitude."""
 _CPU_UNIT = {"float64": 0.05, "float32": 0.1, "float16": 0.05, "bfloat16": 0.05, "int8": 0.05}
-"""Of one core: 32 single-precision multiply-adds a cycle at 1.6 GHz."""
+"""TFLOP/s of one core: 32 single-precision multiply-adds per cycle at 1.6 GHz."""
 
 
 def figures_of(target: Target) -> ChipFigures:
-    """By the driver's name for the target, else by its architecture (`sm_90a` and `gfx90a:sramecc+` are `sm_90` and
-    `gfx90a`), else by its kind."""
+    """The figures of the chip that the driver names; otherwise those for the target's architecture (`sm_90a` and
+    `gfx90a:sramecc+` are `sm_90` and `gfx90a`); otherwise those for its kind."""
     units = max(1, target.compute_units)
     if target.kind == "CPU":
         return ChipFigures(_rates(_CPU_UNIT, units), 3e10, 3e11, CPU_LATENCY, CPU_LAUNCH)
@@ -72,15 +76,15 @@ def figures_of(target: Target) -> ChipFigures:
 
 
 def published_ridge(target: Target, dtype: str) -> float | None:
-    """FLOP per byte of memory traffic for a type (`tf32`, or NumPy's name), by the data sheet of the target's own chip;
-    None where there is none, or where it has no rate for the type."""
+    """The ridge in FLOP per byte for a type (`tf32`, or NumPy's name), by the data sheet of the target's own chip. None
+    if there is no data sheet, or if it has no rate for the type."""
     chip = chip_of(target.name, architecture_code(target.architecture)) if target.kind == "GPU" else None
     roofline = chip.roofline(_LETTERS[dtype]) if chip and dtype in _LETTERS else None
     return roofline.ridge if roofline else None
 
 
 def architecture_code(architecture: str) -> str:
-    """The architecture without features."""
+    """The architecture without feature suffixes."""
     code = architecture.partition(":")[0]
     return code if code.startswith("gfx") else code.rstrip("af")
 
@@ -90,7 +94,7 @@ def _rates(unit: Mapping[str, float], units: int) -> Mapping[str, float]:
 
 
 def _published(chip: Chip) -> dict[str, float]:
-    """FLOP/s by NumPy's names."""
+    """FLOP/s of a chip by NumPy's names."""
     return {
         dtype: rate * TERA
         for letters, rate in chip.tflops.items()

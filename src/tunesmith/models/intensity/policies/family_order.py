@@ -1,4 +1,4 @@
-"""Which kernel family comes first for a product on a target, where nobody names one."""
+"""The order in which kernel families are tried for a product on a target, if nobody names a family."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Problem, Target
 
 VECTOR_FIRST = ("TritonGemv", "VendorBlas")
-"""For a product with a vector, before all others."""
+"""Tried before all others for a product with a vector."""
 ORDER = {
     ("CUDA", "GPU"): ("CudaWgmmaGemm", "TritonGemm", "VendorBlas", "CudaSimtGemm", "PortBlasCuda"),
     ("HIP", "GPU"): ("TritonGemm",),
     ("OpenCL", "GPU"): ("TiledGemm", "PortBlasGemm"),
     ("OpenCL", "CPU"): ("RegisterGemm", "PortBlasGemm", "TiledGemm"),
 }
-"""By the device's API and kind. Tensor cores first; what computes every type last."""
+"""The families by the device's API and kind. Families with tensor cores come first, families for every type last."""
 
 
 def kernel_order(problem: Problem, target: Target) -> tuple[Kernel, ...]:
-    """The families to ask, the preferred one first; nothing for a device that no family here is made for."""
+    """The families to try, the preferred one first; empty for a device without a family."""
     names = ORDER.get((target.api, target.kind), ())
     gemm = Gemm.of(problem)
     if 1 in (gemm.m, gemm.n) and target.api in ("CUDA", "HIP"):

@@ -1,4 +1,4 @@
-"""A policy made of a heuristic that was fitted: the bucket of a product gives the configuration or the tile."""
+"""A policy from a fitted heuristic: the bucket of a product gives the configuration or the tile."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from .tuned_tile import KERNEL, family_values, tuned_wish
 from .wish import TileWish
 
 CLIP = "clip"
-"""The step that makes no side of the tile longer than that of the product, in whole unit tiles."""
+"""The step that cuts the tile's sides to those of the product, in whole unit tiles."""
 
 
 class FittedPolicy(TilePolicy):
-    """The configuration of the product's bucket, where it is one of the asked family and legal; else its tile.
+    """Takes the configuration of the product's bucket, if it belongs to the requested family and is legal; otherwise
+    the tile of the bucket.
 
     `location` names the heuristic's file in errors. Raises UserError for a bucket without a tile.
     """
@@ -73,19 +74,19 @@ class FittedPolicy(TilePolicy):
         if configuration.get(KERNEL) != kernel.name:
             return None
         why = self._begin(situation, lines)
-        made = tuned_configuration(kernel, family_values(configuration), problem, situation.target, lines)
+        full = tuned_configuration(kernel, family_values(configuration), problem, situation.target, lines)
         reason = f"{why}: {kernel.name} as it was tuned"
-        return PolicyChoice(self.name, kernel.name, made, reason, tuple(lines)) if made else None
+        return PolicyChoice(self.name, kernel.name, full, reason, tuple(lines)) if full else None
 
     def choose_among(
         self, problem: Problem, target: Target, kernels: Collection[Kernel]
     ) -> PolicyChoice | PolicyRefusal | None:
-        """The family of the product's bucket first, where it is among them."""
+        """The choice, with the family of the product's bucket tried first, if it is among `kernels`."""
         named = self._family(problem, target)
         return super().choose_among(problem, target, sorted(kernels, key=lambda kernel: kernel.name != named))
 
     def _family(self, problem: Problem, target: Target) -> Value | None:
-        """That the bucket names; None where it has a tile alone."""
+        """The family that the product's bucket names; None if the bucket only has a tile."""
         if problem.type.operation != "GEMM" or not all(problem.sizes):
             return None
         situation = Situation.of(problem, target)
@@ -94,7 +95,7 @@ class FittedPolicy(TilePolicy):
         return self.heuristic.seed(situation.product).configuration.get(KERNEL)
 
     def _begin(self, situation: Situation, lines: list[ReasonLine]) -> str:
-        """Why it is the product's bucket. The lines of the bucket are appended where nothing was said yet."""
+        """The reason for the product's bucket, in words. If `lines` is empty, the bucket and its seed are appended."""
         product = situation.product
         bucket = self.heuristic.bucket(product)
         seed, origin = self.heuristic.seeds[bucket], self.heuristic.origin
@@ -106,8 +107,8 @@ class FittedPolicy(TilePolicy):
 
 
 def fitted_policy(path: Path) -> FittedPolicy:
-    """The policy of a heuristic's file, which is read again only where it has changed. Raises UserError for a file that
-    is no heuristic, and for a bucket without a tile."""
+    """The policy of a heuristic's file. The file is read again only if it has changed. Raises UserError for a file that
+    is not a heuristic, and for a bucket without a tile."""
     try:
         changed = path.stat().st_mtime_ns
     except (OSError, ValueError):
@@ -121,7 +122,7 @@ def _policy_of(path: Path, changed: int) -> FittedPolicy:
 
 
 def clip(wish: TileWish, situation: Situation) -> TileWish:
-    """No side longer than that of the product, rounded up to unit tiles, and no more depth than K has."""
+    """The wish with no side longer than that of the product, rounded up to unit tiles, and no more depth than K."""
     unit, gemm = situation.unit, situation.gemm
     sides = (
         min(side, -(-size // step) * step)
@@ -132,7 +133,7 @@ def clip(wish: TileWish, situation: Situation) -> TileWish:
 
 
 def bucket_reason(heuristic: FittedHeuristic, product: Product) -> str:
-    """Which numbers of the product led to its bucket, with the cut points that it lies between."""
+    """The product's numbers that led to its bucket, with the cut points around them."""
     if isinstance(heuristic.rule, MetricRule):
         return _between(heuristic.rule, heuristic.bucket(product), heuristic, product)
     return ", ".join(_answers(heuristic.rule, heuristic, product))
@@ -157,7 +158,7 @@ def _cut(cut: CutPoint) -> str:
 
 
 def _answers(question: Question | int, heuristic: FittedHeuristic, product: Product) -> Iterator[str]:
-    """The questions on the product's way through a tree."""
+    """The questions on the product's path through a tree, each with its answer."""
     while isinstance(question, Question):
         value = heuristic.value(question.feature, product)
         is_below = value < question.cut

@@ -1,4 +1,4 @@
-"""Targets of known architectures, for decisions about a device that is not there.
+"""Targets of known architectures, for decisions about a device that is not present.
 
 Sources: NVIDIA's CUDA programming guide (compute capabilities) and data sheets of A100 80GB SXM, H200 SXM and B200;
 AMD's data sheets of Instinct MI210 and MI300X. The CPU is a server with 16 cores.
@@ -54,12 +54,12 @@ _ALL = (
     ),
 )
 KNOWN_TARGETS = {target.architecture: target for target in _ALL}
-"""By architecture."""
+"""The targets by architecture."""
 
 
 def known_target(architecture: str) -> Target:
-    """Raises UserError for an architecture that the table lacks."""
+    """The target of an architecture. Raises UserError for an architecture that the table lacks."""
     if architecture not in KNOWN_TARGETS:
-        known = ", ".join(KNOWN_TARGETS)
-        raise UserError("--architecture", f"{architecture!r} is not known here", f"give one of {known}, or a --device")
+        names = ", ".join(KNOWN_TARGETS)
+        raise UserError("--architecture", f"{architecture!r} is not known here", f"give one of {names}, or a --device")
     return KNOWN_TARGETS[architecture]

@@ -1,6 +1,7 @@
-"""From a wish to a legal configuration: the family's rules are asked, and what they reject is made smaller or narrower.
+"""Turns a wish into a legal configuration: as long as the family's rules reject the wish, it is made smaller or
+narrower.
 
-The mapping keeps to the values that a family knows, so most wishes are legal at once; each turn of the loop costs the
+The mapping only uses values that the family knows, so most wishes are legal at once. Each attempt evaluates the
 family's rules once (some 80 microseconds).
 """
 
@@ -39,8 +40,8 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     "maximum allocation": (unsplit, unpacked),
     "device memory": (unsplit, unpacked),
 }
-"""By the reason of a rejection: what may make the wish legal, of which the first that still applies is taken. A reason
-that is not here has nothing to do with the tile, and ends the search."""
+"""The remedies for each reason of a rejection; the first that still applies is taken. A reason without an entry does
+not depend on the tile and ends the search."""
 
 
 def legal_configuration(
@@ -51,10 +52,10 @@ def legal_configuration(
     problem: Problem,
     lines: list[ReasonLine],
 ) -> Configuration | Rejection:
-    """The first legal configuration on the way down from a wish, or the rejection that nothing remedies; what happened
-    is appended to `lines`."""
+    """The first legal configuration on the way down from a wish, or the rejection without a remedy. Each attempt is
+    appended to `lines`."""
     start = _defaults(kernel, problem.type, situation.target)
-    # Every remedy makes the wish less, so the loop would end without a limit, too.
+    # Every remedy reduces the wish, so the loop would also end without a limit.
     for _ in range(MOST_ATTEMPTS):
         values = mapping.values(wish, situation)
         config = start | values
@@ -62,19 +63,20 @@ def legal_configuration(
         rejection = _rejection(kernel, config, problem, situation.target)
         if rejection is None:
             return config
-        less = next((made for remedy in REMEDIES.get(rejection.reason, ()) if (made := remedy(wish))), None)
-        lines.append(ReasonLine("rejected", f"{rejection}" + (f"; tried instead: {less}" if less else "")))
-        if less is None:
+        remedies = REMEDIES.get(rejection.reason, ())
+        reduced = next((reduced for remedy in remedies if (reduced := remedy(wish))), None)
+        lines.append(ReasonLine("rejected", f"{rejection}" + (f"; tried instead: {reduced}" if reduced else "")))
+        if reduced is None:
             return rejection
-        wish = less
+        wish = reduced
     return Rejection("no tile", f"{MOST_ATTEMPTS} attempts, of which the last wished for {wish}")
 
 
 def tuned_configuration(
     kernel: Kernel, tuned: Mapping[str, Value], problem: Problem, target: Target, lines: list[ReasonLine]
 ) -> Configuration | None:
-    """The family's defaults with parameters that were tuned; None where the family has no such value for the problem's
-    type, or rejects it, and where the grid of stream-K is left open. What happened is appended to `lines`."""
+    """The family's defaults with the tuned parameters. None if the family has no such value for the problem's type, if
+    it rejects the configuration, or if the grid of stream-K is left open. Each stage is appended to `lines`."""
     space = kernel.space(problem.type, target)
     try:
         values = {name: space[name].check(value, kernel.name) for name, value in tuned.items() if name in space}
@@ -94,8 +96,8 @@ def tuned_configuration(
 
 
 def _rejection(kernel: Kernel, config: Configuration, problem: Problem, target: Target) -> Rejection | None:
-    always = next(iter(kernel.rejections(config, problem.type, target)), None)
-    return always or next(iter(kernel.rejections_for(config, problem, target)), None)
+    for_type = next(iter(kernel.rejections(config, problem.type, target)), None)
+    return for_type or next(iter(kernel.rejections_for(config, problem, target)), None)
 
 
 @lru_cache(maxsize=512)

@@ -1,4 +1,4 @@
-"""Products with a vector: memory bounds them, so a tile only has to keep all compute units asking for the matrix."""
+"""Tiles for products with a vector. Memory bounds them, so a tile only has to keep all compute units reading."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from .situation import Situation
 from .wish import TileWish
 
 ALONG_K, ACROSS_K = (16, 256), (128, 32)
-"""Elements of D and steps along K of a tile, where the matrix is contiguous along K, and where it is not."""
+"""Elements of D and steps along K of a tile, for a matrix that is contiguous along K, and for one that is not."""
 TILED, VECTOR_SIDE = (64, 128), 16
-"""Of families that have no kernel for vectors, whichever way the matrix lies; and the columns or rows of their tiles
-beside the vector."""
+"""The same for families without a kernel for vectors, for either layout; and the side of their tiles along the
+dimension of size 1."""
 MOST_SPLITS, LEAST_ITERATIONS = 16, 4
 GROUPS_A_UNIT = 2
-"""Work-groups of a compute unit with which memory is busy, where they have no tiles; with tiles, one is enough."""
+"""Work-groups per compute unit that keep memory busy, for families without tiles. With tiles, one is enough."""
 
 
 def vector_wish(situation: Situation, is_for_vectors: bool) -> TileWish:
-    """A flat tile, with K split where too few elements of D are there to keep the device busy; `is_for_vectors` says
-    that the family has no tiles but reads the matrix once."""
+    """A flat tile, with K split if D has too few elements to keep the device busy. `is_for_vectors`: the family has no
+    tiles, but reads the matrix once."""
     gemm = situation.gemm
     is_column = gemm.n == 1
     along_k = gemm.transpose_a if is_column else not gemm.transpose_b

@@ -1,4 +1,4 @@
-"""How near is a configuration to what a policy would choose? For an order in which the best guesses come first."""
+"""The distance of a configuration from a policy's choice, to order configurations with the best guesses first."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ _ANY_TILE = TileWish(64, 64, 32)
 
 
 class PolicyDistance:
-    """Distances to the choices of one policy on one target; every choice is made once."""
+    """Distances from the choices of one policy on one target. Each choice is made once."""
 
     def __init__(self, policy: TilePolicy, target: Target) -> None:
         self.policy, self.target = policy, target
-        self._wanted = lru_cache(maxsize=None)(self._chosen)
+        self._decided = lru_cache(maxsize=None)(self._decide)
 
     def __call__(self, kernel: Kernel, config: Configuration, problem: Problem) -> float:
-        """`distance` in the parameters that the policy decides. 0 where the policy knows nothing of the family or the
+        """`distance` in the parameters that the policy decides. 0 if the policy does not know the family or the
         problem, so that such configurations keep their order."""
-        wanted = self._wanted(kernel.name, kernel, problem)
-        return distance(*(Solution(problem.type, kernel.name, values) for values in (config, config | wanted)))
+        decided = self._decided(kernel.name, kernel, problem)
+        return distance(*(Solution(problem.type, kernel.name, values) for values in (config, config | decided)))
 
-    def _chosen(self, name: str, kernel: Kernel, problem: Problem) -> Configuration:
-        """What the policy decides for a problem, without the parameters that keep their defaults; nothing where it
-        refuses."""
+    def _decide(self, name: str, kernel: Kernel, problem: Problem) -> Configuration:
+        """The parameters that the policy decides for a problem; empty if the policy refuses."""
         mapping = mapping_of(name)
         answer = self.policy.choose(problem, self.target, kernel)
         if mapping is None or not isinstance(answer, PolicyChoice):

@@ -1,7 +1,7 @@
-"""The fitted policy that tunesmith ships: a heuristic for each architecture and data type that there are data for.
+"""The fitted policy that tunesmith ships: a heuristic for each architecture and data type with data.
 
-The files lie in `heuristics/`, named by architecture and data type; docs/policies.md says what each was fitted to and
-how it scores. Where there is no file, the latency model decides, and the reason says so.
+The files are in `heuristics/`, named by architecture and data type. docs/policies.md says what each was fitted to and
+how it scores. If there is no file, the latency model decides, and the reason says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ FOLDER = Path(__file__).parent / "heuristics"
 
 
 class PackagedPolicy(TilePolicy):
-    """The packaged heuristic of the target's architecture and the product's data type; else the latency model."""
+    """Decides by the packaged heuristic of the target's architecture and the product's data type; otherwise by the
+    latency model."""
 
     name = "fitted"
     acts: ClassVar[tuple[str, ...]] = FittedPolicy.acts
@@ -62,8 +63,8 @@ class PackagedPolicy(TilePolicy):
 
 @cache
 def packaged_policy(architecture: str, arithmetic: str) -> FittedPolicy | None:
-    """The policy of the packaged file; None where there is none. `architecture` is `gfx90a`, for example, and
-    `arithmetic` is NumPy's name of the operands' type, or `tf32`."""
+    """The policy of the packaged file; None if there is no file. `architecture` is for example `gfx90a`; `arithmetic`
+    is NumPy's name of the operands' type, or `tf32`."""
     if "/" in architecture or not architecture:
         return None
     path = FOLDER / f"{architecture}_{arithmetic}.yaml"

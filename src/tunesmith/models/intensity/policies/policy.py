@@ -1,4 +1,4 @@
-"""The one interface of all policies: a problem, a target and a kernel family in, a configuration or a reason out."""
+"""The interface of all policies: a problem, a target and a kernel family in, a configuration or a reason out."""
 
 from __future__ import annotations
 
@@ -21,44 +21,45 @@ from .wish import TileWish
 
 ALIGNMENT, MATRIX_VECTOR = "alignment", "matrix-vector"
 STEPS = (*SEED_STEPS, ALIGNMENT, *TILE_STEPS, MATRIX_VECTOR)
-"""Every step that can be switched on and off, in the order in which they act."""
+"""Every step that can be switched on and off, in the order in which the steps act."""
 
 
 class TilePolicy(ABC):
-    """Decides without a device and without a measurement. Stateless but for its steps, and pure.
+    """Decides without a device and without a measurement. A policy is pure; its only state is its steps.
 
-    `acts` are the steps that mean something to the policy, `steps` those that are on.
+    `acts` are the steps that the policy has, `steps` those that are switched on.
     """
 
     name: str
     acts: ClassVar[tuple[str, ...]] = STEPS
     ranks: ClassVar[bool] = False
-    """Whether there are further wishes."""
+    """Whether the policy has further wishes."""
     steps: frozenset[str] = frozenset()
 
     @abstractmethod
     def wish(self, situation: Situation, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
-        """The tile that the policy wants; each stage is appended to `lines`, whose last says why."""
+        """The tile that the policy wants. Each stage is appended to `lines`; the last line gives the reason."""
 
     def tuned(
         self, situation: Situation, problem: Problem, kernel: Kernel, lines: list[ReasonLine]
     ) -> PolicyChoice | None:
-        """A legal configuration of the family that was tuned for such products, where the policy knows of one; it is
-        taken as it is, and no tile is wished for. Each stage is appended to `lines`."""
+        """A legal configuration of the family that was tuned for such products, or None. If there is one, it is taken
+        unchanged, and no tile is wished for. Each stage is appended to `lines`."""
         return None
 
     def with_steps(self, steps: Iterable[str]) -> Self:
-        """The policy with exactly these steps on. Raises UserError for a step that it does not have."""
-        asked = frozenset(steps)
-        for step in sorted(asked - frozenset(self.acts)):
+        """A copy of the policy with exactly these steps on. Raises UserError for a step that the policy does not
+        have."""
+        requested = frozenset(steps)
+        for step in sorted(requested - frozenset(self.acts)):
             raise UserError("--steps", f"{self.name} has no step {step!r}", f"give some of {', '.join(self.acts)}")
-        made = copy.copy(self)
-        made.steps = asked
-        return made
+        policy = copy.copy(self)
+        policy.steps = requested
+        return policy
 
     def choose(self, problem: Problem, target: Target, kernel: Kernel) -> PolicyChoice | PolicyRefusal:
-        """A full configuration of `kernel` that its own rules call legal, or why there is none. Never raises for a
-        problem that an operation made."""
+        """A full configuration of `kernel` that is legal by the family's rules, or the reason why there is none. Never
+        raises for a problem that an operation made."""
         lines: list[ReasonLine] = []
         mapping = mapping_of(kernel.name)
         if problem.type.operation != "GEMM" or mapping is None:
@@ -75,36 +76,39 @@ class TilePolicy(ABC):
         else:
             wish = self.wish(situation, mapping, lines)
         reason = lines[-1].text
-        found = legal_configuration(kernel, mapping, wish, situation, problem, lines)
-        if isinstance(found, Configuration):
-            return PolicyChoice(self.name, kernel.name, found, reason, tuple(lines))
-        return self._refused(kernel, found, lines)
+        result = legal_configuration(kernel, mapping, wish, situation, problem, lines)
+        if isinstance(result, Configuration):
+            return PolicyChoice(self.name, kernel.name, result, reason, tuple(lines))
+        return self._refused(kernel, result, lines)
 
     def further_wishes(self, situation: Situation, mapping: FamilyMapping) -> Iterable[TileWish]:
-        """What the policy wants after `wish`, the best guess first; nothing of a policy that does not rank tiles."""
+        """The tiles that the policy wants after `wish`, the best guess first; empty if the policy does not rank
+        tiles."""
         return ()
 
     def ranked(self, problem: Problem, target: Target, kernel: Kernel, count: int) -> tuple[PolicyChoice, ...]:
-        """Up to `count` different choices, the best guess first, which is `choose`'s; none where that refuses."""
+        """Up to `count` different choices, the best guess first. The first is that of `choose`; none if `choose`
+        refuses."""
         answer, mapping = self.choose(problem, target, kernel), mapping_of(kernel.name)
         if isinstance(answer, PolicyRefusal) or mapping is None:
             return ()
-        found, situation = {answer.configuration: answer}, Situation.of(problem, target)
+        choices, situation = {answer.configuration: answer}, Situation.of(problem, target)
         if situation.is_vector and MATRIX_VECTOR in self.steps:
             return (answer,)
         for wish in self.further_wishes(situation, mapping):
-            if len(found) >= count:
+            if len(choices) >= count:
                 break
             lines = [ReasonLine("tile", str(wish))]
             config = legal_configuration(kernel, mapping, wish, situation, problem, lines)
             if isinstance(config, Configuration):
-                found.setdefault(config, PolicyChoice(self.name, kernel.name, config, lines[0].text, tuple(lines)))
-        return tuple(found.values())
+                choices.setdefault(config, PolicyChoice(self.name, kernel.name, config, lines[0].text, tuple(lines)))
+        return tuple(choices.values())
 
     def choose_among(
         self, problem: Problem, target: Target, kernels: Collection[Kernel]
     ) -> PolicyChoice | PolicyRefusal | None:
-        """The choice of the first family that can compute the problem; else the last refusal; None without a family."""
+        """The choice for the first family that can compute the problem; otherwise the last refusal; None if there is no
+        family."""
         answer: PolicyChoice | PolicyRefusal | None = None
         for kernel in kernels:
             answer = self.choose(problem, target, kernel)

@@ -1,4 +1,4 @@
-"""The policies by name, and which of them is asked where nobody names one."""
+"""The policies by name, and the default policy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ POLICIES: Registry[TilePolicy] = Registry(
 )
 
 DEFAULT_POLICY = "latency"
-"""Asked where nobody names a policy: by what is recorded (docs/policies.md), it chooses best."""
+"""The policy that is used if nobody names one. It has the best recorded score (docs/policies.md)."""
 
 
 def policy_named(name: str) -> TilePolicy:
-    """Raises UserError for a name that no policy has."""
+    """The policy with this name. Raises UserError for an unknown name."""
     if name not in POLICIES:
         raise UserError("--policy", f"there is no {name!r}", f"give one of {', '.join(POLICIES)}")
     return POLICIES[name]

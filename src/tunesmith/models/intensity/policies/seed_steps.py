@@ -1,6 +1,6 @@
-"""Steps that change a seed before its tiles are dealt to M and N. Each can be left out.
+"""Steps that change a seed before its tiles are distributed over M and N. Each step can be left out.
 
-Source: IREE's strategies (pull requests 21546, 21691, 21826, 23652), as facts; the formulas stand with each step.
+Source: IREE's strategies (pull requests 21546, 21691, 21826, 23652), as facts. Each step states its formula.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .situation import Situation
 SeedStep = Callable[[TileSeed, Situation, Bucket], TileSeed]
 
 LEAST_BUDGET = 32
-"""Unit tiles of a work-group below which a seed is small, and alike in both strategies."""
+"""A seed with fewer unit tiles in a work-group is small, and the same in both strategies."""
 MANY_SUB_GROUPS, FEW_SUB_GROUPS = 8, 4
 
 
@@ -28,18 +28,18 @@ def work_groups(seed: TileSeed, situation: Situation) -> float:
 
 
 def utilisation(seed: TileSeed, situation: Situation) -> float:
-    """Work-groups over the compute units of all their waves, the last of which may not be full."""
+    """Work-groups divided by the compute units of all their waves. The last wave may not be full."""
     groups = work_groups(seed, situation)
     return groups / (max(1, math.ceil(groups / situation.units)) * situation.units)
 
 
 def subgroup_favor(seed: TileSeed, situation: Situation, bucket: Bucket) -> TileSeed:
-    """The same work-group from more sub-groups with fewer tiles each, which hide scattered loads: 8 x {4, 8}."""
+    """The same work-group from more sub-groups with fewer tiles each, which hides scattered loads: 8 x {4, 8}."""
     return _with_sub_groups(seed, MANY_SUB_GROUPS)
 
 
 def tile_favor(seed: TileSeed, situation: Situation, bucket: Bucket) -> TileSeed:
-    """The same work-group from fewer sub-groups with more tiles each, which reuse registers: 4 x {8, 16}."""
+    """The same work-group from fewer sub-groups with more tiles each, which reuses registers: 4 x {8, 16}."""
     return _with_sub_groups(seed, FEW_SUB_GROUPS)
 
 
@@ -49,24 +49,25 @@ def _with_sub_groups(seed: TileSeed, count: int) -> TileSeed:
 
 
 def boost(seed: TileSeed, situation: Situation, bucket: Bucket) -> TileSeed:
-    """More tiles a sub-group for a large product whose K is its shortest side, if two waves of them remain.
+    """More tiles in a sub-group, for a large product whose K is not its longest side, if two waves of work-groups
+    remain.
 
-    Very large products are left alone: there, the step made programs that spilled registers (issue 23876).
+    Very large products are unchanged: for them, the step made programs that spilled registers (issue 23876).
     """
     product, boosted = situation.product, replace(seed, tiles=max(seed.tiles, BOOSTED_TILES))
-    is_meant = bucket is Bucket.LARGE and product.k <= max(product.m, product.n)
-    return boosted if is_meant and work_groups(boosted, situation) >= 2 * situation.units else seed
+    applies = bucket is Bucket.LARGE and product.k <= max(product.m, product.n)
+    return boosted if applies and work_groups(boosted, situation) >= 2 * situation.units else seed
 
 
 def workgroup_cap(seed: TileSeed, situation: Situation, bucket: Bucket) -> TileSeed:
-    """Tiles halved until each compute unit has a work-group, or one tile is left. Small products are left alone."""
+    """Tiles halved until each compute unit has a work-group, or one tile is left. Small products are unchanged."""
     while bucket is not Bucket.SMALL and seed.tiles > 1 and work_groups(seed, situation) < situation.units:
         seed = replace(seed, tiles=seed.tiles // 2)
     return seed
 
 
 def utilisation_guard(seed: TileSeed, situation: Situation, bucket: Bucket) -> TileSeed:
-    """Tiles halved once where the waves would be less than half full."""
+    """Tiles halved once if the waves would be less than half full."""
     if seed.tiles > 1 and utilisation(seed, situation) < LEAST_UTILISATION:
         return replace(seed, tiles=seed.tiles // 2)
     return seed
@@ -79,4 +80,4 @@ SEED_STEPS: dict[str, SeedStep] = {
     "workgroup-cap": workgroup_cap,
     "utilisation-guard": utilisation_guard,
 }
-"""In the order in which they are applied; of `subgroup-favor` and `tile-favor` together, the later one decides."""
+"""In the order in which they are applied. If both `subgroup-favor` and `tile-favor` are on, the latter decides."""

@@ -1,4 +1,4 @@
-"""A problem on a target, in the numbers that policies decide by."""
+"""A problem on a target, in the numbers by which policies decide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .chips import ChipFigures, figures_of, published_ridge
 
 @dataclass(frozen=True, slots=True)
 class UnitTile:
-    """What a sub-group multiplies at once: m x n elements of D by k along K."""
+    """The product that a sub-group computes at once: m x n elements of D, k elements along K."""
 
     m: int
     n: int
@@ -32,7 +32,8 @@ NVIDIA_UNITS = {
     "float8_e4m3fn": UnitTile(16, 16, 32),
     "float8_e5m2": UnitTile(16, 16, 32),
 }
-"""Two of `mma.sync`'s products of 16 x 8 side by side (PTX ISA). float32 has no exact one: its tile is a stand-in."""
+"""Two adjacent 16 x 8 products of `mma.sync` (PTX ISA). There is no instruction for exact float32; its tile is a
+stand-in."""
 AMD_UNITS = {
     "float64": UnitTile(16, 16, 4),
     "float32": UnitTile(16, 16, 4),
@@ -42,16 +43,16 @@ AMD_UNITS = {
 }
 """The 16 x 16 forms of the MFMA instructions (AMD's CDNA ISA guides)."""
 HALF_UNIT = UnitTile(16, 16, 16)
-"""Of half precision and bfloat16, on both."""
+"""The unit tile of half precision and bfloat16, for both vendors."""
 CPU_UNIT = UnitTile(16, 4, 4)
-"""A vector of 16 elements by four columns: a stand-in, since a CPU's core has no product of matrices."""
+"""A vector of 16 elements by four columns: a stand-in, since a CPU core has no matrix instruction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """`gemm` on `target`: the product's sizes with bytes of its elements, the unit tile, and the chip's figures.
+    """`gemm` on `target`: the product's sizes and element sizes, the unit tile, and the chip's figures.
 
-    `arithmetic` is the type by which the chip's rate is looked up: NumPy's name, or `tf32`.
+    `arithmetic` is the type for the chip's rate: NumPy's name, or `tf32`.
     """
 
     gemm: Gemm
@@ -65,7 +66,7 @@ class Situation:
 
     @staticmethod
     def of(problem: Problem, target: Target) -> Situation:
-        """Raises ValueError for another operation than GEMM and for a size of zero."""
+        """The situation of a GEMM problem. Raises ValueError for another operation and for a size of zero."""
         gemm = Gemm.of(problem)
         element, dest = _bytes(gemm.dtype), _bytes(gemm.dest)
         arithmetic = "tf32" if gemm.tf32 and target.kind == "GPU" else gemm.dtype
@@ -92,7 +93,7 @@ class Situation:
 
     @property
     def ridge(self) -> float | None:
-        """FLOP per byte, where a data sheet of the target's chip gives it for the type."""
+        """The ridge in FLOP per byte by the chip's data sheet; None if the data sheet does not give it."""
         return _ridge(self.target, self.arithmetic)
 
     @property
@@ -102,14 +103,14 @@ class Situation:
 
     @property
     def capability(self) -> int:
-        """90 for sm_90; 0 for what is not NVIDIA's."""
+        """NVIDIA's compute capability (90 for sm_90); 0 for other vendors."""
         digits = self.target.architecture.removeprefix("sm_").rstrip("af")
         return int(digits) if self.target.architecture.startswith("sm_") and digits.isdecimal() else 0
 
     @property
     def reads(self) -> int:
-        """Elements that one load of A and of B can bring, at most 16 bytes: a power of two that divides the contiguous
-        sizes and the strides of both."""
+        """Elements of the widest load of A and of B, at most 16 bytes: a power of two that divides the contiguous sizes
+        and the strides of both."""
         gemm = self.gemm
         a = gemm.k if gemm.transpose_a else gemm.m
         b = gemm.n if gemm.transpose_b else gemm.k
@@ -117,7 +118,7 @@ class Situation:
 
     @property
     def writes(self) -> int:
-        """What `reads` is, for C and D."""
+        """Elements of the widest access to C and D, as `reads` for A and B."""
         gemm = self.gemm
         return _widest(self.dest_bytes, gemm.m, gemm.ldc, gemm.ldd, *self._strides(gemm.stride_c, gemm.stride_d))
 

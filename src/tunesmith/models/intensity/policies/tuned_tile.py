@@ -1,7 +1,7 @@
-"""The tile of a configuration that was fitted: a wish that every family's mapping can be asked for.
+"""The tile of a fitted heuristic's bucket, as a wish that the mapping of any family accepts.
 
-A bucket of a heuristic has a kernel family with its parameters, where `Kernel` names the family; else a tile alone, by
-the names of Tensile's solutions and of IREE's: MacroTile, DepthU, GlobalSplitU, SubGroups.
+If a bucket's configuration sets `Kernel`, it names a kernel family and holds that family's parameters. Otherwise it
+holds only a tile, with the names of Tensile's and IREE's solutions: MacroTile, DepthU, GlobalSplitU, SubGroups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KERNEL = "Kernel"
 """The key that names the family of a configuration."""
 LARGEST_SIDE, LARGEST_SPLIT = 1 << 16, 1 << 12
 DEPTH, SUB_GROUPS, STAGES = 32, (2, 2), 3
-"""Of a tile that says nothing of them."""
+"""The values for a tile that does not set them."""
 MOST_GROUPS, MOST_STAGES = 64, 8
 TYPES = {
     "f64": gemm_type("d"),
@@ -29,14 +29,15 @@ TYPES = {
     "i8": gemm_type("i8"),
     "f8": gemm_type("f8"),
 }
-"""By the data types of heuristics' files."""
+"""The problem type for each data type of a heuristic's file."""
 
 
 def tuned_wish(configuration: Configuration, data_type: str, location: str) -> TileWish | None:
-    """The wish of a bucket's configuration; None of a family that has no tiles (the vendor's library). `data_type` is
-    as the file has it, `location` is for the error.
+    """The wish of a bucket's configuration; None for a family without tiles (the vendor's library). `data_type` is that
+    of the heuristic's file; `location` is for errors.
 
-    Raises UserError for a family or a value that does not exist, and for a tile of no family that is none.
+    Raises UserError for an unknown family or an invalid value, and for a configuration with neither a family nor a
+    valid tile.
     """
     values: Mapping[str, Value] = configuration
     if KERNEL in configuration:
@@ -57,16 +58,17 @@ def tuned_wish(configuration: Configuration, data_type: str, location: str) -> T
 
 
 def family_values(configuration: Configuration) -> Configuration:
-    """The parameters, without the family's name."""
+    """The parameters of a bucket's configuration, without the family's name."""
     return configuration.without([KERNEL])
 
 
 def _of_family(configuration: Configuration, problem_type: ProblemType, location: str) -> Mapping[str, Value]:
-    """The parameters of a family that a configuration names, with its defaults and what follows from them."""
+    """The parameters of the family that a configuration names, with the family's defaults and the derived
+    parameters."""
     name = configuration[KERNEL]
     if name not in KERNELS or KERNELS[str(name)].operation != "GEMM":
-        known = ", ".join(known for known in KERNELS if KERNELS[known].operation == "GEMM")
-        raise UserError(location, f"there is no GEMM kernel {_shown(name)}", f"give one of {known}")
+        names = ", ".join(kernel for kernel in KERNELS if KERNELS[kernel].operation == "GEMM")
+        raise UserError(location, f"there is no GEMM kernel {_shown(name)}", f"give one of {names}")
     kernel = KERNELS[str(name)]
     space = kernel.space(problem_type)
     checked: dict[str, Value] = {}
@@ -79,11 +81,11 @@ def _of_family(configuration: Configuration, problem_type: ProblemType, location
     return {**full, **(kernel.derived(full) if full else {})}
 
 
-def _whole(values: Mapping[str, Value], name: str, missing: int, most: int, location: str) -> int:
-    value = values.get(name, missing)
+def _whole(values: Mapping[str, Value], name: str, default: int, most: int, location: str) -> int:
+    value = values.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise UserError(location, f"{name} cannot be {_shown(value)}", f"give a whole number from 1 to {most}")
-    return value or missing
+    return value or default
 
 
 def _pair(value: Value | None, most: int) -> tuple[int, int] | None:
@@ -101,7 +103,7 @@ def _pair(value: Value | None, most: int) -> tuple[int, int] | None:
 
 
 def _sub_groups(values: Mapping[str, Value]) -> tuple[int, int]:
-    """Of a family that counts warps; the usual ones of any other."""
+    """The sub-groups along M and N for a family with `NumWarps`; the default for any other family."""
     warps = values.get("NumWarps")
     return (-(-warps // 2), min(warps, 2)) if isinstance(warps, int) and 1 <= warps <= MOST_GROUPS else SUB_GROUPS
 

@@ -1,20 +1,20 @@
-"""The tile that a policy wishes for, before a kernel family is asked what of it can be had."""
+"""The tile that a policy wishes for, before a kernel family turns it into a configuration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 LEAST_SIDE = 8
-"""Rows or columns below which no tile is halved."""
+"""The fewest rows or columns to which a tile may be halved."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileWish:
-    """A macro tile of `m` x `n` elements of D, `depth` elements along K at once.
+    """A macro tile of `m` x `n` elements of D, with `depth` elements along K in an iteration.
 
-    `sub_groups` counts warps (AMD: wavefronts; on a CPU: work-items) along M and N; `stages` counts tiles of A and B on
-    their way; K is cut into `split` parts. `item` is the tile of a work-item, (0, 0) where the family may decide.
-    `is_wide` asks for the widest loads and stores that the alignment allows, `packs` allows copies of operands.
+    `sub_groups` counts warps (AMD: wavefronts; on a CPU: work-items) along M and N. `stages` counts tiles of A and B
+    that are in flight. K is cut into `split` parts. `item` is the tile of a work-item; (0, 0) lets the family decide.
+    `is_wide` asks for the widest loads and stores that the alignment allows; `packs` allows copies of operands.
     """
 
     m: int
@@ -34,12 +34,12 @@ class TileWish:
 
     @property
     def elements(self) -> int:
-        """Of D."""
+        """Elements of D."""
         return self.m * self.n
 
     @property
     def warps(self) -> int:
-        """All sub-groups."""
+        """The number of sub-groups."""
         return self.sub_groups[0] * self.sub_groups[1]
 
     def stage_bytes(self, element_bytes: float) -> float:
@@ -48,12 +48,13 @@ class TileWish:
 
 
 def shorter(wish: TileWish, least: int = 8) -> TileWish | None:
-    """Half the depth; None where that would go below `least`."""
+    """The wish with half the depth; None if the depth would go below `least`."""
     return replace(wish, depth=wish.depth // 2) if wish.depth // 2 >= least else None
 
 
 def smaller(wish: TileWish, least: int = LEAST_SIDE) -> TileWish | None:
-    """The longer side halved, and with it the sub-groups along it; None where that would go below `least`."""
+    """The wish with its longer side halved, and the sub-groups along that side; None if the side would go below
+    `least`."""
     across = wish.n > wish.m
     side, count = (wish.n, wish.sub_groups[1]) if across else (wish.m, wish.sub_groups[0])
     if side // 2 < least:
@@ -65,12 +66,12 @@ def smaller(wish: TileWish, least: int = LEAST_SIDE) -> TileWish | None:
 
 
 def fewer_stages(wish: TileWish) -> TileWish | None:
-    """One tile less on its way; None at two."""
+    """The wish with one stage less; None at two stages."""
     return replace(wish, stages=wish.stages - 1) if wish.stages > 2 else None
 
 
 def fewer_sub_groups(wish: TileWish) -> TileWish | None:
-    """Half the sub-groups along the side that has more; None where one is left."""
+    """The wish with half the sub-groups along the side that has more; None if there is only one sub-group."""
     m, n = wish.sub_groups
     if wish.warps == 1:
         return None
@@ -78,15 +79,15 @@ def fewer_sub_groups(wish: TileWish) -> TileWish | None:
 
 
 def unsplit(wish: TileWish) -> TileWish | None:
-    """K in one piece; None where it is in one."""
+    """The wish with K in one piece; None if K is in one piece already."""
     return replace(wish, split=1) if wish.split > 1 else None
 
 
 def narrow(wish: TileWish) -> TileWish | None:
-    """Loads and stores of one element; None where they are that already."""
+    """The wish with loads and stores of single elements; None if they are so already."""
     return replace(wish, is_wide=False) if wish.is_wide else None
 
 
 def unpacked(wish: TileWish) -> TileWish | None:
-    """No copies of operands; None where there are none already."""
+    """The wish without copies of operands; None if there are none already."""
     return replace(wish, packs=False) if wish.packs else None

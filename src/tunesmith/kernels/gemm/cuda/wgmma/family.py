@@ -1,4 +1,4 @@
-"""The family: warp-group products on tiles that TMA brings, one warp group fetching for the others."""
+"""`CudaWgmmaGemm`: warp-group products on tiles that TMA fetches; one warp group fetches for the others."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from tunesmith.spaces import Space
 
 from . import rules
 from .guess import seconds
-from .kinds import ROW_BYTES
 from .launch import plan_of
+from .operand_types import ROW_BYTES
 from .parameters import INSTRUCTION, space_of
 from .shape import ROWS_OF_A_GROUP
 from .text import module
 
 
 class CudaWgmmaGemm(Kernel):
-    """Persistent work-groups; macro tiles of 64 x WarpGroups by InstructionColumns, with 128 bytes of K a stage.
+    """Persistent work-groups with macro tiles of 64 x WarpGroups by InstructionColumns, and 128 bytes of K a stage.
 
-    fp16, bf16, float8, int8 and TF32 in any layout. Sums in float32 (int32 of int8), D in the operands' type or that of
-    the sums; bias, activation and scales. Operands whose strides TMA does not take are copied first, and of float8,
-    int8 and TF32 those that are not contiguous along K are transposed. docs/gemm-wgmma.md explains it.
+    Operands are fp16, bf16, float8, int8 or TF32 in any layout. Sums are in float32 (int32 for int8), D in the type of
+    the operands or of the sums; bias, activation and scales are supported. Operands whose strides TMA does not take are
+    copied first. Operands of float8, int8 and TF32 that are not contiguous along K are transposed.
+    docs/gemm-wgmma.md explains the kernel.
     """
 
     name, operation, language, named_by = "CudaWgmmaGemm", "GEMM", "CUDA", INSTRUCTION.name

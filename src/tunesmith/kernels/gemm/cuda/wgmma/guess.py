@@ -1,7 +1,7 @@
 """A guess at the time of a configuration, only to order candidates before any of them is measured.
 
-Waves of iterations on one side, compulsory traffic on the other. The rates are an H200's, rounded; what counts is that
-tiles which fill no wave, tiles with too little reuse, and pipelines that are too short come late.
+It is the larger of two times: waves of iterations, and compulsory traffic. The rates are an H200's, rounded. Tiles that
+do not fill a wave, tiles with too little reuse, and pipelines that are too short must come late.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 from tunesmith.problems.gemm import Gemm, GemmOperation
 from tunesmith.records import Configuration, Problem, Target
 
-from .kinds import PRODUCT_BYTES, ROW_BYTES
 from .launch import sides_of
+from .operand_types import PRODUCT_BYTES, ROW_BYTES
 from .schedule import SUM_BYTES, WgmmaSchedule
 from .shape import WgmmaShape
 
 CLOCK = 1.6e9
-"""Cycles a second under a full load, which the power limit slows."""
+"""Cycles a second under full load, where the power limit lowers the clock."""
 LATENCY = 1.0e-6
-"""Seconds from asking for a tile to having it, from memory that is busy."""
+"""Seconds from the request of a tile to its arrival, from memory that is busy."""
 MEMORY_RATE, CACHE_RATE = 4.2e12, 7.7e12
 """Bytes a second from memory and from the L2 cache, for all multiprocessors together. Of 1792 x 1280 x 4096, tiles of
-128 x 160 and of 128 x 192 without a cluster were measured to take the second; with one, which halves what one side
-fetches, they took as long (2026-11-22), so it may not be what bounds them."""
+128 x 160 and of 128 x 192 without a cluster were measured to reach the rate of the cache. With a cluster, which halves
+what one side fetches, they took as long (2026-11-22), so the cache may not be what bounds them."""
 EPILOGUE_RATE = 6.0e10
 """Bytes a second that one multiprocessor writes while it multiplies nothing."""
 WAIT = 100.0
-"""Cycles between one stage's products and the next one's, which warp groups fill for each other."""
+"""Cycles between the products of one stage and of the next, which other warp groups fill."""
 UNHIDDEN = 0.1
-"""How much of the traffic is felt behind the products: it takes power and shared memory's time too."""
+"""The part of the traffic's time that is added to the products' time: traffic takes power and shared memory too."""
 LAUNCH = 3.0e-6
 """Seconds for a launch."""
 
@@ -38,7 +38,7 @@ def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     working = schedule.busiest * iteration_seconds(shape, schedule.grid * shape.cluster, target.compute_units)
     finishing = -(-schedule.alone // schedule.grid) * _writing(shape, shape.dest_bytes)
     if schedule.shares:
-        # Somebody writes sums and somebody else reads them, beside the tile that comes of it.
+        # One work-group writes the sums, another reads them and writes the tile.
         finishing += -(-schedule.shares // schedule.grid) * _writing(shape, 2 * SUM_BYTES + shape.dest_bytes)
     floor = GemmOperation().bytes(problem) / MEMORY_RATE
     sides = sides_of(gemm, shape, 0).values()
@@ -47,8 +47,8 @@ def seconds(config: Configuration, problem: Problem, target: Target) -> float:
 
 
 def iteration_seconds(shape: WgmmaShape, work_groups: int, compute_units: int) -> float:
-    """One stage of each: its products and those of others on the multiprocessor, its way through the cache, or its
-    share of the time that a fetch takes."""
+    """Seconds of one stage of every work-group: the longest of the products on a multiprocessor, the traffic through
+    the cache, and a stage's share of a fetch's latency."""
     products = ROW_BYTES // PRODUCT_BYTES * shape.warp_groups * product_cycles(shape.columns)
     cycles = products * -(-work_groups // compute_units) + WAIT / shape.warp_groups
     traffic = work_groups * shape.fetched_bytes / CACHE_RATE
@@ -56,8 +56,9 @@ def iteration_seconds(shape: WgmmaShape, work_groups: int, compute_units: int) -
 
 
 def product_cycles(columns: int) -> float:
-    """Cycles of one instruction: 64 x columns x 32 bytes, at the tensor cores' rate or at that of shared memory, which
-    gives 128 bytes a cycle and holds both operands. The same for all types.
+    """Cycles of one instruction: 64 x columns x 32 bytes, at the tensor cores' rate or at the rate of shared memory.
+
+    Shared memory holds both operands and gives 128 bytes a cycle. The cycles are the same for all types.
 
     Source: 989 TFLOP/s of half precision on 132 multiprocessors at 1.83 GHz are 4096 operations a cycle each.
     """

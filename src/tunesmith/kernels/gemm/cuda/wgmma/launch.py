@@ -1,4 +1,4 @@
-"""The launch: operands as TMA sees them, and the kernel's arguments in their order."""
+"""The plan: operands as TMA sees them, and the kernel's arguments in their order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tunesmith.records import (
     WorkspaceArgument,
 )
 
-from .kinds import ROW_BYTES
+from .operand_types import ROW_BYTES
 from .schedule import WgmmaSchedule, Workspace
 from .shape import ROWS_OF_A_GROUP, WgmmaShape
 
@@ -30,10 +30,10 @@ SWIZZLES = {32: 1, 64: 2, 128: 3}
 """CU_TENSOR_MAP_SWIZZLE_32B, _64B and _128B."""
 
 COPIES = 1
-"""The module that copies operands, behind the kernel's own."""
+"""The index of the module that copies operands; the kernel's own is 0."""
 
-NOTHING = ScalarArgument(0, "uint64")
-"""The address of what a launch has not."""
+NO_ADDRESS = ScalarArgument(0, "uint64")
+"""The address of an array that a launch does not have."""
 
 
 def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
@@ -60,15 +60,15 @@ def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
 
 
 def workspace_bytes(sides: Mapping[str, TmaOperand], workspace: Workspace) -> int:
-    """What partial sums need, and behind it the copies of operands."""
+    """Bytes of the workspace: partial sums first, then the copies of operands."""
     ends = (side.copy.offset + side.copy.bytes for side in sides.values() if side.copy)
     return max((workspace.size, *ends))
 
 
 @dataclass(frozen=True, slots=True)
 class TmaOperand:
-    """An operand as TMA sees it: batch, outer, contiguous. Where it is not fetched from where it lies, there is a
-    `copy` of it."""
+    """An operand as TMA sees it: batch, outer, contiguous dimension. If TMA cannot fetch the operand itself, it fetches
+    its `copy`."""
 
     name: str
     shape: tuple[int, int, int]
@@ -77,28 +77,32 @@ class TmaOperand:
     copy: AlignedCopy | None = None
 
     def fetched(self, side: int, sharers: int, shape: WgmmaShape) -> TensorMapArgument:
-        """With the box that one copy brings, of a tile that has `side` rows or columns and that `sharers` work-groups
-        fetch together."""
-        depth = shape.kind.depth
+        """The tensor map, with the box that one TMA copy fetches of a tile.
+
+        The tile has `side` rows or columns, and `sharers` work-groups fetch it together.
+        """
+        depth = shape.operand_type.depth
         box = (1, side // sharers, depth) if self.along_k else (1, depth // sharers, ROWS_OF_A_GROUP)
-        dtype = shape.kind.copied_as
+        dtype = shape.operand_type.copied_as
         name, offset = ("", self.copy.offset) if self.copy else (self.name, 0)
         return TensorMapArgument(name, dtype, self.shape, self.strides, box, SWIZZLES[ROW_BYTES], offset)
 
 
 def sides_of(gemm: Gemm, shape: WgmmaShape, offset: int) -> dict[str, TmaOperand]:
-    """A and B. From `offset` on in the workspace are copies of what TMA does not take, and of what the instruction
-    takes only the other way round."""
+    """A and B. The workspace has, from `offset` on, copies of operands with strides that TMA does not take, and of
+    operands that must be transposed."""
     sides = {}
     for name, side, leading, stride, along_k in (
         ("A", gemm.m, gemm.lda, gemm.stride_a, gemm.transpose_a),
         ("B", gemm.n, gemm.ldb, gemm.stride_b, not gemm.transpose_b),
     ):
         rows, length = (side, gemm.k) if along_k else (gemm.k, side)
-        transposed = not along_k and not shape.kind.either_way
-        if transposed or needs_copy(leading, stride, gemm.batch, shape.kind.bytes):
+        transposed = not along_k and not shape.operand_type.any_layout
+        if transposed or needs_copy(leading, stride, gemm.batch, shape.operand_type.bytes):
             offset = -(-offset // PART_ALIGNMENT) * PART_ALIGNMENT
-            copy = AlignedCopy(name, gemm.batch, rows, length, leading, stride, shape.kind.bytes, offset, transposed)
+            copy = AlignedCopy(
+                name, gemm.batch, rows, length, leading, stride, shape.operand_type.bytes, offset, transposed
+            )
             offset += copy.bytes
             extents, strides = (gemm.batch, copy.rows_to, copy.length_to), (copy.stride_to, copy.leading_to, 1)
             sides[name] = TmaOperand(name, extents, strides, along_k or transposed, copy)
@@ -113,16 +117,16 @@ def _fetched(sides: Mapping[str, TmaOperand], shape: WgmmaShape) -> tuple[Tensor
 
 
 def _stored(gemm: Gemm, shape: WgmmaShape) -> TensorMapArgument:
-    """D, of which one copy writes what a warp group has of a part's columns."""
+    """The tensor map of D; one TMA copy writes a warp group's share of a part's columns."""
     sides = (ROWS_OF_A_GROUP, shape.part) if shape.rows_are_n else (shape.part, ROWS_OF_A_GROUP)
     extents, strides = (gemm.batch, gemm.n, gemm.m), (gemm.stride_d, gemm.ldd, 1)
     return TensorMapArgument("D", shape.dest, extents, strides, (1, *sides), SWIZZLES[sides[1] * shape.dest_bytes])
 
 
 def _epilogue(gemm: Gemm, shape: WgmmaShape) -> tuple[Argument, ...]:
-    given = {"D": True, "C": True, "Bias": gemm.bias, "ScaleA": gemm.scaled, "ScaleB": gemm.scaled}
+    used = {"D": True, "C": True, "Bias": gemm.bias, "ScaleA": gemm.scaled, "ScaleB": gemm.scaled}
     return (
-        *(OperandArgument(name) if is_given else NOTHING for name, is_given in given.items()),
+        *(OperandArgument(name) if is_used else NO_ADDRESS for name, is_used in used.items()),
         *integers(*shape.sides(gemm), gemm.k, gemm.batch),
         *longs(gemm.ldd, gemm.stride_d, gemm.ldc, gemm.stride_c),
         *(ScalarArgument(value, gemm.sums) for value in (gemm.alpha, gemm.beta)),
@@ -131,5 +135,5 @@ def _epilogue(gemm: Gemm, shape: WgmmaShape) -> tuple[Argument, ...]:
 
 def _shared(schedule: WgmmaSchedule, workspace: Workspace) -> tuple[Argument, ...]:
     # A plan without shared tiles has no workspace.
-    places = (WorkspaceArgument(workspace.sums_at), WorkspaceArgument(0)) if schedule.shares else (NOTHING, NOTHING)
-    return (*places, *integers(schedule.alone, schedule.shares, schedule.stretch, schedule.parts))
+    addresses = (WorkspaceArgument(workspace.sums_at), WorkspaceArgument(0)) if schedule.shares else (NO_ADDRESS,) * 2
+    return (*addresses, *integers(schedule.alone, schedule.shares, schedule.stretch, schedule.parts))

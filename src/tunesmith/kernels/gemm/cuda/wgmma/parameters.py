@@ -1,4 +1,4 @@
-"""What may vary in the family, and what a problem type leaves of it."""
+"""The parameters of the family, and their defaults for a problem type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import ProblemType, Target
 from tunesmith.spaces import Space, When
 
-from .kinds import kind_of
+from .operand_types import operand_type_of
 
 INSTRUCTION = one_of(
     "MatrixInstruction",
@@ -69,7 +69,7 @@ PROMOTE_EVERY = natural(
     "registers of sums.",
 )
 USUAL_UNITS = 132
-"""Multiprocessors of an H100 or H200 (SXM), where no device is named."""
+"""Multiprocessors of an H100 or H200 (SXM), assumed if no device is named."""
 SPLIT = replace(
     GLOBAL_SPLIT,
     doc="Parts of K that each macro tile is computed in. Their sums go to the workspace, and the work-group with the "
@@ -86,21 +86,21 @@ MAPPING = replace(
 
 
 def space_of(problem_type: ProblemType, target: Target | None) -> Space:
-    """With defaults that are legal for the type, where any are; stream-K on all multiprocessors, or on half of them."""
+    """The space, with defaults that are legal for the type if any are; stream-K uses all multiprocessors or half."""
     units = target.compute_units if target else USUAL_UNITS
-    kind, dest = kind_of(problem_type), np.dtype(DATA_TYPES[dest_of(problem_type)].dtype)
-    wide = kind is not None and dest.itemsize > 2
-    few_bits = kind is not None and kind.few_bits
+    operand_type, dest = operand_type_of(problem_type), np.dtype(DATA_TYPES[dest_of(problem_type)].dtype)
+    wide = operand_type is not None and dest.itemsize > 2
+    short_sums = operand_type is not None and operand_type.short_sums
     return Space(
         (
             language("CUDA"),
             INSTRUCTION,
             WARP_GROUPS,
-            replace(COLUMNS, default=128) if few_bits else COLUMNS,
+            replace(COLUMNS, default=128) if short_sums else COLUMNS,
             STAGES,
             ROWS_ALONG,
             replace(STORE_PATH, default="Direct") if wide else STORE_PATH,
-            replace(PROMOTE_EVERY, default=1) if few_bits else PROMOTE_EVERY,
+            replace(PROMOTE_EVERY, default=1) if short_sums else PROMOTE_EVERY,
             SPLIT,
             replace(STREAM_GRID, values=(0, units // 2, units)),
             STREAM_FULL_TILES,

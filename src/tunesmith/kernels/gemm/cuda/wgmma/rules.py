@@ -1,4 +1,4 @@
-"""Why a configuration cannot run: at all, for a problem, or once it is compiled."""
+"""The rejections of the family: of a configuration, for a problem, and of a compiled program."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tunesmith.kernels.gemm.cuda_common import wrong_device, wrong_size
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType, Rejection, Target
 
-from .kinds import kind_of
 from .launch import COPIES, sides_of, workspace_bytes
+from .operand_types import operand_type_of
 from .schedule import WgmmaSchedule, Workspace
 from .shape import COLUMN_STEP, ROWS_OF_A_GROUP, WgmmaShape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
 FEW_SPILLED_BYTES = 64
-"""Of a work-item: addresses and counts that are needed between tiles. Sums that do not fit are many more."""
+"""Bytes that a work-item may spill: addresses and counts that are needed between tiles. Spilled sums are many more."""
 REGISTERS_BESIDE_SUMS = 26
-"""What an instruction needs of a work-item's beside its sums, as ptxas says."""
+"""Registers of a work-item that an instruction needs beside its sums, as ptxas reports."""
 MOST_ITERATIONS = 2**31 - 1
 
 
@@ -31,19 +31,19 @@ def rejections(config: Configuration, problem_type: ProblemType, target: Target)
         yield Rejection("architecture", f"wgmma is {ARCHITECTURE}'s alone, the device has {target.architecture}")
     if is_interleaved(problem_type):
         yield Rejection("batch layout", f"{problem_type.name}: this family does not compute interleaved batches")
-    yield from _wrong_kind(shape, problem_type)
+    yield from _wrong_types(shape, problem_type)
     yield from _wrong_tile(shape, target)
     yield from _wrong_split(config, shape, target)
 
 
-def _wrong_kind(shape: WgmmaShape, problem_type: ProblemType) -> Iterator[Rejection]:
-    if kind_of(problem_type) is None:
+def _wrong_types(shape: WgmmaShape, problem_type: ProblemType) -> Iterator[Rejection]:
+    if operand_type_of(problem_type) is None:
         letter = problem_type.fields.word("DataType")
         yield Rejection("data type", f"{problem_type.name}: the tensor cores here do not multiply {letter} exactly")
     if shape.by_tma and shape.dest_bytes > 2:
         yield Rejection("store path", f"TMA writes D from shared memory in 16-bit types only, not {shape.dest}")
-    if shape.promote_every and not shape.kind.few_bits:
-        yield Rejection("promotion", f"sums of {shape.kind.ptx} products have all their bits")
+    if shape.promote_every and not shape.operand_type.short_sums:
+        yield Rejection("promotion", f"sums of {shape.operand_type.ptx} products have all their bits")
 
 
 def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:

@@ -1,7 +1,7 @@
-"""Who computes what: the numbers that `source/schedule.cu` walks by, from `gemm.stream_k`'s schedule.
+"""Which work-group computes what: the numbers that `source/schedule.cu` uses, from `gemm.stream_k`'s schedule.
 
-Three ways to deal tiles to work-groups: whole; each cut into GlobalSplitU parts; or the last ones cut evenly over a
-grid, as stream-K has it. Who computes part of a tile only, leaves its sums in the workspace and raises a flag.
+Tiles are dealt to work-groups whole; or each tile is cut into GlobalSplitU parts; or the last tiles are cut evenly over
+a grid (stream-K). A work-group that computes only part of a tile leaves its sums in the workspace and raises a flag.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ WORKSPACE_ALIGNMENT = 256
 
 @dataclass(frozen=True, slots=True)
 class WgmmaSchedule:
-    """On `grid` work-groups (or clusters of them), which are as many as run at once where tiles are whole, and one for
-    each multiprocessor where some wait for others: `alone` whole tiles of `iterations`; then, of the iterations of all
-    others, each `stretch` is cut into `parts`, which makes `shares` in all."""
+    """The schedule of `grid` work-groups, or of clusters of them.
+
+    First come `alone` whole tiles of `iterations`. The iterations of all other tiles follow: each `stretch` of them is
+    cut into `parts`, which makes `shares` in all. With whole tiles, the grid has as many work-groups as run at once;
+    with shared tiles, where some wait for others, one for each multiprocessor.
+    """
 
     grid: int
     iterations: int
@@ -33,9 +36,9 @@ class WgmmaSchedule:
 
     @staticmethod
     def of(config: Configuration, shape: WgmmaShape, gemm: Gemm, compute_units: int) -> WgmmaSchedule:
-        tiles, iterations = shape.tiles(gemm), iterations_of(gemm.k, shape.kind.depth)
+        tiles, iterations = shape.tiles(gemm), iterations_of(gemm.k, shape.operand_type.depth)
         splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid") // shape.cluster
-        resident = compute_units // shape.cluster
+        clusters_at_once = compute_units // shape.cluster
         if grid:
             streamed = streamed_tiles(tiles, grid, config.integer("StreamKFullTiles"))
             return WgmmaSchedule(
@@ -43,10 +46,10 @@ class WgmmaSchedule:
             )
         if splits > 1:
             shares = tiles * splits
-            # Each turn is of whole tiles, so that nobody waits for a work-group with a larger number.
-            whole = max(resident // splits * splits, 1)
+            # Each turn has whole tiles, so that no work-group waits for one with a larger number.
+            whole = max(clusters_at_once // splits * splits, 1)
             return WgmmaSchedule(min(shares, whole), iterations, 0, shares, iterations, splits)
-        return WgmmaSchedule(min(tiles, resident * shape.beside), iterations, tiles)
+        return WgmmaSchedule(min(tiles, clusters_at_once * shape.resident), iterations, tiles)
 
     @property
     def split_iterations(self) -> int:
@@ -54,23 +57,26 @@ class WgmmaSchedule:
 
     @property
     def busiest(self) -> int:
-        """Iterations of the work-group that has most."""
+        """Iterations of the work-group with most."""
         longest = -(-self.stretch // self.parts) if self.shares else 0
         return -(-self.alone // self.grid) * self.iterations + -(-self.shares // self.grid) * longest
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """For each share a flag of each warp group, and behind the flags a macro tile of sums; of each work-group of a
-    cluster. Flags are down before a launch and after it."""
+    """The workspace: for each share and each work-group of a cluster, a flag for each warp group and a macro tile of
+    sums.
+
+    All flags come before the sums. They are 0 before a launch and after it.
+    """
 
     flag_bytes: int
     sum_bytes: int
 
     @staticmethod
     def of(schedule: WgmmaSchedule, shape: WgmmaShape) -> Workspace:
-        places = schedule.shares * shape.cluster
-        return Workspace(places * shape.warp_groups * FLAG_BYTES, places * shape.rows * shape.columns * SUM_BYTES)
+        slots = schedule.shares * shape.cluster
+        return Workspace(slots * shape.warp_groups * FLAG_BYTES, slots * shape.rows * shape.columns * SUM_BYTES)
 
     @property
     def sums_at(self) -> int:

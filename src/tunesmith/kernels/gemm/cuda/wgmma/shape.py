@@ -1,4 +1,4 @@
-"""A configuration, typed, with what follows from it alone: tile, stages, shared memory."""
+"""`WgmmaShape`: a typed configuration, with what follows from it alone: tile, stages, shared memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK, SHARED_RESERVED
 from tunesmith.problems.gemm import DATA_TYPES, Gemm, dest_of
 from tunesmith.records import Configuration, ProblemType
 
-from .kinds import KINDS, ROW_BYTES, OperandType, kind_of
+from .operand_types import OPERAND_TYPES, ROW_BYTES, OperandType, operand_type_of
 
 ROWS_OF_A_GROUP, COLUMN_STEP = 64, 16
 STAGE_ALIGNMENT, BARRIER_BYTES = 1024, 16
@@ -22,11 +22,15 @@ MOST_ITEMS = 2048
 
 @dataclass(frozen=True, slots=True)
 class WgmmaShape:
-    """x is the operand whose side makes the rows, y the other one, each as it is fetched: a transposed copy lies along
-    K. `dest` is NumPy's name of D's type; where TMA writes D, a warp group gives it `parts` at once; `splits` says
-    that the program can share a tile among work-groups; a cluster has so many of these along rows and columns."""
+    """A typed configuration, for a problem type.
 
-    kind: OperandType
+    x is the operand whose side makes the instruction's rows, y the other operand, each as it is fetched: a transposed
+    copy is contiguous along K. `dest` is NumPy's name of D's type. If TMA writes D, a warp group writes `parts` of its
+    columns at once. With `splits`, the program can share a tile among work-groups. A cluster has `cluster_rows` by
+    `cluster_columns` work-groups.
+    """
+
+    operand_type: OperandType
     dest: str
     warp_groups: int
     columns: int
@@ -43,17 +47,17 @@ class WgmmaShape:
 
     @staticmethod
     def of(config: Configuration, problem_type: ProblemType, memory: int = LOCAL_BYTES) -> WgmmaShape:
-        """Of a type that the tensor cores do not multiply, the shape is that of half precision."""
+        """The shape. A type that the tensor cores do not multiply gets the shape of half precision."""
         fields = problem_type.fields
-        kind = kind_of(problem_type) or KINDS["h"]
-        a_along_k = fields.flag("TransposeA") or not kind.either_way
-        b_along_k = not fields.flag("TransposeB") or not kind.either_way
+        operand_type = operand_type_of(problem_type) or OPERAND_TYPES["h"]
+        a_along_k = fields.flag("TransposeA") or not operand_type.any_layout
+        b_along_k = not fields.flag("TransposeB") or not operand_type.any_layout
         rows_are_n = config.word("RowsAlong") == "N"
         x_along_k, y_along_k = (b_along_k, a_along_k) if rows_are_n else (a_along_k, b_along_k)
         cluster_m, cluster_n = config.integers("ClusterShape")
         by_tma = config.word("StorePath") == "TMA"
         shape = WgmmaShape(
-            kind=kind,
+            operand_type=operand_type,
             dest=DATA_TYPES[dest_of(problem_type)].dtype,
             warp_groups=config.integer("WarpGroups"),
             columns=config.integer("InstructionColumns"),
@@ -74,10 +78,12 @@ class WgmmaShape:
         return shape._with_more_parts(memory) if by_tma else shape
 
     def _with_more_parts(self, memory: int) -> WgmmaShape:
-        """With as many parts of D at once as make half a tile, and as cost neither a stage nor a work-group beside."""
+        """The shape with as many parts of D at once as fit: at most half a tile, and without a loss of stages or of
+        resident work-groups."""
         half = -(-self.columns // (2 * self.part))
         wider = (replace(self, parts=parts) for parts in range(half, 1, -1))
-        return next((one for one in wider if one.shared_bytes <= memory and one.beside == self.beside), self)
+        fitting = (shape for shape in wider if shape.shared_bytes <= memory and shape.resident == self.resident)
+        return next(fitting, self)
 
     @property
     def rows(self) -> int:
@@ -85,7 +91,7 @@ class WgmmaShape:
 
     @property
     def part(self) -> int:
-        """Columns of D that one copy writes."""
+        """Columns of D that one TMA copy writes."""
         return 2 * COLUMN_STEP if self.columns % (2 * COLUMN_STEP) == 0 else COLUMN_STEP
 
     @property
@@ -94,7 +100,7 @@ class WgmmaShape:
 
     @property
     def registers_at_launch(self) -> int:
-        """Of each work-item; they come eight at a time."""
+        """Registers of each work-item, which come eight at a time."""
         return REGISTERS_PER_BLOCK // self.work_items // 8 * 8
 
     @property
@@ -107,33 +113,33 @@ class WgmmaShape:
 
     @property
     def fetched_bytes(self) -> int:
-        """What a work-group asks for itself, of a stage."""
+        """Bytes of a stage that a work-group itself requests."""
         return (self.rows // self.cluster_columns + self.columns // self.cluster_rows) * ROW_BYTES
 
     @property
     def shared_bytes(self) -> int:
-        """The stages with their barriers, the parts of D on their way (while a warp group writes some of its columns,
-        in 16 bits, as many are read), and room to align."""
+        """Bytes of shared memory: the stages with their barriers, two buffers for parts of D in 16 bits (one is
+        written while the other is read), and room to align."""
         stages = self.stages * (self.stage_bytes + BARRIER_BYTES)
         return STAGE_ALIGNMENT + stages + 2 * self.rows * self.parts * self.part * 2
 
     @property
-    def beside(self) -> int:
-        """Work-groups that a multiprocessor has shared memory and work-items for."""
+    def resident(self) -> int:
+        """Work-groups that are resident on a multiprocessor, by its shared memory and work-items."""
         by_memory = (LOCAL_BYTES + SHARED_RESERVED) // (self.shared_bytes + SHARED_RESERVED)
         return max(1, min(by_memory, MOST_ITEMS // self.work_items))
 
     def sides(self, gemm: Gemm) -> tuple[int, int]:
-        """D's rows and columns, as the instruction has them."""
+        """The sizes of D along the instruction's rows and columns."""
         return (gemm.n, gemm.m) if self.rows_are_n else (gemm.m, gemm.n)
 
     @property
     def cluster(self) -> int:
-        """Work-groups that run side by side."""
+        """Work-groups of a cluster, which run side by side."""
         return self.cluster_rows * self.cluster_columns
 
     def tiles(self, gemm: Gemm) -> int:
-        """Macro tiles of all matrices of the batch, those of a cluster counted once."""
+        """Macro tiles of all matrices of the batch; the tiles of a cluster count once."""
         rows, columns = self.sides(gemm)
         down, across = self.rows * self.cluster_rows, self.columns * self.cluster_columns
         return -(-rows // down) * -(-columns // across) * gemm.batch

@@ -1,4 +1,4 @@
-"""The source: texts that are one C++ file together, behind the instruction for the tile's width, and their macros."""
+"""The source: the instruction for the tile's width, then the files of `source/` as one C++ text, and their macros."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tunesmith.records import Configuration, Module, ProblemType
 from .shape import WgmmaShape
 
 ARCHITECTURE = "sm_90"
-"""Its `a` features, warp-group products among them, are in no other architecture (PTX ISA, wgmma)."""
+"""The only architecture with these `a` features, warp-group products among them (PTX ISA, wgmma)."""
 
 TEXTS = ("hardware.cu", "layout.cu", "schedule.cu", "epilogue.cu", "kernel.cu")
 
@@ -26,7 +26,7 @@ def text(name: str) -> str:
 def _macros(config: Configuration, problem_type: ProblemType, shape: WgmmaShape) -> tuple[str, ...]:
     fields = problem_type.fields
     macros = {
-        "ELEMENT_BYTES": shape.kind.bytes,
+        "ELEMENT_BYTES": shape.operand_type.bytes,
         "WARP_GROUPS": shape.warp_groups,
         "COLUMNS": shape.columns,
         "STAGES": shape.stages,
@@ -52,7 +52,7 @@ def _macros(config: Configuration, problem_type: ProblemType, shape: WgmmaShape)
 
 
 def _words(shape: WgmmaShape) -> str:
-    sums = "int" if shape.kind.sums == "s32" else "float"
+    sums = "int" if shape.operand_type.sums == "s32" else "float"
     return f"""typedef unsigned long long u64;
 typedef unsigned int u32;
 typedef long long i64;
@@ -61,15 +61,16 @@ typedef {sums} Sum;
 
 
 def _instruction(shape: WgmmaShape) -> str:
-    """`multiply_add(sums, x, y, keep)`: the instruction, whose outputs are COLUMNS / 2 registers of each thread."""
-    kind, columns, count = shape.kind, shape.columns, shape.columns // 2
-    constraint = "+r" if kind.sums == "s32" else "+f"
+    """`multiply_add(sums, x, y, keep)`: the instruction; its outputs are COLUMNS / 2 registers of each thread."""
+    operand_type, columns, count = shape.operand_type, shape.columns, shape.columns // 2
+    ptx, sums = operand_type.ptx, operand_type.sums
+    constraint = "+r" if sums == "s32" else "+f"
     registers = ", ".join(f"%{index}" for index in range(count))
     outputs = ", ".join(f'"{constraint}"(sums[{index}])' for index in range(count))
-    name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{kind.per_product}.{kind.sums}.{kind.ptx}.{kind.ptx}"
-    # Behind the predicate: integers have no signs to change, 16-bit types alone may be transposed.
-    signs = () if kind.sums == "s32" else (1, 1)
-    transposes = (int(not shape.x_along_k), int(not shape.y_along_k)) if kind.either_way else ()
+    name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{operand_type.per_product}.{sums}.{ptx}.{ptx}"
+    # These flags follow the predicate. Integers have no signs to change; only 16-bit types may be transposed.
+    signs = () if sums == "s32" else (1, 1)
+    transposes = (int(not shape.x_along_k), int(not shape.y_along_k)) if operand_type.any_layout else ()
     flags = ", ".join(map(str, ("keeps", *signs, *transposes)))
     return f"""__device__ __forceinline__ void multiply_add(Sum (&sums)[{count}], u64 x, u64 y, int keep)
 {{

@@ -1,4 +1,4 @@
-"""What carries the macro tile, the depth, the work-group and the stages of each kernel family: one mapping for each."""
+"""Mappings: one for each kernel family, which turns a wished tile into parameters of the family."""
 
 from .base import FamilyMapping
 from .registry import MAPPINGS, mapping_of

@@ -1,4 +1,4 @@
-"""What a mapping must answer, and how numbers are brought to the nearest legal ones."""
+"""The interface of a mapping, and functions that round numbers to the nearest values of a family."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunesmith.records import Value
 
 
 class FamilyMapping(ABC):
-    """Turns a wished tile into parameters of one kernel family. Stateless and pure.
+    """Turns a wished tile into parameters of one kernel family. A mapping is stateless and pure.
 
     `adds_in_kernel`: the work-groups add the parts of a split K themselves, without a second launch. `is_persistent`: a
     work-group fetches the next tile while it finishes one. `is_for_vectors`: the family computes M = 1 or N = 1 only.
@@ -25,14 +25,14 @@ class FamilyMapping(ABC):
 
     @abstractmethod
     def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
-        """The parameters that the wish decides, at the nearest values that the family knows; all others keep their
-        defaults."""
+        """The parameters that the wish decides, at the nearest values that the family has. All other parameters keep
+        their defaults."""
 
     @abstractmethod
     def candidates(self, situation: Situation) -> Sequence[TileWish]:
-        """A few dozen tiles that the family can have, for a model that ranks them, with K in one piece.
+        """A few dozen tiles of the family for a model that ranks them, with K in one piece.
 
-        A model that finds two tiles alike takes the first, so tall ones come first: their columns of D are longer.
+        Among equally good tiles a model takes the first. Tall tiles come first, because their columns of D are longer.
         """
 
 
@@ -47,19 +47,19 @@ def nearest_power(value: int, least: int, most: int) -> int:
 
 
 def power_up(value: int) -> int:
-    """The least power of two that is no smaller."""
+    """The smallest power of two that is at least `value`."""
     return 1 << max(0, value - 1).bit_length()
 
 
 def distance(tile: Pair, wish: Pair) -> float:
-    """Between two tiles: what their sides differ by, as ratios, in powers of two."""
+    """The distance of two tiles: the sum of the binary logarithms of the ratios of their sides."""
     return abs(math.log2(tile[0] / wish[0])) + abs(math.log2(tile[1] / wish[1]))
 
 
 @lru_cache(maxsize=4096)
 def nearest_blocking(groups: tuple[Pair, ...], items: tuple[Pair, ...], wish: Pair) -> tuple[Pair, Pair]:
-    """Of work-groups (work-items along M and N) and tiles of a work-item, the pair whose macro tile is nearest; of
-    several, the one with the largest work-item's tile, which reuses most."""
+    """The pair of a work-group (work-items along M and N) and a work-item's tile whose macro tile is nearest to the
+    wish. Among equally near pairs, the one with the largest work-item's tile, which has the most reuse."""
     return min(
         ((group, item) for group in groups for item in items),
         key=lambda pair: (
@@ -70,12 +70,12 @@ def nearest_blocking(groups: tuple[Pair, ...], items: tuple[Pair, ...], wish: Pa
 
 
 def parts(wish: TileWish, iterations: int) -> int:
-    """The parts of K that a wish asks for, so that each has an iteration."""
+    """The parts of K of a wish, limited so that each part has an iteration."""
     return max(1, min(wish.split, iterations))
 
 
 def blocking_of(wish: TileWish, groups: tuple[Pair, ...], items: tuple[Pair, ...]) -> tuple[Pair, Pair]:
-    """The work-group and the work-item's tile: the wish's own where it names them, else the nearest."""
+    """The work-group and the work-item's tile: those of the wish if it sets `item`; otherwise the nearest pair."""
     if wish.item != (0, 0):
         return (wish.m // wish.item[0], wish.n // wish.item[1]), wish.item
     return nearest_blocking(groups, items, (wish.m, wish.n))
@@ -83,7 +83,7 @@ def blocking_of(wish: TileWish, groups: tuple[Pair, ...], items: tuple[Pair, ...
 
 @lru_cache(maxsize=64)
 def blockings(groups: tuple[Pair, ...], items: tuple[Pair, ...], depth: int) -> tuple[TileWish, ...]:
-    """Every combination as a wish."""
+    """Every combination of a work-group and a work-item's tile, as a wish."""
     return tuple(
         TileWish(group[0] * item[0], group[1] * item[1], depth, sub_groups=group, item=item)
         for group in groups

@@ -1,4 +1,5 @@
-"""`PortBlasGemm` and `PortBlasCuda`: the algorithm by the shape and the device, blocks of WorkGroup x WorkItem."""
+"""The mapping of `PortBlasGemm` and `PortBlasCuda`: the algorithm follows from shape and device, the tile is WorkGroup
+x WorkItem."""
 
 from __future__ import annotations
 
@@ -16,17 +17,18 @@ CPU_GROUPS: tuple[Pair, ...] = ((4, 4), (8, 8), (2, 4), (4, 8))
 ITEMS: tuple[Pair, ...] = ((4, 4), (2, 2), (8, 2), (4, 8), (8, 4), (8, 8), (1, 1))
 CPU_ITEMS: tuple[Pair, ...] = ((16, 4), (8, 4), (8, 8), (4, 4))
 BATCH_TILE, BATCH_GROUP, BATCH_VECTOR = (4, 2), (8, 8), 4
-"""Of an interleaved batch: matrices of a work-item, work-items along the batch; the rest of the work-group; and the
-vector along the batch."""
+"""For an interleaved batch: matrices of a work-item and work-items along the batch; the other sides of the work-group;
+and the vector width along the batch."""
 VECTOR_BYTES = 16
 LEAST_LINE, MOST_LINE = 32, 128
 TOP_TILE = (4, 4)
-"""Blocks that neighbours in time share rows and columns of, where there are more of them than compute units."""
+"""The blocks of tiles in which work-groups are ordered, so that consecutive work-groups share rows and columns. Used if
+there are more tiles than compute units."""
 
 
 class PortBlasMapping(FamilyMapping):
-    """An interleaved batch has its own algorithm, a K in parts is `tall_skinny`; else GPUs stage blocks in local memory
-    and CPUs read them through their caches."""
+    """An interleaved batch has its own algorithm; K in parts needs `tall_skinny`. Otherwise GPUs stage blocks in local
+    memory, and CPUs read blocks through their caches."""
 
     def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
         gemm, is_cpu = situation.gemm, situation.target.kind == "CPU"

@@ -27,7 +27,7 @@ MAPPINGS: Registry[FamilyMapping] = Registry(
 
 
 def mapping_of(kernel: str) -> FamilyMapping | None:
-    """The mapping of a family; None where it has none."""
+    """The mapping of a family; None if it has none."""
     if kernel not in MAPPINGS:
         return None
     return MAPPINGS[kernel]

@@ -1,4 +1,4 @@
-"""The Triton families with tiles: powers of two along every side, whole warps, stages that fit shared memory."""
+"""The mappings of the Triton families with tiles: sides are powers of two, and the stages fit into shared memory."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from .base import FamilyMapping, nearest_power, parts, power_up
 
 LEAST_SIDE, MOST_SIDE, LEAST_DEPTH, LEAST_DEPTH_OF_BYTES, MOST_DEPTH = 16, 256, 16, 32, 256
 MOST_WARPS, MOST_SUMS = 8, 128
-"""Sums of a work-item above which more warps share a tile, as far as there may be more."""
+"""If a work-item would have more sums, more warps share the tile, up to MOST_WARPS."""
 MOST_STAGES = 8
 EXACT_SIDE = 64
-"""Of tiles whose products are plain multiply-adds: larger ones live on the stack."""
+"""The longest side of tiles that are computed by plain multiply-adds: larger tiles spill to the stack."""
 TMA_CAPABILITY, TMA_BYTES = 90, 16
 SHORTEST_TF32X3 = 8
-"""Terms of a sum below which three products in TF32 are less exact than float32."""
+"""For sums with fewer terms, three products in TF32 are less exact than float32."""
 ROWS_AT_ONCE = 64
-"""Rows that Hopper's tensor cores take at once."""
+"""The rows of one instruction of Hopper's tensor cores."""
 DEPTH_BYTES = 128
-"""Along K, of a candidate's tile; half of that of the deeper ones."""
+"""Bytes along K of a candidate's tile. A deeper variant of each candidate has twice as many."""
 SIDES, MOST_CANDIDATE = (256, 128, 64, 32, 16), 128 * 256
-"""Sides of candidates, and the elements of D of the largest."""
+"""The sides of candidates, and the most elements of D of a candidate."""
 CANDIDATE_STAGES = 5
-"""At most; more help little, and compile slowly."""
+"""The most stages of a candidate; more stages help little and compile slowly."""
 
 
 class TritonMapping(FamilyMapping):
-    """`MacroTile`, `DepthU`, `NumWarps` and `NumStages` carry the tile; alignment decides how operands are loaded."""
+    """`MacroTile`, `DepthU`, `NumWarps` and `NumStages` set the tile. Alignment decides how operands are loaded."""
 
     def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
         gemm, element = situation.gemm, situation.element_bytes
         precision = _precision(situation, allows_tf32=True)
         m, n, depth = _sides(wish, situation, precision)
         by_tma = wish.is_wide and situation.capability >= TMA_CAPABILITY and _is_aligned(situation)
-        read = situation.reads if wish.is_wide and not by_tma else 1
-        kept = 0 if by_tma else 1
+        read_width = situation.reads if wish.is_wide and not by_tma else 1
+        register_stages = 0 if by_tma else 1
         splits = parts(wish, -(-gemm.k // depth))
         return {
             "Schedule": "SplitK" if splits > 1 else "DataParallel",
             "MacroTile": (m, n),
             "DepthU": depth,
             "NumWarps": _warps(wish, m * n, situation),
-            "NumStages": _stages(wish, (m + n) * depth * element, kept, situation),
+            "NumStages": _stages(wish, (m + n) * depth * element, register_stages, situation),
             "SwapOperands": not n < ROWS_AT_ONCE <= m,
             "LoadPath": "TMA" if by_tma else "Pointer",
             "StorePath": "Pointer",
-            "GlobalReadVectorWidth": read,
+            "GlobalReadVectorWidth": read_width,
             "StoreVectorWidth": situation.writes if wish.is_wide else 1,
             "InputPrecision": precision,
             "GlobalSplitU": splits,
@@ -62,7 +62,7 @@ class TritonMapping(FamilyMapping):
 
 
 class TritonTmaMapping(FamilyMapping):
-    """The tile is WorkGroup x ThreadTile here, of which Triton sees only the product and the number of work-items."""
+    """The tile is WorkGroup x ThreadTile. Triton only sees their product and the number of work-items."""
 
     def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
         precision = _precision(situation, allows_tf32=False)
@@ -111,23 +111,24 @@ def _warps(wish: TileWish, elements: int, situation: Situation) -> int:
     return warps
 
 
-def _stages(wish: TileWish, stage_bytes: int, kept: int, situation: Situation) -> int:
-    """As many as fit, `kept` of them in registers; at least two, whatever fits."""
-    fit = situation.target.local_memory_bytes // max(1, stage_bytes) + kept
+def _stages(wish: TileWish, stage_bytes: int, register_stages: int, situation: Situation) -> int:
+    """The stages of the wish, limited to those that fit: in shared memory, and `register_stages` in registers. At least
+    two, even if two do not fit."""
+    fit = situation.target.local_memory_bytes // max(1, stage_bytes) + register_stages
     return max(2, min(wish.stages, fit, MOST_STAGES))
 
 
 @lru_cache(maxsize=64)
 def _candidates(element_bytes: int, memory: int) -> tuple[TileWish, ...]:
-    """Two depths of each tile: a deeper one waits less often for memory, but has fewer stages. Where none has two, the
-    smallest tile."""
+    """Each tile with two depths: the deeper variant waits less often for memory, but has fewer stages. If no tile fits
+    with two stages, the smallest tile."""
     depth = DEPTH_BYTES // element_bytes
     fitting = tuple(
-        TileWish(m, n, deep, sub_groups=(2, 2), stages=min(stages, CANDIDATE_STAGES))
+        TileWish(m, n, tile_depth, sub_groups=(2, 2), stages=min(stages, CANDIDATE_STAGES))
         for m in SIDES
         for n in SIDES
         if m * n <= MOST_CANDIDATE and max(m, n) <= 8 * min(m, n)
-        for deep in (depth, 2 * depth)
-        if (stages := memory // ((m + n) * deep * element_bytes)) >= 2
+        for tile_depth in (depth, 2 * depth)
+        if (stages := memory // ((m + n) * tile_depth * element_bytes)) >= 2
     )
     return fitting or (TileWish(LEAST_SIDE, LEAST_SIDE, LEAST_DEPTH, sub_groups=(1, 1), stages=2),)

@@ -1,4 +1,4 @@
-"""`TritonGemv`: elements of D and steps along K of a tile of the matrix, for M = 1 or N = 1."""
+"""The mapping of `TritonGemv`, for M = 1 or N = 1: a tile of the matrix has elements of D and steps along K."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tunesmith.records import Value
 from .base import FamilyMapping, nearest_power, parts
 
 MOST_NUMBERS = 32
-"""Elements of a tile for each work-item: half of what the family allows, so that loads stay on their way."""
+"""The most elements of a tile for each work-item: half of what the family allows, so that loads stay in flight."""
 MOST_ROWS, MOST_DEPTH, MOST_WARPS, MOST_STAGES = 256, 2048, 8, 8
 
 
 class TritonGemvMapping(FamilyMapping):
-    """`GemvAlong` follows from the sizes; the side of the wish along it and its depth are the tile."""
+    """`GemvAlong` follows from the sizes. `GemvTile` is the wish's side along that dimension, and the wish's depth."""
 
     is_for_vectors = True
 
@@ -34,7 +34,7 @@ class TritonGemvMapping(FamilyMapping):
             "GemvTile": (rows, depth),
             "NumWarps": warps,
             "NumStages": max(2, min(wish.stages, MOST_STAGES)),
-            "GlobalReadVectorWidth": _read(situation, is_column) if wish.is_wide else 1,
+            "GlobalReadVectorWidth": _read_width(situation, is_column) if wish.is_wide else 1,
             "GlobalSplitU": parts(wish, -(-gemm.k // depth)),
         }
 
@@ -47,8 +47,8 @@ class TritonGemvMapping(FamilyMapping):
         )
 
 
-def _read(situation: Situation, is_column: bool) -> int:
-    """Elements of one load of the matrix, which alone is read in vectors."""
+def _read_width(situation: Situation, is_column: bool) -> int:
+    """Elements of the widest load of the matrix. Only the matrix is read in vectors."""
     gemm = situation.gemm
     if is_column:
         extents = (gemm.k if gemm.transpose_a else gemm.m, gemm.lda, gemm.stride_a)

@@ -1,4 +1,4 @@
-"""The vendor's library: it takes no tile."""
+"""The mapping of the vendor's library, which takes no tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`CudaWgmmaGemm`: 64 rows for each warp group along one side of the tile, a multiple of 16 columns along the other."""
+"""The mapping of `CudaWgmmaGemm`: one side of the tile has 64 rows for each warp group, the other a multiple of 16
+columns."""
 
 from __future__ import annotations
 
@@ -14,24 +15,25 @@ from .base import FamilyMapping, Pair, distance, parts
 ROWS, MOST_GROUPS = 64, 3
 STEP, LEAST_COLUMNS, MOST_COLUMNS = 16, 32, 256
 MOST_COLUMNS_OF_THREE = 192
-"""With three warp groups, which have fewer registers each."""
+"""The most columns with three warp groups, which have fewer registers each."""
 MOST_COLUMNS_PROMOTED = 128
-"""Of float8, whose sums are kept twice."""
+"""The most columns of float8, whose sums are kept twice."""
 STAGE_BYTES, TMA_BYTES = 128, 16
-"""Of a row of a stage, and what TMA's stores are multiples of."""
+"""Bytes of a row of a stage, and the alignment of TMA's stores in bytes."""
 
 
 class WgmmaMapping(FamilyMapping):
-    """Which side has the rows is whichever comes nearer to the wish. `Stages` stays 0: as many as fit."""
+    """The rows go along the side that brings the tile nearer to the wish. `Stages` stays 0, which means as many as
+    fit."""
 
     adds_in_kernel = is_persistent = True
 
     def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
         gemm = situation.gemm
-        either_way = situation.element_bytes == 2
-        by_n = _side(wish.n, wish.m, gemm.transpose_a or not either_way, gemm.dtype.startswith("float8"))
-        by_m = _side(wish.m, wish.n, not gemm.transpose_b or not either_way, gemm.dtype.startswith("float8"))
-        along_n = _far(by_n, (wish.n, wish.m)) <= _far(by_m, (wish.m, wish.n))
+        any_layout = situation.element_bytes == 2
+        by_n = _side(wish.n, wish.m, gemm.transpose_a or not any_layout, gemm.dtype.startswith("float8"))
+        by_m = _side(wish.m, wish.n, not gemm.transpose_b or not any_layout, gemm.dtype.startswith("float8"))
+        along_n = _distance(by_n, (wish.n, wish.m)) <= _distance(by_m, (wish.m, wish.n))
         groups, columns = by_n if along_n else by_m
         values: dict[str, Value] = {
             "WarpGroups": groups,
@@ -51,8 +53,8 @@ class WgmmaMapping(FamilyMapping):
 
 @lru_cache(maxsize=4096)
 def _side(rows: int, columns: int, is_free: bool, is_promoted: bool) -> Pair:
-    """Warp groups and columns. Columns of an operand that is not contiguous along K (`is_free` where it is) come in
-    boxes of 64."""
+    """Warp groups and columns. Columns come in steps of 16 (`is_free`), or in boxes of 64 for an operand that is not
+    contiguous along K."""
     groups = min(max(1, round(rows / ROWS)), MOST_GROUPS)
     step = STEP if is_free else ROWS
     most = MOST_COLUMNS_OF_THREE if groups == MOST_GROUPS else MOST_COLUMNS
@@ -61,7 +63,7 @@ def _side(rows: int, columns: int, is_free: bool, is_promoted: bool) -> Pair:
     return groups, min(max(round(columns / step) * step, LEAST_COLUMNS, step), most)
 
 
-def _far(side: Pair, wish: Pair) -> float:
+def _distance(side: Pair, wish: Pair) -> float:
     return distance((ROWS * side[0], side[1]), wish)
 
 

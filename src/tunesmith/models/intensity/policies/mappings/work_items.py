@@ -1,4 +1,4 @@
-"""Families whose macro tile is WorkGroup x ThreadTile in local memory: `CudaSimtGemm` and `TiledGemm`."""
+"""The mappings of `CudaSimtGemm` and `TiledGemm`, whose macro tile is WorkGroup x ThreadTile in local memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOADS_SIDE_BY_SIDE = (1, 2, 4, 8, 16)
 
 
 class CudaSimtMapping(FamilyMapping):
-    """WorkGroup, ThreadTile and DepthU; the operands' tiles are in shared memory once."""
+    """WorkGroup, ThreadTile and DepthU set the tile. Shared memory holds one stage of the operands' tiles."""
 
     def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
         group, item = blocking_of(wish, GROUPS, ITEMS)
@@ -31,7 +31,7 @@ class CudaSimtMapping(FamilyMapping):
 
 
 class TiledMapping(FamilyMapping):
-    """As `CudaSimtMapping`, with loads that are dealt evenly to the work-items (NumLoadsCoalesced, VectorWidth)."""
+    """As `CudaSimtMapping`, with loads distributed evenly over the work-items (NumLoadsCoalesced, VectorWidth)."""
 
     def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
         group, item = blocking_of(wish, GROUPS, ITEMS)
@@ -43,7 +43,7 @@ class TiledMapping(FamilyMapping):
                 (width, loads)
                 for width in widths
                 if item[0] % width == item[1] % width == 0 and width * situation.element_bytes <= 16
-                if (loads := _both(tile, depth, group[0] * group[1], width, situation))
+                if (loads := _coalesced_loads(tile, depth, group[0] * group[1], width, situation))
             ),
             (1, (1, 1)),
         )
@@ -62,24 +62,28 @@ class TiledMapping(FamilyMapping):
         return blockings(GROUPS, ITEMS, CANDIDATE_DEPTH)
 
 
-def _both(tile: tuple[int, int], depth: int, items: int, width: int, situation: Situation) -> tuple[int, int] | None:
-    """Loads side by side of A and of B; None where the work-items cannot share the loads of either evenly."""
+def _coalesced_loads(
+    tile: tuple[int, int], depth: int, items: int, width: int, situation: Situation
+) -> tuple[int, int] | None:
+    """The coalesced loads of A and of B; None if the work-items cannot share the loads of A or of B evenly."""
     a = _loads(tile[0], depth, situation.gemm.transpose_a, items, width)
     b = _loads(tile[1], depth, not situation.gemm.transpose_b, items, width)
     return (a, b) if a and b else None
 
 
 def _loads(side: int, depth: int, along_k: bool, items: int, width: int) -> int:
-    """0 where there is none."""
+    """The coalesced loads of one operand; 0 if the work-items cannot share them evenly."""
     contiguous, across = (depth, side) if along_k else (side, depth)
-    each, rest = divmod(contiguous * across, items * width)
-    if rest or not each:
+    loads_of_item, rest = divmod(contiguous * across, items * width)
+    if rest or not loads_of_item:
         return 0
     return next(
         (
             count
             for count in LOADS_SIDE_BY_SIDE
-            if contiguous % (count * width) == 0 and each % count == 0 and across % (each // count) == 0
+            if contiguous % (count * width) == 0
+            and loads_of_item % count == 0
+            and across % (loads_of_item // count) == 0
         ),
         0,
     )

@@ -1,0 +1,160 @@
+"""The programs that verify results on the device (`source/checks.h`): their compilation, and their launches as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from tunesmith.devices import Device, LaunchError, Program
+from tunesmith.problems import Expected
+from tunesmith.records import Argument, Launch, Module, Operand, OperandArgument, ScalarArgument
+from tunesmith.toolchains import TOOLCHAINS, CompileError
+
+from .poison import Bytes, itemsize
+from .regions import WORD, Region, is_padded
+
+LANGUAGES = {"CUDA": "CUDA", "OpenCL": "OpenCL"}
+"""The language in which the programs are compiled, by device API. With any other API, the host verifies."""
+ENTRIES = ("lay", "guards", "elements", "values", "exact", "digest")
+
+BLOCK = 256
+_GROUPS_PER_UNIT = 8
+"""Work-groups of BLOCK items that fill a GPU's multiprocessor."""
+_MOST_GROUPS_ON_CPU = 255
+"""PoCL compiles anew for a launch of 65,536 work-items or more."""
+
+_EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11, "float8_e5m2": 5}
+"""Types whose bits are an IEEE number's: sign, exponent, fraction."""
+
+FLAGS, SUMS = "all flags", "all sums"
+"""Names of the memory for the programs' results. No operand's name contains a space."""
+
+Steps = tuple[tuple[int, int], ...]
+
+
+@cache
+def module(language: str) -> Module:
+    sources = (files(__package__).joinpath("source", name).read_text("utf-8") for name in ("dialect.h", "checks.h"))
+    return Module(language, f"#define BLOCK_SIZE {BLOCK}\n" + "\n".join(sources), ENTRIES)
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPrograms:
+    """The programs, loaded on a device, and the number of work-groups to launch on it."""
+
+    program: Program
+    groups: int
+
+    @staticmethod
+    def on(device: Device) -> VerificationPrograms | None:
+        """None if the device cannot run them: no such language, no compiler, no double precision."""
+        target = device.target
+        language = LANGUAGES.get(target.api)
+        if language is None or not target.double_precision or TOOLCHAINS[language].unavailable():
+            return None
+        try:
+            program = device.load(TOOLCHAINS[language].compile(module(language), target))
+        except (CompileError, LaunchError):
+            return None
+        groups = _GROUPS_PER_UNIT * target.compute_units
+        return VerificationPrograms(program, min(groups, _MOST_GROUPS_ON_CPU) if target.shares_the_host else groups)
+
+    def fill(self, region: Region, content: Bytes) -> Launch:
+        """Write a pattern into the storage, and the guard pattern around it."""
+        return self._launch("lay", OperandArgument(region.name), *_extent(region), _word(content), _word(region.around))
+
+    def check_guards(self, region: Region, flag: int) -> Launch:
+        """Raise the flag if the bytes around the storage changed."""
+        result = (OperandArgument(FLAGS), _u32(flag))
+        return self._launch("guards", OperandArgument(region.name), *_extent(region), _word(region.around), *result)
+
+    def check_written(self, operand: Operand, region: Region, poison: Bytes, flag: int) -> Launch:
+        """Raise the flag for an element that was not written, and the next flag for a written element between rows."""
+        steps = nested_strides(operand)
+        assert steps is not None
+        return self._launch(
+            "elements",
+            OperandArgument(region.name),
+            _u64(region.start),
+            _u64(operand.storage_elements),
+            _u32(8 * itemsize(operand.dtype)),
+            _word(poison),
+            _u32(int(is_padded(operand))),
+            *(_u64(number) for step in steps for number in step),
+            OperandArgument(FLAGS),
+            _u32(flag),
+        )
+
+    def compare(self, operand: Operand, region: Region, expected: Expected, flag: int, slot: int) -> Launch:
+        """Raise the flag if an element is wrong. For reals, leave sums of squares in two slots.
+
+        The reference is in the memory that `positions_name`, `value_name` and `bound_name` name.
+        """
+        size, count = 8 * itemsize(operand.dtype), _u64(expected.value.size)
+        output = (OperandArgument(region.name), _u64(region.start), _u32(size))
+        reference = OperandArgument(positions_name(operand)), OperandArgument(value_name(operand))
+        result = OperandArgument(FLAGS), _u32(flag)
+        if expected.value.dtype.kind in "iu":
+            return self._launch("exact", *output, count, *reference, *result)
+        kind = (_u32(_EXPONENT_BITS.get(operand.dtype, 0)), _u32(int(operand.dtype.startswith("int"))))
+        rest = (*reference, OperandArgument(bound_name(operand)), *result, OperandArgument(SUMS), _u32(slot))
+        return self._launch("values", *output, *kind, count, *rest)
+
+    def digest(self, name: str, length: int, slot: int) -> Launch:
+        """Hash a whole buffer into `groups` words, at `slot` of the sums."""
+        return self._launch("digest", OperandArgument(name), _u64(length // WORD), OperandArgument(SUMS), _u32(slot))
+
+    def _launch(self, entry: str, *arguments: Argument) -> Launch:
+        return Launch(0, entry, (self.groups, 1, 1), (BLOCK, 1, 1), arguments)
+
+
+def positions_name(operand: Operand) -> str:
+    """The name of the memory that holds the storage positions of the elements to compare."""
+    return f"{operand.name} positions"
+
+
+def value_name(operand: Operand) -> str:
+    return f"{operand.name} value"
+
+
+def bound_name(operand: Operand) -> str:
+    return f"{operand.name} bound"
+
+
+def is_supported(operand: Operand, expected: Expected | None) -> bool:
+    """Whether the programs support an output's type and layout."""
+    is_number = operand.dtype in _EXPONENT_BITS or operand.dtype.startswith(("int", "uint"))
+    is_compared_as_bits = expected is None or expected.value.dtype.kind in "iu"
+    is_laid_out = nested_strides(operand) is not None and (operand.role == "out" or not is_padded(operand))
+    return is_laid_out and (is_number or is_compared_as_bits)
+
+
+def nested_strides(operand: Operand) -> Steps | None:
+    """Three (stride, extent) pairs, the largest stride first. Dividing a storage element's position by each stride in
+    turn gives the element's indices. None if a padded operand needs more than three pairs, or its strides overlap."""
+    pairs = zip(operand.strides, operand.shape, strict=True)
+    steps = sorted(((stride, extent) for stride, extent in pairs if extent > 1), reverse=True)
+    spans = [sum((extent - 1) * stride for stride, extent in steps[index:]) for index in range(len(steps) + 1)]
+    nested = all(stride > spans[index + 1] for index, (stride, _) in enumerate(steps))
+    if not nested or len(steps) > 3:
+        return None if is_padded(operand) else ((1, 1),) * 3
+    return (*steps, *((1, 1),) * (3 - len(steps)))
+
+
+def _extent(region: Region) -> tuple[Argument, ...]:
+    return _u64(region.length // WORD), _u64(region.start), _u64(region.storage.stop)
+
+
+def _word(pattern: Bytes) -> ScalarArgument:
+    return _u64(int.from_bytes(np.resize(pattern, WORD).tobytes(), "little"))
+
+
+def _u64(number: int) -> ScalarArgument:
+    return ScalarArgument(number, "uint64")
+
+
+def _u32(number: int) -> ScalarArgument:
+    return ScalarArgument(number, "uint32")

@@ -1,0 +1,75 @@
+"""`matmul` of torch tensors on a GPU: on torch's current stream, in torch's memory, with as little host work per call
+as possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tunesmith.library.arrays._libraries import TorchArrays, check_tensors, no_gradient, view_of_torch
+from tunesmith.library.arrays._streams import current_handle, not_ready
+from tunesmith.library.arrays._view import ALIGNMENT, selector
+
+from ._array_matmul import ArrayMatmul, LayoutRecipe
+from ._checked_call import Arguments, Scalars, checked
+from ._recipes import Addresses, DirectLaunch
+
+
+class TorchMatmul(ArrayMatmul):
+    """`matmul` on the tensors' GPU, on torch's current stream."""
+
+    def _layout_key(self, torch: Any, arguments: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
+        """As in `ArrayMatmul`. Tensors that require a gradient are refused here, at every call, since that is not part
+        of a layout. Reading attributes of tensors is most of a call's cost, so each is read once."""
+        layouts: list[Any] = []
+        addresses = []
+        try:
+            for x in arguments:
+                if x is None:
+                    layouts.append(None)
+                    addresses.append(0)
+                    continue
+                if x.requires_grad and torch.is_grad_enabled():
+                    raise no_gradient()
+                address = x.data_ptr()
+                layouts.append((x.shape, x.stride(), x.dtype, x.get_device(), address % ALIGNMENT))
+                addresses.append(address)
+            return (tuple(layouts), scalars, _tf32(torch, arguments.a)), addresses
+        except (AttributeError, TypeError, RuntimeError):
+            check_tensors(torch, arguments._asdict())
+            raise
+
+    def _launch(
+        self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, addresses: Addresses
+    ) -> Any:
+        out, out_address = arguments.out, addresses[-1]
+        if out is None:
+            out = torch.empty_like(layout.like, memory_format=torch.contiguous_format)
+            out_address = out.data_ptr()
+        stream, launched = current_handle(torch)(layout.ordinal), recipe.ready.launched
+        if not (size := launched.plan.workspace_bytes):
+            recipe.enqueue(stream, 0, addresses, out_address)
+        elif torch.cuda.is_current_stream_capturing():
+            # The workspace comes from the graph's own pool: a replay may run beside other work of the stream that the
+            # graph was captured on.
+            workspace = torch.empty(size, dtype=torch.uint8, device=out.device)
+            recipe.enqueue(stream, workspace.data_ptr(), addresses, out_address, on_zeros=False)
+        else:
+            recipe.enqueue(stream, layout.launcher.workspaces.of(stream, launched.plan), addresses, out_address)
+        if self._launched:
+            self._launched(launched)
+        return out
+
+    def _find_recipe(self, torch: Any, key: Any, arguments: Arguments, scalars: Scalars) -> LayoutRecipe:
+        check_tensors(torch, arguments._asdict())
+        if torch.cuda.is_current_stream_capturing():
+            raise not_ready()
+        views = Arguments(*(None if x is None else view_of_torch(x) for x in arguments))
+        call = checked(views, scalars, _tf32(torch, arguments.a))
+        device, ordinal = arguments.a.device, arguments.a.get_device()
+        like = torch.empty((), dtype=getattr(torch, call.request.result), device=device).expand(call.shape)
+        return self._make_recipe(key, selector(ordinal), call, TorchArrays(torch, device), ordinal=ordinal, like=like)
+
+
+def _tf32(torch: Any, a: Any) -> bool:
+    """Whether torch itself would multiply such tensors in TF32."""
+    return a.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest"

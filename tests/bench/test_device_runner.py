@@ -1,0 +1,64 @@
+"""The device runner in the test's process: what it keeps for the next candidates, and frees when memory is short."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
+from cuda_runner import cuda_device
+from opencl_runner import opencl_device
+from tunesmith.bench.details import JobDetails, JobPlans
+from tunesmith.bench.device_runner import DeviceRunner
+from tunesmith.bench.processes.messages import Candidate, MeasureRequest
+from tunesmith.devices.fake import FakeDevice, fake_target
+from tunesmith.kernels import KERNELS
+from tunesmith.toolchains import TOOLCHAINS
+from tunesmith.toolchains.fake import FakeToolchain
+
+SIZE = problem(64, 48, 32, leading=(70, 71, 72, 73))
+REAL = [
+    pytest.param(opencl_device, "RegisterGemm", marks=pytest.mark.opencl),
+    pytest.param(cuda_device, "CudaSimtGemm", marks=pytest.mark.gpu),
+]
+
+
+def request(device, family, size):
+    config = family.space(TYPE, device.target).defaults
+    compiler = TOOLCHAINS[family.language]
+    binaries = tuple(compiler.compile(module, device.target) for module in family.modules(config, TYPE))
+    checks = tuple((check, family.plan(config, check, device.target)) for check in OPERATION.checks(size))
+    return MeasureRequest(Candidate(binaries, size, JobPlans(checks[0][1], checks)), math.inf)
+
+
+@pytest.mark.parametrize(("opened", "family"), REAL)
+def test_every_set_to_time_with_holds_what_was_verified_with(opened, family):
+    device = opened()
+    runner = DeviceRunner(device, QUICK, lambda at: None)
+    (measurement,) = runner.measure(request(device, KERNELS[family], SIZE)).measurements
+    assert measurement.ok, measurement
+    assert measurement.error is not None
+    inputs = runner._cases.inputs(SIZE)
+    (operand_sets,) = runner._operand_sets._kept.values()
+    for operand in OPERATION.operands(SIZE):
+        for buffers in operand_sets.sets if operand.role == "in" else []:
+            storage = device.read(buffers[operand.name], inputs[operand.name].nbytes).view(operand.dtype)
+            assert np.array_equal(storage, inputs[operand.name], equal_nan=True)
+    runner._operand_sets.clear()
+    runner._verifier.clear()
+
+
+def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
+    """This device only has room for the verification, if nothing else is kept."""
+    device = FakeDevice(replace(fake_target("GPU"), global_memory_bytes=4_300_000))
+    runner = DeviceRunner(device, QUICK, lambda at: None)
+    for size in (problem(48), problem(40), problem(48)):
+        details = JobDetails(job(size), GPU)
+        binaries = tuple(FakeToolchain().compile(module, GPU) for _, module in details.modules)
+        candidate = Candidate(binaries, size, details.plans([]))
+        (measurement,) = runner.measure(MeasureRequest(candidate, math.inf)).measurements
+        assert measurement.ok, measurement
+    assert len(runner._operand_sets._kept) == 1
