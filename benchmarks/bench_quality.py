@@ -27,7 +27,7 @@ from typing import Any
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race, paired_log_ratio
 from tunesmith.devices import APIS, choose
-from tunesmith.kernels import Kernel, families
+from tunesmith.kernels import Kernel, families_of
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Measurement, Problem, Solution, Target
 
@@ -39,7 +39,7 @@ Results = list[tuple[Job, Measurement]]
 def candidates(target: Target, size: Problem, count: int, seed: int) -> list[Job]:
     """Random legal configurations of the families that run on the device; the same seed gives the same candidates."""
     draw = random.Random(seed)
-    kernels = [kernel for kernel in families("GEMM") if kernel.language in APIS[target.api].languages]
+    kernels = [kernel for kernel in families_of("GEMM") if kernel.language in APIS[target.api].languages]
     jobs: dict[str, Job] = {}
     for _ in range(200 * count):
         kernel = draw.choice(kernels)

@@ -10,7 +10,7 @@ from pathlib import Path
 from gemm_ratios import VENDOR_KERNEL
 from incremental_vs_exhaustive import everything
 from tunesmith.bench import Bench
-from tunesmith.logic import Document, Logic, Named, SizeRow, logic_files
+from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, logic_files
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.protocol import Final, Phases
@@ -55,7 +55,9 @@ def without_vendor(document: Document, best: Best) -> Document | None:
         SizeRow(row.sizes, row.leading, solutions.index(solution), time, 1e-9 * flops(problem) / time.seconds)
         for row, problem, (solution, time) in kept
     )
-    named = tuple(Named(name, solution) for name, solution in zip(solution_names(solutions), solutions, strict=True))
+    named = tuple(
+        NamedSolution(name, solution) for name, solution in zip(solution_names(solutions), solutions, strict=True)
+    )
     fallback = Counter(row.solution for row in rows).most_common(1)[0][0]
     return replace(document, solutions=named, rows=rows, fallback=fallback, regret=None)
 

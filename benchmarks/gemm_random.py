@@ -34,8 +34,8 @@ from bench_quality import job
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.bench.verification.poison import POISONS
 from tunesmith.devices import APIS, choose
-from tunesmith.kernels import Kernel, families
-from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, configured
+from tunesmith.kernels import Kernel, families_of
+from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, with_decision
 from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, GemmOperation, gemm_type
 from tunesmith.records import Configuration, Measurement, Outcome, Problem, ProblemType, Target
 
@@ -217,7 +217,7 @@ class SplitProducts:
 
 
 def split(config: Configuration, grid: int, full_tiles: int) -> Configuration:
-    return configured(config, Configuration({GRID: grid, FULL_TILES: full_tiles, SPLIT: 1}))
+    return with_decision(config, Configuration({GRID: grid, FULL_TILES: full_tiles, SPLIT: 1}))
 
 
 def measured(bench: Bench, products_left: Iterator[Product], launches: int) -> Iterator[tuple[Product, Measurement]]:
@@ -251,7 +251,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     target, draw, console = choose(options.device), Draw(options.seed), Console()
-    runnable = [kernel for kernel in families("GEMM") if kernel.language in APIS[target.api].languages]
+    runnable = [kernel for kernel in families_of("GEMM") if kernel.language in APIS[target.api].languages]
     kernels = [kernel for kernel in runnable if not options.family or kernel.name in options.family]
     products_left: Iterator[Product]
     if options.stream_k:

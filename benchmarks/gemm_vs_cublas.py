@@ -38,7 +38,7 @@ from gemm_sides import Clock, GpuClock, HostClock, Precision, alternate, ceiling
 from gemm_sides import ours as our_call
 from gemm_sides import vendor as vendor_call
 from tunesmith.devices import LaunchError
-from tunesmith.library import Launched, Library, load
+from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.logic import Choice, Logic
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
@@ -50,8 +50,8 @@ console = Console(highlight=False, width=220)
 class WatchedLibrary:
     """A library, and the choice of its last launch."""
 
-    def __init__(self, make: Callable[[Callable[[Launched], None]], Library]) -> None:
-        self._launched: deque[Launched] = deque(maxlen=1)
+    def __init__(self, make: Callable[[Callable[[LaunchRecord], None]], Library]) -> None:
+        self._launched: deque[LaunchRecord] = deque(maxlen=1)
         self.library = make(self._launched.append)
 
     @property
@@ -120,7 +120,7 @@ class Contest:
         for watched in self.libraries.values():
             watched.library.close()
 
-    def _library(self, logics: list[tuple[Path, Logic]], launched: Callable[[Launched], None]) -> Library:
+    def _library(self, logics: list[tuple[Path, Logic]], launched: Callable[[LaunchRecord], None]) -> Library:
         return Library(logics, device=self.target.selector, launched=launched)
 
 

@@ -57,12 +57,12 @@ class HeldOutScore:
 @contextmanager
 def asking(count: int) -> Iterator[None]:
     """Logic that is created inside the context asks `count` of the nearest sizes."""
-    kept = neighbours.SPEAK
-    neighbours.SPEAK = count
+    kept = neighbours.NEAREST_COUNT
+    neighbours.NEAREST_COUNT = count
     try:
         yield
     finally:
-        neighbours.SPEAK = kept
+        neighbours.NEAREST_COUNT = kept
 
 
 def elsewhere(document: Document, times: Times) -> Iterator[tuple[float, float | None]]:
@@ -145,11 +145,11 @@ def main() -> int:
     shown = table(*names, right=names[:-1])
     for row in rows:
         figures = (row.fitted, row.scored, row.percentile_5, row.worst, row.over_vendor)
-        words = ["fitted"] * (row is best) + ["in use"] * (row.asked == neighbours.SPEAK)
+        words = ["fitted"] * (row is best) + ["in use"] * (row.asked == neighbours.NEAREST_COUNT)
         shown.add_row(str(row.asked), *(f"{value:.3f}" for value in figures), ", ".join(words))
     Console(highlight=False, width=120).print(shown)
     if options.json:
-        result = {"fitted": best.asked, "in_use": neighbours.SPEAK, "rows": [asdict(row) for row in rows]}
+        result = {"fitted": best.asked, "in_use": neighbours.NEAREST_COUNT, "rows": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 

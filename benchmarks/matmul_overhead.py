@@ -30,7 +30,7 @@ import tunesmith
 from tunesmith.devices import choose
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, Origin, SizeRow
+from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution
 
@@ -121,7 +121,7 @@ def untuned(launches: UntunedKernel, kind: str) -> Library:
         for transpose_b in (False, True):
             problem_type = gemm_type(LETTERS[launches.dtype], transpose_a=transpose_a, transpose_b=transpose_b)
             config = family.space(problem_type, target).defaults | Configuration(launches.changed)
-            named = Named("default", Solution(problem_type, kernel, config))
+            named = NamedSolution("default", Solution(problem_type, kernel, config))
             row = SizeRow((256,) * 3, (), 0, Estimate(1e-4, 1e-4, 1e-4, 1), 1.0)
             logics.append(
                 (Path(f"{problem_type.name}.yaml"), Logic(Document(origin, problem_type, (named,), (row,), 0)))

@@ -34,7 +34,7 @@ from tunesmith.models.stream_k import memory_demand as _stream_k_memory
 from tunesmith.models.stream_k.calibration import StreamKCalibration
 from tunesmith.models.stream_k.costs import counts
 from tunesmith.models.stream_k.fit import fit
-from tunesmith.models.stream_k.records import SharingMode, StreamKChoice, Work
+from tunesmith.models.stream_k.records import SharingMode, StreamKChoice, TiledProduct
 from tunesmith.report.table import table
 
 
@@ -61,7 +61,7 @@ FEW = 2
 class Problem:
     """The launches of a product that a sweep measured, and their seconds."""
 
-    work: Work
+    work: TiledProduct
     choices: tuple[StreamKChoice, ...]
     seconds: tuple[float, ...]
 

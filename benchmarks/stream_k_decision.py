@@ -21,17 +21,17 @@ import numpy as np
 
 from tunesmith.models.stream_k.file import read
 from tunesmith.models.stream_k.predict import (
-    Calibrated,
+    CalibratedModel,
     CalibrationOrigin,
+    DeviceCapacity,
     FittedCost,
     MacroTile,
     Model,
-    Portable,
+    PortableModel,
     Predictor,
-    Published,
-    Room,
     StreamKCalibration,
     Subject,
+    TensileModel,
 )
 from tunesmith.records import Configuration
 
@@ -52,9 +52,13 @@ def main() -> None:
     parser.add_argument("--occupancy", type=int, default=1, help="work-groups of each")
     parser.add_argument("--products", type=int, default=2000)
     options = parser.parse_args()
-    room = Room(options.units, options.occupancy, CACHED)
+    room = DeviceCapacity(options.units, options.occupancy, CACHED)
     calibration = read(options.calibration)[0] if options.calibration else _made_up(room)
-    models: Sequence[Model] = (Calibrated(calibration), Portable(calibration.subject.room), Published(room))
+    models: Sequence[Model] = (
+        CalibratedModel(calibration),
+        PortableModel(calibration.subject.room),
+        TensileModel(room),
+    )
     products = list(_products(options.products))
     print(f"{calibration.subject.room.groups} work-groups at once, {len(products)} products, microseconds")
     print(f"{'model':<12}{'cold':>10}{'95 %':>10}{'cached':>10}")
@@ -94,7 +98,7 @@ def _products(count: int) -> Iterator[tuple[int, int, int, int]]:
         yield m, n, 1, k
 
 
-def _made_up(room: Room) -> StreamKCalibration:
+def _made_up(room: DeviceCapacity) -> StreamKCalibration:
     costs = tuple(FittedCost(1e-6 * micro, 0.9e-6 * micro, 1.1e-6 * micro) for micro in MADE_UP)
     subject = Subject("none", "no device", "none", "none", "s", TILE, room)
     origin = CalibrationOrigin("none", "none", "none", Configuration(), "none", "never")

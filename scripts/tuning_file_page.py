@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tunesmith.problems import Key, shown
+from tunesmith.problems import Key, shortened
 from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
 from tunesmith.problems.gemm.listed import COLUMNS
 from tunesmith.protocol import Phase
@@ -97,7 +97,7 @@ Combinations that are illegal (by the device's limits, or a constraint of a kern
 
 
 def _problem_sizes() -> list[str]:
-    common, final = shown(COMMON_DEFAULT), shown(FINAL_DEFAULT)
+    common, final = shortened(COMMON_DEFAULT), shortened(FINAL_DEFAULT)
     rules = f"""`ProblemSizes` stands in a phase as a dict, `- ProblemSizes: [...]`, and lists any number of
 
 - `Range: [...]`, one entry for each index (GEMM: M, N, batch if batched, K): every combination, the first index varying
@@ -156,8 +156,8 @@ def _parameters(space: Space) -> str:
     rows = (
         (
             f"`{parameter.name}`",
-            f"`{shown(parameter.default)}`",
-            ", ".join(shown(value) for value in parameter.values),
+            f"`{shortened(parameter.default)}`",
+            ", ".join(shortened(value) for value in parameter.values),
             parameter.when.value,
             parameter.doc,
         )
@@ -168,7 +168,7 @@ def _parameters(space: Space) -> str:
 
 def _keys(keys: Iterable[Key]) -> str:
     rows = (
-        (f"`{key.name}`", "" if key.default is None else f"`{shown(key.default)}`", key.takes_text(), key.doc)
+        (f"`{key.name}`", "" if key.default is None else f"`{shortened(key.default)}`", key.takes_text(), key.doc)
         for key in keys
     )
     return _table(("key", "default", "takes", "meaning"), rows)

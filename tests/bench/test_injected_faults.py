@@ -10,7 +10,7 @@ import pytest
 
 from bench_jobs import CPU, GPU, QUICK, batch, job
 from tunesmith.bench import Bench, WorkerLost
-from tunesmith.bench.injected_faults import POINTS, VARIABLE, reached
+from tunesmith.bench.injected_faults import POINTS, VARIABLE, pass_point
 
 JOBS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"fault": "wrong value"}, {"LoopUnroll": 16}, {"VectorWidth": 2}]
 
@@ -69,6 +69,6 @@ def test_the_action_happens_at_the_nth_passing_of_its_point_in_its_role_only():
 def test_without_the_variable_nothing_happens_and_an_unknown_point_is_refused(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     for point in POINTS:
-        reached(point)
+        pass_point(point)
     with pytest.raises(ValueError, match="no point 'comiting'"):
-        reached("comiting")
+        pass_point("comiting")

@@ -69,7 +69,7 @@ def changed(folder: Path, **columns: str) -> int:
     ],
 )
 def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
-    assert reason in machine_failures.blame(Measurement(Outcome(outcome), reason, detail))
+    assert reason in machine_failures.machine_failure(Measurement(Outcome(outcome), reason, detail))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
     ],
 )
 def test_the_candidate_is_blamed(outcome: str, reason: str, detail: str) -> None:
-    assert machine_failures.blame(Measurement(Outcome(outcome), reason, detail)) == ""
+    assert machine_failures.machine_failure(Measurement(Outcome(outcome), reason, detail)) == ""
 
 
 @pytest.mark.parametrize(("point", "role"), [("compiling", "compiler"), ("timing", "worker")])
@@ -197,7 +197,7 @@ def test_a_process_that_is_stopped_from_outside_is_no_hang_of_the_candidate(
     with Bench(GPU, QUICK, tmp_path) as bench:
         ((_, measurement),) = bench.run(batch([job()]))
     assert measurement.outcome is Outcome.TIMEOUT
-    assert machine_failures.blame(measurement)
+    assert machine_failures.machine_failure(measurement)
 
 
 def test_what_failed_is_measured_again_on_request(tmp_path: Path) -> None:

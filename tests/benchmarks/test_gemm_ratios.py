@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tunesmith.logic import Document, Named, Origin
+from tunesmith.logic import Document, NamedSolution, Origin
 from tunesmith.logic import SizeRow as LogicRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
@@ -154,7 +154,7 @@ def test_the_logic_without_the_vendor_names_our_best_at_every_size_that_ran():
     origin = Origin("CUDA", "H200", "GPU", "sm_90", "1", "x", "0", "today")
     time = Estimate(1.0, 1.0, 1.0, 9)
     rows = tuple(LogicRow((size, size, size), (), 0, time, 1.0) for size in (64, 128, 256, 512))
-    document = Document(origin, KIND, (Named("vendor", VENDORS),), rows, 0)
+    document = Document(origin, KIND, (NamedSolution("vendor", VENDORS),), rows, 0)
     best = best_own(
         [entry(LARGE, (64, 64, 64), 2.0), entry(SMALL, (128, 128, 128), 2.0), entry(SMALL, (256, 256, 256), 2.0)]
     )

@@ -10,7 +10,7 @@ import pytest
 
 import held_out as benchmark
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Document, Named, Origin, SizeRow, neighbours
+from tunesmith.logic import Document, NamedSolution, Origin, SizeRow, neighbours
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution, UserError
 from tuning_runs import FAKE, fake_file, tune_json
@@ -29,7 +29,7 @@ def document() -> Document:
         SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((1 - winner, 2e-3),))
         for size, winner in WINNERS.items()
     )
-    return Document(ORIGIN, KIND, (Named("small", SMALL), Named("large", LARGE)), rows, 0)
+    return Document(ORIGIN, KIND, (NamedSolution("small", SMALL), NamedSolution("large", LARGE)), rows, 0)
 
 
 def times(sizes, ours=(1.0, 2.0), vendor=None):
@@ -60,7 +60,7 @@ def test_the_number_of_sizes_that_are_asked_changes_what_is_chosen():
     second_times = times([(100,) * 3])
     with_one, with_six = (benchmark.scored([(logic, INSIDE)], [second_times], count).scored for count in (1, 6))
     assert (with_one, with_six) == (pytest.approx(0.5), pytest.approx(1.0))
-    assert neighbours.SPEAK == 4, "as it was"
+    assert neighbours.NEAREST_COUNT == 4, "as it was"
 
 
 def test_runs_without_a_size_in_common_words_are_refused():

@@ -6,7 +6,7 @@ import pytest
 
 from sizes_left_out import left_out
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Document, Named, Origin, SizeRow
+from tunesmith.logic import Document, NamedSolution, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution
 
@@ -24,7 +24,7 @@ def rows():
 
 
 def document(fallback: int = 0) -> Document:
-    return Document(ORIGIN, KIND, (Named("small", SMALL), Named("large", LARGE)), rows(), fallback)
+    return Document(ORIGIN, KIND, (NamedSolution("small", SMALL), NamedSolution("large", LARGE)), rows(), fallback)
 
 
 def times(large_where_small_wins: float):

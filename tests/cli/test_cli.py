@@ -13,7 +13,7 @@ import yaml
 from command_line import invoke, invoke_json
 from library_fakes import logic
 from tunesmith.cli import app, main
-from tunesmith.devices import Found
+from tunesmith.devices import FoundDevice
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import write_logic
 from tunesmith.problems.gemm import gemm_type
@@ -105,7 +105,7 @@ def test_show_reads_a_folder_that_may_not_be_written(run: Path) -> None:
 
 def test_what_others_said_is_printed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compilers write brackets and colons that rich would take for markup."""
-    found = (Found("[/usr] :x: [red]device", problem="no [/b] such", remedy="install [it]"),)
+    found = (FoundDevice("[/usr] :x: [red]device", problem="no [/b] such", remedy="install [it]"),)
     monkeypatch.setattr("tunesmith.cli.devices.discover", lambda: found)
     result = invoke("devices")
     assert "[/usr] :x: [red]device: no [/b] such; install [it]" in result.stdout
@@ -113,7 +113,7 @@ def test_what_others_said_is_printed_as_it_is(tmp_path: Path, monkeypatch: pytes
 
 
 def test_devices_lists_limits_and_does_not_offer_the_fake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tunesmith.cli.devices.discover", lambda: (Found("one", fake_target("CPU")),))
+    monkeypatch.setattr("tunesmith.cli.devices.discover", lambda: (FoundDevice("one", fake_target("CPU")),))
     assert re.search(
         r"^fake:CPU:8 +fake CPU +CPU +8 +1024 +48 KiB +1 GiB +256 KiB +yes", invoke("devices").stdout, re.M
     )

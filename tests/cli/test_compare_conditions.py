@@ -19,15 +19,15 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Problem
 from tunesmith.report import documents, tables
 from tunesmith.session.tuning_file.compare import PeerRatio
-from tunesmith.session.tuning_file.peer import Compared, Comparison, conditions_of, settings_of
+from tunesmith.session.tuning_file.peer import NumpyComparison, SizeComparison, conditions_of, settings_of
 from tunesmith.toolchains.blas import LoadedBlas, numpy_blas
 
 OPENBLAS = LoadedBlas("OpenBLAS", "0.3.31", "Haswell", 2, "NumPy 2.4")
 TIME = Estimate(1.0, 0.9, 1.1, 12)
 
 
-def row(ratio: float, low: float, high: float) -> Comparison:
-    return Comparison(
+def row(ratio: float, low: float, high: float) -> SizeComparison:
+    return SizeComparison(
         Problem(gemm_type(), (64, 64, 64)), 2.0 * 64**3, "S", "exact", PeerRatio(TIME, TIME, ratio, low, high)
     )
 
@@ -128,7 +128,7 @@ def test_a_ratio_that_may_be_anything_is_said_and_marked(tmp_path):
     assert len(sentences) == 1
     assert "64x64x64: the ratio may be anything from 2.89 to 15.43" in sentences[0]
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(tables.comparison(Compared(rows, OPENBLAS, tuple(sentences)), tmp_path))
+    console.print(tables.comparison(NumpyComparison(rows, OPENBLAS, tuple(sentences)), tmp_path))
     shown = console.export_text()
     assert "? 6.68" in shown
     assert "? 0.50" not in shown
@@ -150,4 +150,4 @@ def test_the_command_says_which_blas_and_which_variable_chose_its_kernel(tmp_pat
     found = json.loads(done.stdout)
     assert (found["peer"]["name"], found["peer"]["kernel"]) == ("OpenBLAS", "Nehalem")
     assert any("OPENBLAS_CORETYPE=Nehalem" in sentence for sentence in found["look_at"])
-    assert documents.comparison(Compared((), OPENBLAS, ()))["peer"]["kernel"] == "Haswell"
+    assert documents.comparison(NumpyComparison((), OPENBLAS, ()))["peer"]["kernel"] == "Haswell"

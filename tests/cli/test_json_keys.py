@@ -21,17 +21,17 @@ from tunesmith import session
 from tunesmith.bench import Drift
 from tunesmith.cli.app import COMMANDS as OWN_COMMANDS
 from tunesmith.cli.app import GROUPS
-from tunesmith.devices import Found
+from tunesmith.devices import FoundDevice
 from tunesmith.devices.fake import fake_target
 from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.kernels import KERNELS
 from tunesmith.library import load
-from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.models.intensity.judge import TimeMatrix
 from tunesmith.models.intensity.policies import POLICIES
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.roofline.measured import MeasuredRoofline
-from tunesmith.models.stream_k.predict import Room, StreamKChoice, Work
+from tunesmith.models.stream_k.predict import DeviceCapacity, StreamKChoice, TiledProduct
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
@@ -57,12 +57,12 @@ from tunesmith.session.portblas.generate import generate
 from tunesmith.session.portblas.plan import PortBlasPlan
 from tunesmith.session.portblas.sets import listed_sets
 from tunesmith.session.random.compile import ProgramCompilation
-from tunesmith.session.random.select import Selected
+from tunesmith.session.random.select import SelectedShapes
 from tunesmith.session.stream_k.explain import ExplainTask, explain_stream_k
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.swept import Swept
-from tunesmith.session.tuning_file import Compared, Comparison
+from tunesmith.session.tuning_file import NumpyComparison, SizeComparison
 from tunesmith.session.tuning_file.compare import PeerRatio
 from tunesmith.toolchains.blas import LoadedBlas
 from tuning_runs import fake_file
@@ -133,23 +133,23 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     with load(folder / "run") as library:
         choice = library.select(16, 16, 16)
     time = Estimate(1.0, 1.0, 1.0, 7)
-    compared = Comparison(Problem(gemm_type(), (1, 1, 1)), 2.0, "S", "exact", PeerRatio(time, time, 1.0, 1.0, 1.0))
+    compared = SizeComparison(Problem(gemm_type(), (1, 1, 1)), 2.0, "S", "exact", PeerRatio(time, time, 1.0, 1.0, 1.0))
     return {
-        "devices": documents.devices([Found("it", fake_target()), Found("other", problem="gone")]),
+        "devices": documents.devices([FoundDevice("it", fake_target()), FoundDevice("other", problem="gone")]),
         "plan": documents.plan(session.plan(file, device=device, calibrate=False)),
         "tune": documents.outcome(done) | {"left_out": {"a constraint": 1}},
         "show": documents.summary(session.summarise(done.folder)),
         "select": documents.choice((16, 16, 16), choice),
-        "compare": documents.comparison(Compared((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
+        "compare": documents.comparison(NumpyComparison((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
         "characterize": roofline.characterized_document(characterize(_listed(folder))),
-        "random tune": random_tuned.tuned_document(_done(folder, selection=choose(_random_rows()))),
+        "random tune": random_tuned.tuned_document(_done(folder, selection=choose_shapes(_random_rows()))),
         "random tune --arch": random_tuned.compiled_document(_compiled(folder)),
-        "random select": random_choice.document(Selected(choose(_random_rows()), [])),
+        "random select": random_choice.document(SelectedShapes(choose_shapes(_random_rows()), [])),
         "random grid-sizes": random_choice.grids(132, None, [128]),
         "portblas generate": portblas_lists.generated_document(generate("default", RuleSet.OURS, source=str)),
         "portblas tune": portblas_outcome.document(_portblas_outcome(folder)),
         "portblas configs": portblas_lists.sets_document(listed_sets((), RuleSet.OURS)),
-        "calibrate stream-k": stream_k.calibrated_document(_done(folder, made=[calibration(Room(8))])),
+        "calibrate stream-k": stream_k.calibrated_document(_done(folder, made=[calibration(DeviceCapacity(8))])),
         "calibrate roofline": roofline.measured_document(_done(folder, made=[ROOFLINE])),
         "stream-k explain": stream_k.explained_document(explain_stream_k(QUESTION, {})),
         "stream-k sweep": stream_k_sweep.document(_swept(folder)),
@@ -195,10 +195,10 @@ QUESTION = ExplainTask((100, 100, 1, 100), TileFilter(16, 16, 8), compute_units=
 
 def _swept(folder: Path) -> Done[Any]:
     """One product, where the model missed the best; and a calibration that has learnt from it."""
-    fitted = calibration(Room(8))
+    fitted = calibration(DeviceCapacity(8))
     times = {StreamKChoice(8): Estimate(2.0, 2.0, 2.0, 7), StreamKChoice(8, 1): Estimate(1.0, 1.0, 1.0, 7)}
     product = Problem(gemm_type(transpose_b=False), (9, 9, 9))
-    swept = Swept(ListedGemm(9, 9, 9), product, Work(9, 9, 64), {"calibrated": StreamKChoice(8)}, times, times)
+    swept = Swept(ListedGemm(9, 9, 9), product, TiledProduct(9, 9, 64), {"calibrated": StreamKChoice(8)}, times, times)
     refit, subject = Refit(fitted, fitted, folder / "c.yaml", "", 1), fitted.subject
     return _done(
         folder, subject=subject, room=subject.room, judged="calibrated", products=1, swept=[swept], refit=refit

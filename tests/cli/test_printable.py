@@ -20,7 +20,7 @@ from random_benchmarks import benchmarks, write
 from tunesmith.cli import app
 from tunesmith.cli.output import PlainConsole
 from tunesmith.formats.portblas.backend import header
-from tunesmith.records import UserError, comment, printable
+from tunesmith.records import UserError, comment_text, printable
 from tunesmith.report.progress import ProgressReport
 from tunesmith.report.table import table, titled
 from tunesmith.session.frame import events
@@ -50,7 +50,7 @@ def test_what_can_be_read_stays_and_so_do_lines_where_a_text_has_them() -> None:
 def test_a_comment_of_cpp_ends_with_its_line(name: str, tmp_path: Path) -> None:
     """Compiled where there is a compiler, with trigraphs."""
     source = tmp_path / "a.cpp"
-    source.write_text(f"// from {comment(name)}\nint here;\n")
+    source.write_text(f"// from {comment_text(name)}\nint here;\n")
     assert len(source.read_text().splitlines()) == 2
     if shutil.which("g++"):
         source.write_text(source.read_text() + "int main() { return here; }\n")
@@ -79,7 +79,7 @@ def test_sentences_and_progress_obey_no_name(terminal: bool) -> None:
     console = Console(file=text, force_terminal=terminal, width=200)
     with ProgressReport(console) as report:
         report(events.BatchBegan(purpose=EVIL, cells=3, reused=0))
-        report(events.Said(f"look at: {EVIL}"))
+        report(events.Message(f"look at: {EVIL}"))
     assert not re.search("\x07|\x9b|\u202e|\x00|\x1b\\]|\x1b\\[31m", text.getvalue())
     assert "owned" in text.getvalue()
     plain = io.StringIO()

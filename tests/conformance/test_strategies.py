@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.search import STRATEGIES, CandidateBatch, Growing, MeasureMode, RaceThenConfirm, Told
+from tunesmith.search import STRATEGIES, CandidateBatch, Growing, MeasuredTimes, MeasureMode, RaceThenConfirm
 from tunesmith.search.base import total_seconds
 from tunesmith.testing import StrategySuite
 
 
-def two_best(told: Told) -> list[CandidateBatch]:
+def two_best(told: MeasuredTimes) -> list[CandidateBatch]:
     ran = total_seconds(told)
     finalists = tuple(sorted(ran, key=ran.__getitem__)[:2])
     return [CandidateBatch(finalists, MeasureMode.CONFIRMED)] if finalists else []

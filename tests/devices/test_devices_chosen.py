@@ -8,7 +8,7 @@ import pytest
 
 from cuda_runner import H200
 from portblas_kernels import GPU
-from tunesmith.devices import APIS, Found, choice, choose, discover, open_device
+from tunesmith.devices import APIS, FoundDevice, choice, choose, discover, open_device
 from tunesmith.records import Target, UserError
 
 
@@ -32,7 +32,7 @@ def machine(monkeypatch):
             tried.append(selector)
             return (broken or {}).get(selector, "")
 
-        monkeypatch.setattr(choice, "_find", lambda api: tuple(Found(t.name, t) for t in targets if t.api == api))
+        monkeypatch.setattr(choice, "_find", lambda api: tuple(FoundDevice(t.name, t) for t in targets if t.api == api))
         monkeypatch.setattr(choice, "_trial", trial)
         return tried
 
@@ -66,7 +66,7 @@ def test_half_a_number_is_no_selector(machine):
 def test_a_device_is_opened_by_its_whole_selector(machine, monkeypatch):
     devices = {target.selector: target for target in MANY}
     api = APIS["OpenCL"]
-    monkeypatch.setattr(type(api), "find", lambda self: tuple(Found(t.name, t) for t in MANY))
+    monkeypatch.setattr(type(api), "find", lambda self: tuple(FoundDevice(t.name, t) for t in MANY))
     monkeypatch.setattr(type(api), "open", lambda self, target: target)
     for selector, target in devices.items():
         assert open_device(selector) == target

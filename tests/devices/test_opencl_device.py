@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tunesmith.devices import Device, Found, LaunchError, choice, choose, discover, environment, open_device
+from tunesmith.devices import Device, FoundDevice, LaunchError, choice, choose, discover, environment, open_device
 from tunesmith.records import (
     Binary,
     CompiledFacts,
@@ -357,7 +357,7 @@ def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abo
     monkeypatch.setattr(choice, "_COMMAND", (sys.executable, "-c", driver))
     monkeypatch.setattr(choice, "TRIAL_SECONDS", 2.0)
     choice._trial.cache_clear()
-    after = choice.tried(Found(device.target.name, device.target))
+    after = choice.after_trial(FoundDevice(device.target.name, device.target))
     choice._trial.cache_clear()
     assert problem in after.problem
     assert after.usable == (not problem)

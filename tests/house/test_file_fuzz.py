@@ -37,7 +37,7 @@ from tunesmith.kernels.custom import CustomKernel
 from tunesmith.logic import dump
 from tunesmith.logic.random.table import read_table
 from tunesmith.models.stream_k.file import dump as dump_calibration
-from tunesmith.models.stream_k.predict import Room
+from tunesmith.models.stream_k.predict import DeviceCapacity
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.tuning_file.file import read as read_tuning
@@ -261,7 +261,9 @@ KINDS = {
     "weights": Kind("weights.json", json.dumps(WEIGHTS), weighed, **TREE),
     "weights as CSV": Kind("weights.csv", WEIGHED, weighed, **CELLS),
     "table": Kind("tunesmith_random.json", json.dumps(TABLE), read_table, **TREE),
-    "calibration": Kind("calibration.yaml", dump_calibration([calibration(Room(132, 2))]), explained, **LINES),
+    "calibration": Kind(
+        "calibration.yaml", dump_calibration([calibration(DeviceCapacity(132, 2))]), explained, **LINES
+    ),
     "portblas": Kind("own.json", (SHIPPED / "default.json").read_text(), generated, **TREE),
     "description": Kind(STENCIL, (EXAMPLES / STENCIL).read_text(), used_description, **LINES),
     "list": Kind("list.csv", LIST, listed, **CELLS),

@@ -130,7 +130,7 @@ def test_a_call_of_cudas_driver_is_refused_in_a_child(monkeypatch: pytest.Monkey
     monkeypatch.setattr(_cuda_driver, "bindings", lambda: SimpleNamespace(cuInit=lambda flags: (0,)))
     assert _cuda_driver.call("cuInit", 0) is None
     assert in_a_child(lambda: refuses(lambda: _cuda_driver.call("cuInit", 0))) == 0
-    assert in_a_child(lambda: _cuda_driver.dropped("cuEventDestroy", 1) is None) == 0
+    assert in_a_child(lambda: _cuda_driver.destroy_handle("cuEventDestroy", 1) is None) == 0
 
 
 def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:

@@ -16,8 +16,8 @@ import tunesmith
 from library_fakes import DEVICES, ORIGIN, TARGET, TYPES, WithoutSharedMemory, close, library, logic, normal
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels.gemm.opencl.tiled import TiledGemm
-from tunesmith.library import Launched, Library
-from tunesmith.logic import Named, Rule, write_logic
+from tunesmith.library import LaunchRecord, Library
+from tunesmith.logic import NamedSolution, Rule, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Binary, Configuration, Solution, UserError
 
@@ -121,7 +121,7 @@ def test_numbers_of_another_byte_order_and_lists_are_taken():
 )
 def test_empty_extents_give_what_numpy_gives_without_a_launch(m, n, k, batch):  # type: ignore[no-untyped-def]
     lead = (0,) if batch == "none" else (batch,) if batch else ()
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     with library(logic(gemm_type(batched=True)), launched=launches.append) as lib:
         a, b, c = normal(*lead, m, k), normal(*lead, k, n), normal(*lead, m, n)
         close(lib.matmul(a, b), a @ b)
@@ -271,7 +271,7 @@ class TestFiles:
             assert set(lib.problem_types) == set(TYPES)
 
     def test_a_layout_that_has_its_own_type_is_not_copied(self, tmp_path: Path):
-        launches: list[Launched] = []
+        launches: list[LaunchRecord] = []
         with library(*map(logic, TYPES), launched=launches.append) as lib:
             for a_order, b_order in itertools.product("CF", repeat=2):
                 a, b = np.asarray(normal(30, 20), order=a_order), np.asarray(normal(20, 10), order=b_order)  # type: ignore[call-overload]
@@ -311,7 +311,7 @@ class TestFiles:
     @pytest.mark.parametrize("is_open", [False, True])
     def test_a_device_that_does_not_run_the_kernels_language_is_refused(self, tmp_path: Path, is_open: bool):
         tiled = Solution(TYPES[0], "TiledGemm", TiledGemm().space(TYPES[0]).defaults)
-        tuned = replace(logic(TYPES[0]).document, solutions=(Named("S0", tiled),))
+        tuned = replace(logic(TYPES[0]).document, solutions=(NamedSolution("S0", tiled),))
         path = tmp_path / "opencl.yaml"
         write_logic(replace(tuned, origin=replace(ORIGIN, api="OpenCL", device="a CPU")), path)
         reference = FakeDevice(TARGET) if is_open else TARGET.selector
@@ -342,7 +342,7 @@ class TestFiles:
 
     def test_a_kernel_that_this_tunesmith_does_not_know_is_named(self, tmp_path: Path):
         document = logic(TYPES[0]).document
-        stranger = Named("S0", Solution(TYPES[0], "StrangeGemm", Configuration()))
+        stranger = NamedSolution("S0", Solution(TYPES[0], "StrangeGemm", Configuration()))
         write_logic(replace(document, solutions=(stranger,)), tmp_path / "nn.yaml")
         with pytest.raises(UserError, match="StrangeGemm"):
             tunesmith.load(tmp_path).matmul(normal(2, 2), normal(2, 2))

@@ -17,7 +17,7 @@ from library_fakes import logic as fake_logic
 from tunesmith.devices import APIS
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.devices.gemm_call import GemmCall
-from tunesmith.library import Launched
+from tunesmith.library import LaunchRecord
 from tunesmith.library.arrays._libraries import TorchArrays
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import LibraryCall
@@ -70,7 +70,7 @@ LETTERS = {"float32": "s", "float64": "d", "float16": "h", "bfloat16": "b"}
 def test_numpy_makes_any_batch_of_any_layout_right(dtype, seed):
     """Sums of no more than seven terms, then what follows, each rounded once: 16 spacings of the sums' precision, which
     is single or better, and one of the result's."""
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     a, b, more, expected = arrays(seed, dtype)
     kind = gemm_type(LETTERS[dtype], transpose_b=False)
     with library(fake_logic(kind), launched=launched_records.append) as lib, warnings.catch_warnings():
@@ -86,7 +86,7 @@ def test_numpy_makes_any_batch_of_any_layout_right(dtype, seed):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_twenty_thousand_small_matrices_are_no_launch_and_that_is_said_once(device):
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     a, b = normal(20_000, 3, 3), normal(20_000, 3, 3)
     lib = library(*map(fake_logic, TYPES), device=device(TARGET), launched=launched_records.append)
     with warnings.catch_warnings(record=True) as warned:
@@ -102,7 +102,7 @@ def test_twenty_thousand_small_matrices_are_no_launch_and_that_is_said_once(devi
 
 
 def test_a_batch_with_a_type_and_a_single_matrix_are_launched():
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     kinds = [NN, gemm_type(transpose_b=False, batched=True)]
     with library(*map(fake_logic, kinds), launched=launched_records.append) as lib:
         lib.matmul(normal(4, 3, 5), normal(4, 5, 7))
@@ -114,7 +114,7 @@ def test_a_batch_with_a_type_and_a_single_matrix_are_launched():
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("form", ["a matrix", "a batch of one", "expanded"])
 def test_a_shared_operand_makes_one_tall_product_also_where_layouts_have_to_be_copied(device, kind, form):
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     x, w, c = normal(4, 6, 5), normal(5, 7), normal(4, 6, 7)
     shared = {"a matrix": w, "a batch of one": w[None], "expanded": np.broadcast_to(w, (4, 5, 7))}[form]
     with library(fake_logic(kind), device=device(TARGET), launched=launched_records.append) as lib:
@@ -270,7 +270,7 @@ def test_it_is_said_once_and_names_the_type_to_tune(rig):
 
 
 def test_the_launch_that_is_told_of_is_of_the_whole_batch(rig):
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     lib = rig.library(*singles(), launched=launched_records.append)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -322,7 +322,7 @@ def test_numpys_arrays_go_to_the_same_call(rig):
 
 def test_other_devices_of_the_host_are_left_alone():
     """The fake GPU has no BLAS, and NumPy does not multiply matrices on a GPU."""
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     from tunesmith.devices.fake import fake_target
 
     with library(fake_logic(NN), device=FakeDevice(fake_target("GPU")), launched=launched_records.append) as lib:

@@ -14,7 +14,7 @@ from cuda_runner import configuration, cuda_device, toolchain
 from tunesmith.devices.cuda.driver import call
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, Origin, SizeRow
+from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, ProblemType, Solution, UserError, Value
 
@@ -48,7 +48,7 @@ def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
     origin = Origin.of(target, "none", "0.1.0", "2026-11-21T12:00:00Z")
     solution = Solution(kind, kernel, configuration(family, kind, **CHANGED.get(kernel, {}), **values))
     row = SizeRow((256,) * len(kind.indices), (), 0, Estimate(1e-4, 1e-4, 1e-4, 7), 1.0)
-    return Logic(Document(origin, kind, (Named("default", solution),), (row,), 0))
+    return Logic(Document(origin, kind, (NamedSolution("default", solution),), (row,), 0))
 
 
 def library(kernel: str, letter: str, batched: bool = False, values: Mapping[str, Value] = NOTHING, **more) -> Library:

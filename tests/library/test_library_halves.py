@@ -16,8 +16,8 @@ from tunesmith.devices.fake import FakeDevice
 from tunesmith.devices.opencl.device import OpenCLDevice
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.fake import FakeGemm
-from tunesmith.library import Launched, Library
-from tunesmith.logic import Document, Logic, Named, Origin, SizeRow
+from tunesmith.library import LaunchRecord, Library
+from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow
 from tunesmith.problems import storage_bytes
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Estimate, Rejection, Solution, UserError
@@ -58,7 +58,7 @@ SIZES = [(30, 20, 5), (20, 30, 5), (40, 3, 11), (3, 40, 11), (61, 1, 7), (1, 61,
 @pytest.mark.usefixtures("small_buffers")
 def test_parts_make_the_whole(size, columns_first, device):
     m, n, k = size
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     shapes = {"a": (m, k), "b": (k, n), "c": (m, n), "out": (m, n)}
     made = {name: normal(*shape) for name, shape in shapes.items()}
     made = {name: np.asfortranarray(x) if name in columns_first else x for name, x in made.items()}
@@ -93,7 +93,7 @@ def test_an_out_that_is_an_operand_is_written_last():
 @pytest.mark.parametrize("shared", ["", "a", "b"])
 @pytest.mark.usefixtures("small_buffers")
 def test_batches_are_cut_between_their_matrices_and_then_within(shared):
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     a, b = normal(*([] if shared == "a" else [5]), 30, 9), normal(*([] if shared == "b" else [5]), 9, 20)
     kinds = [
         *TYPES,
@@ -130,7 +130,7 @@ def test_a_real_device_with_small_buffers_makes_a_large_product():
     solution = Solution(kind, family.name, family.space(kind, target).defaults)
     origin = Origin.of(target, "none", "0.1.0", "2026-11-20T12:00:00Z")
     row = SizeRow((64, 64, 64), (), 0, Estimate(1e-4, 1e-4, 1e-4, 7), 1.0)
-    made = Logic(Document(origin, kind, (Named("S0", solution),), (row,), 0))
+    made = Logic(Document(origin, kind, (NamedSolution("S0", solution),), (row,), 0))
     a, b = normal(300, 40), normal(40, 200)
     with Library([(Path("logic.yaml"), made)], device=OpenCLDevice(target), launched=launches.append) as lib:
         close(lib.matmul(a, b), a.astype(float) @ b)

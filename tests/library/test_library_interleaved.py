@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from library_fakes import DEVICES, TARGET, close, library, logic, normal
-from tunesmith.library import Launched
+from tunesmith.library import LaunchRecord
 from tunesmith.problems.gemm import gemm_type
 
 STRIDED = gemm_type(transpose_b=False, batched=True)
@@ -23,9 +23,9 @@ def interleaved(values: np.ndarray, padding: int = 0) -> np.ndarray:
     return view
 
 
-def launched_for(a: np.ndarray, b: np.ndarray, out: np.ndarray, *kinds, device=DEVICES[0], **more) -> Launched:
+def launched_for(a: np.ndarray, b: np.ndarray, out: np.ndarray, *kinds, device=DEVICES[0], **more) -> LaunchRecord:
     """The launch of a library with these types. Asserts that the product is right."""
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     with library(*(logic(kind, rows=ROWS) for kind in kinds), device=device(TARGET), launched=launches.append) as lib:
         lib.matmul(a, b, out=out, **more)
     (launched,) = launches

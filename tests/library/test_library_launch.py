@@ -19,12 +19,12 @@ from opencl_runner import opencl_device
 from random_reference import OnGpu
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import OpenCLRandom
-from tunesmith.library import DeviceAbsentError, Launched, Library
-from tunesmith.logic import Document, Logic, Named, Origin, SizeRow, write_logic
+from tunesmith.library import DeviceAbsentError, LaunchRecord, Library
+from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
 from tunesmith.records import Estimate, ProblemType, Solution, UserError
-from tunesmith.session.frame.logic_check_process import watched
+from tunesmith.session.frame.logic_check_process import mistakes_in
 
 NN = gemm_type(transpose_b=False)
 BATCHED = gemm_type(transpose_b=False, batched=True)
@@ -47,7 +47,7 @@ def columns(*shape: int) -> np.ndarray:
 @pytest.mark.parametrize("device", DEVICES)
 def test_sizes_come_from_shapes_and_an_output_is_made(device):
     a, b, c = columns(6, 5), columns(5, 7), columns(6, 7)
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     with library(logic(NN), device=device(TARGET), launched=launched_records.append) as lib:
         for what in (NN, NN.name, "GEMM"):
             found = lib.launch(what, A=a, B=b)
@@ -68,7 +68,7 @@ def test_an_output_that_is_given_is_filled_and_returned(device):
 
 def test_what_select_says_is_launched():
     configs = [{"LoopUnroll": 4}, {"LoopUnroll": 8}]
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     with library(logic(NN, configs, {(8, 8, 8): 0, (64, 64, 64): 1}), launched=launched_records.append) as lib:
         for size in (8, 64, 40):
             lib.launch(NN, A=columns(size, size), B=columns(size, size))
@@ -87,7 +87,7 @@ class TestRefusals:
     """A call is refused with a clear message before anything is launched."""
 
     def refused(self, error: type[Exception], says: str, what: object = NN, **given: object) -> None:
-        launched_records: list[Launched] = []
+        launched_records: list[LaunchRecord] = []
         with library(logic(NN), launched=launched_records.append) as lib, pytest.raises(error, match=says):
             lib.launch(what, **given)
         assert launched_records == []
@@ -149,7 +149,7 @@ class TestRefusals:
 
 def test_a_logic_that_cannot_be_used_sinks_alone(tmp_path: Path):
     write_logic(logic(NN).document, tmp_path / "nn.yaml")
-    stranger = Named("S0", replace(logic(BATCHED).document.solutions[0].solution, kernel="StrangeGemm"))
+    stranger = NamedSolution("S0", replace(logic(BATCHED).document.solutions[0].solution, kernel="StrangeGemm"))
     write_logic(replace(logic(BATCHED).document, solutions=(stranger,)), tmp_path / "strange.yaml")
     with pytest.warns(UserWarning, match=r"strange\.yaml.*StrangeGemm.*left out"):
         lib = tunesmith.load(tmp_path)
@@ -228,7 +228,7 @@ def test_other_libraries_arrays_go_on_the_stream_that_is_given(rig):
 
 
 def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig):
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     lib = rig.library(gpu_logic(NN, {"Maps": True}, {}), launched=launched_records.append)
     whole, b = np.zeros(31, np.float32), columns(5, 7)
     for start in (0, 1):
@@ -249,7 +249,7 @@ def tuned(kind: ProblemType, kernel: str, sizes: tuple[int, ...], **changes: obj
     origin = Origin.of(target, "its own", "0.1.0", "2026-11-22T12:00:00Z")
     solution = Solution(kind, kernel, family.space(kind).defaults | changes)
     row = SizeRow(sizes, (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
-    return Document(origin, kind, (Named("S0", solution),), (row,), 0)
+    return Document(origin, kind, (NamedSolution("S0", solution),), (row,), 0)
 
 
 def stencil(path: Path = EXAMPLES / STENCIL, **changes: object) -> Document:
@@ -268,7 +268,7 @@ def five_points(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.opencl
 def test_a_kernel_of_the_users_own_is_launched_by_its_name_on_numpys_arrays():
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     with opened(stencil(ITEM_X=2, STAGED=1), launched=launched_records.append) as lib:
         for shape in ((64, 64), (37, 91), (1, 1)):
             x, out = normal(*shape), np.full(shape, np.nan, np.float32)
@@ -357,7 +357,7 @@ def test_the_written_logic_of_a_kernel_of_the_users_own_is_checked_by_launching(
         edited(copied.parent / "custom_stencil.cl", "(1.0f - centre) * 0.25f", "(1.0f - centre) * 0.5f")
     path = tmp_path / "stencil5.yaml"
     write_logic(stencil(copied), path)
-    warned = list(watched(path))
+    warned = list(mistakes_in(path))
     assert warned == (["stencil5.yaml: at 64x64 the library's launch of S0 gives a wrong result"] if broken else [])
 
 
@@ -368,7 +368,7 @@ def test_the_written_logic_of_a_generator_is_checked_by_launching(tmp_path, gene
     kind = random_type(generator, "uniform", "float", dynamic=True)
     path = tmp_path / "random.yaml"
     write_logic(tuned(kind, OpenCLRandom.name, (5000, 2)[: len(kind.indices)], BlockSize=64, GridSize=2), path)
-    assert list(watched(path)) == []
+    assert list(mistakes_in(path)) == []
 
 
 LAUNCHES = """

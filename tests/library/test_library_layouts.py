@@ -17,10 +17,10 @@ from gpu_fakes import logic as gpu_logic
 from library_fakes import DEVICES, ORIGIN, TARGET, close, library, logic, solution
 from random_reference import OnGpu
 from tunesmith.devices.fake import FakeDevice
-from tunesmith.library import Launched, Library
+from tunesmith.library import LaunchRecord, Library
 from tunesmith.library.arrays import _streams
 from tunesmith.library.arrays._view import ALIGNMENT
-from tunesmith.logic import Document, Logic, Named, SizeRow
+from tunesmith.logic import Document, Logic, NamedSolution, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, UserError
 
@@ -45,7 +45,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def outcome(call: Callable[[], np.ndarray], launched_records: list[Launched]) -> tuple[object, ...]:
+def outcome(call: Callable[[], np.ndarray], launched_records: list[LaunchRecord]) -> tuple[object, ...]:
     """The result of a call or the reason of its refusal, and its launches."""
     before = len(launched_records)
     try:
@@ -57,12 +57,12 @@ def outcome(call: Callable[[], np.ndarray], launched_records: list[Launched]) ->
 
 
 def check(
-    open_library: Callable[[list[Launched]], Library], call: Callable[[Library, Given], Any], *given: Given
+    open_library: Callable[[list[LaunchRecord]], Library], call: Callable[[Library, Given], Any], *given: Given
 ) -> None:
     """Asserts that the last call has the same outcome after the other calls and alone."""
     outcomes = []
     for calls in (given, given[-1:]):
-        launched_records: list[Launched] = []
+        launched_records: list[LaunchRecord] = []
         with open_library(launched_records) as lib:
             found = [
                 outcome(lambda arguments_=arguments_: call(lib, arguments_), launched_records) for arguments_ in calls
@@ -106,7 +106,7 @@ def launch(lib: Library, given: Given) -> Any:
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_launch_that_differs_in_one_thing(device, what):
-    def open_library(launched_records: list[Launched]) -> Library:
+    def open_library(launched_records: list[LaunchRecord]) -> Library:
         return library(logic(NN), logic(NT), device=device(TARGET), launched=launched_records.append)
 
     check(open_library, launch, arguments({}), arguments(OTHERS[what]))
@@ -135,7 +135,7 @@ ON_A_GPU = {**OTHERS, "address": {"A": lambda: columns(6, 6, apart=4)}}
 
 @pytest.mark.parametrize("what", ON_A_GPU)
 def test_a_launch_on_a_gpu_that_differs_in_one_thing(rig, what):
-    def open_library(launched_records: list[Launched]) -> Library:
+    def open_library(launched_records: list[LaunchRecord]) -> Library:
         rig.device = HostGpu()
         return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(NT), launched=launched_records.append)
 
@@ -196,7 +196,7 @@ def factors(changes: Mapping[str, Callable[[], Any] | None]) -> dict[str, Any]:
 @pytest.mark.parametrize("what", OTHER_FACTORS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_product_that_differs_in_one_thing(device, what):
-    def open_library(launched_records: list[Launched]) -> Library:
+    def open_library(launched_records: list[LaunchRecord]) -> Library:
         return library(logic(NN), logic(TN), device=device(TARGET), launched=launched_records.append)
 
     check(open_library, lambda lib, given: lib.matmul(**given), factors({}), factors(OTHER_FACTORS[what]))
@@ -204,7 +204,7 @@ def test_a_product_that_differs_in_one_thing(device, what):
 
 @pytest.mark.parametrize("what", ["data type", "order of axes", "leading dimension", "shape", "alpha", "address"])
 def test_a_product_on_a_gpu_that_differs_in_one_thing(rig, what):
-    def open_library(launched_records: list[Launched]) -> Library:
+    def open_library(launched_records: list[LaunchRecord]) -> Library:
         rig.device = HostGpu()
         return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(TN), launched=launched_records.append)
 
@@ -221,7 +221,7 @@ class Careful(FakeDevice):
 
 
 def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     with library(logic(NN), device=Careful(TARGET), launched=launched_records.append) as lib:
         for apart in (0, 2, 0, 1):
             given = factors({"a": lambda apart=apart: columns(6, 6, apart=apart)})
@@ -238,7 +238,7 @@ def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monke
     bound = 4
     monkeypatch.setattr("tunesmith.library.launch._layout_cache.REMEMBERED", bound)
     monkeypatch.setattr("tunesmith.library.launch._launcher.REMEMBERED", bound)
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     with library(logic(NN), launched=launched_records.append) as lib:
         calls = lib._host if call == "matmul" else lib._operands
         for size in (*range(1, 12), 1, 11):
@@ -256,10 +256,10 @@ def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monke
 def test_a_problem_that_was_measured_with_its_leading_dimensions_has_its_own_winner():
     """Three rows of one size: with natural leading dimensions, and with two paddings."""
     leading = {0: (), 2: (8, 8, 8, 8), 6: (12, 12, 12, 12)}
-    named = tuple(Named(f"S{padding}", solution(NN, LoopUnroll=4 + padding)) for padding in leading)
+    named = tuple(NamedSolution(f"S{padding}", solution(NN, LoopUnroll=4 + padding)) for padding in leading)
     time = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
     rows = tuple(SizeRow((6, 6, 6), where, index, time, 1.0) for index, where in enumerate(leading.values()))
-    launched_records: list[Launched] = []
+    launched_records: list[LaunchRecord] = []
     with library(Logic(Document(ORIGIN, NN, named, rows, 0)), launched=launched_records.append) as lib:
         for padding in leading:
             a, b, c, out = (columns(6, 6, padding=padding) for _ in range(4))

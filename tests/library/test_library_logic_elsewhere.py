@@ -14,8 +14,8 @@ from test_library_untuned import close, normal
 import tunesmith
 from command_line import invoke, invoke_json
 from tunesmith.kernels import KERNELS
-from tunesmith.library import DeviceAbsentError, Launched
-from tunesmith.logic import Document, Named, Origin, SizeRow, write_logic
+from tunesmith.library import DeviceAbsentError, LaunchRecord
+from tunesmith.logic import Document, NamedSolution, Origin, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Solution, Target, UserError
 
@@ -26,7 +26,7 @@ SINGLE, DOUBLE = gemm_type("s", transpose_b=False), gemm_type("d", transpose_b=F
 def of_cuda(target: Target, tmp_path: Path) -> Path:  # noqa: F811
     """A folder with logic in a language that the host's CPU does not run."""
     kernel = KERNELS["CudaSimtGemm"]
-    solution = Named("S0", Solution(SINGLE, kernel.name, kernel.space(SINGLE).defaults))
+    solution = NamedSolution("S0", Solution(SINGLE, kernel.name, kernel.space(SINGLE).defaults))
     row = SizeRow((64, 64, 64), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)
     gpu = replace(target, api="CUDA", name="a GPU", kind="GPU")
     origin = Origin.of(gpu, "NVRTC", "0.1.0", "2026-11-20T12:00:00Z")
@@ -40,7 +40,7 @@ def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_polic
     """It does the same as without a named device."""
     a, b = normal(7, 5), normal(5, 9)
     for device in (None, target.selector):
-        launches: list[Launched] = []
+        launches: list[LaunchRecord] = []
         with tunesmith.load(of_cuda, device=device, launched=launches.append) as lib:
             close(lib.matmul(a, b), a, b)
             with pytest.raises(DeviceAbsentError):

@@ -11,7 +11,7 @@ import pytest
 import tunesmith
 from tunesmith.devices import APIS
 from tunesmith.kernels import KERNELS
-from tunesmith.library import Launched
+from tunesmith.library import LaunchRecord
 from tunesmith.logic import FinalTable, Origin, Rule, TableCell, write_logic
 from tunesmith.logic.build import build
 from tunesmith.problems.gemm import GemmOperation, gemm_type
@@ -70,7 +70,7 @@ def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, b
         write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b, batched=batched), target, tmp_path)
     random = np.random.default_rng(3)
     unseen = [tuple(int(extent) for extent in random.integers(1, 90, 3)) for _ in range(4)] + [(1, 1, 1), (300, 1, 129)]
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     with tunesmith.load(tmp_path, launched=launches.append) as lib:
         orders = itertools.cycle(itertools.product("CF", repeat=2))
         # Row-major D is the problem of its transpose, so the measured (M, N, K) is n, m, k here.

@@ -23,7 +23,7 @@ from opencl_runner import opencl_device
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.devices.opencl.device import OpenCLDevice
 from tunesmith.kernels import KERNELS
-from tunesmith.library import DeviceAbsentError, Launched, Library
+from tunesmith.library import DeviceAbsentError, LaunchRecord, Library
 from tunesmith.library._device import open_untuned
 from tunesmith.library.launch import _heuristic
 from tunesmith.library.launch._heuristic import heuristic_choices, heuristic_refusals
@@ -58,12 +58,12 @@ def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, rest: np.ndarray | fl
 
 
 @pytest.fixture
-def launches() -> list[Launched]:
+def launches() -> list[LaunchRecord]:
     return []
 
 
 @pytest.fixture
-def lib(launches: list[Launched]) -> Iterator[Library]:
+def lib(launches: list[LaunchRecord]) -> Iterator[Library]:
     """Without any logic, on the OpenCL device."""
     with warnings.catch_warnings(), Library((), device=opencl_device(), launched=launches.append) as made:
         warnings.simplefilter("ignore", UserWarning)
@@ -74,7 +74,7 @@ def lib(launches: list[Launched]) -> Iterator[Library]:
 class TestOnTheHost:
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 1, 2), (17, 31, 5), (1, 67, 129), (29, 1, 300), (255, 129, 67)])
-    def test_odd_sizes(self, lib: Library, launches: list[Launched], dtype: str, sizes: tuple[int, int, int]):
+    def test_odd_sizes(self, lib: Library, launches: list[LaunchRecord], dtype: str, sizes: tuple[int, int, int]):
         m, n, k = sizes
         a, b = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype)
         found = lib.matmul(a, b)
@@ -83,12 +83,12 @@ class TestOnTheHost:
         (launch,) = launches
         assert launch.choice.rule is Rule.HEURISTIC
 
-    def test_empty_extents(self, lib: Library, launches: list[Launched]):
+    def test_empty_extents(self, lib: Library, launches: list[LaunchRecord]):
         for m, n, k in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
             close(lib.matmul(normal(m, k), normal(k, n)), normal(m, k), np.zeros((k, n)))
         assert launches == []
 
-    def test_transposed_and_padded_views_are_taken_as_they_lie(self, lib: Library, launches: list[Launched]):
+    def test_transposed_and_padded_views_are_taken_as_they_lie(self, lib: Library, launches: list[LaunchRecord]):
         a, b = normal(35, 21), normal(21, 19)
         for x, y in ((a, b), (a.T.copy().T, b), (a, b.T.copy().T), (a.T.copy().T, b.T.copy().T)):
             close(lib.matmul(x, y), a, b)
@@ -107,27 +107,29 @@ class TestOnTheHost:
         close(out[:, :8], a, b)
         assert (out[:, 8:] == 7.0).all()
 
-    def test_batches(self, lib: Library, launches: list[Launched]):
+    def test_batches(self, lib: Library, launches: list[LaunchRecord]):
         a, b = normal(3, 17, 5), normal(3, 5, 31)
         close(lib.matmul(a, b), a, b)
         close(lib.matmul(a, b[0]), a, b[0])
         assert [launch.problem.sizes for launch in launches] == [(31, 17, 3, 5), (31, 51, 5)]
 
-    def test_a_batch_that_lies_as_no_type_wants_it_is_not_copied_for_one(self, lib: Library, launches: list[Launched]):
+    def test_a_batch_that_lies_as_no_type_wants_it_is_not_copied_for_one(
+        self, lib: Library, launches: list[LaunchRecord]
+    ):
         """Matrices side by side: NumPy multiplies them, as it does batches beside a logic."""
         a, b = normal(17, 3, 5).transpose(1, 0, 2), normal(3, 5, 31)
         with pytest.warns(UserWarning, match="no logic is for Cijk_Ailk_Bljk_SB: NumPy multiplies such batches"):
             close(lib.matmul(a, b), a, b)
         assert launches == []
 
-    def test_an_epilogue_follows_and_c_is_the_kernels(self, lib: Library, launches: list[Launched]):
+    def test_an_epilogue_follows_and_c_is_the_kernels(self, lib: Library, launches: list[LaunchRecord]):
         a, b, c, bias = normal(17, 5), normal(5, 31), normal(17, 31), normal(31)
         close(lib.matmul(a, b, c=c, beta=-0.5, alpha=2.0), 2 * a, b, -0.5 * c.astype(float))
         assert launches[-1].problem.scalars["beta"] == -0.5
         found = lib.matmul(a, b, bias=bias, activation="relu")
         np.testing.assert_allclose(found, np.maximum(a @ b + bias, 0), rtol=1e-5, atol=1e-5)
 
-    def test_half_precision_has_kernels_and_bfloat16_is_numpys(self, lib: Library, launches: list[Launched]):
+    def test_half_precision_has_kernels_and_bfloat16_is_numpys(self, lib: Library, launches: list[LaunchRecord]):
         a, b = normal(17, 300, dtype="float16"), normal(300, 31, dtype="float16")
         close(lib.matmul(a, b), a, b)
         assert [launch.choice.solution.kernel for launch in launches] == ["PortBlasGemm"]
@@ -149,7 +151,7 @@ class TestOnTheHost:
         close(found.numpy(), a.numpy(), b.numpy())
 
     def test_a_family_that_does_not_compile_leaves_the_product_to_the_next(
-        self, lib: Library, launches: list[Launched], monkeypatch: pytest.MonkeyPatch
+        self, lib: Library, launches: list[LaunchRecord], monkeypatch: pytest.MonkeyPatch
     ):
         compiled = Programs.compiled
 
@@ -162,7 +164,7 @@ class TestOnTheHost:
         close(lib.matmul(a, b), a, b)
         assert [launch.choice.solution.kernel for launch in launches] == ["PortBlasGemm"]
 
-    def test_a_product_beyond_the_devices_buffers_is_made_in_parts(self, launches: list[Launched]):
+    def test_a_product_beyond_the_devices_buffers_is_made_in_parts(self, launches: list[LaunchRecord]):
         small = replace(opencl_device().target, max_allocation_bytes=40_000)
         a, b = normal(300, 40), normal(40, 200)
         lib = Library((), device=OpenCLDevice(small), launched=launches.append)
@@ -255,7 +257,7 @@ def test_it_is_said_once_for_each_type_at_the_callers_line(launches):
 
 
 @pytest.mark.opencl
-def test_select_says_what_is_launched_for_any_type_by_name(lib: Library, launches: list[Launched]):
+def test_select_says_what_is_launched_for_any_type_by_name(lib: Library, launches: list[LaunchRecord]):
     kind = gemm_type("d", transpose_a=True, transpose_b=False)
     chosen = lib.select(31, 17, 5, problem_type=kind.name)
     assert (chosen.rule, chosen.expected_seconds, chosen.solution.type) == (Rule.HEURISTIC, None, kind)
@@ -358,7 +360,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_tensors_are_multiplied_where_they_lie_in_any_layout(rig, dtype):
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     a, b = rig.normal(6, 5, dtype=dtype), rig.normal(5, 7, dtype=dtype)
     lib = Library((), device=rig.device, launched=launches.append)
     for x, y in ((a, b), (a.mT.contiguous().mT, b), (a, b.mT.contiguous().mT), (a[::2], b[:, 1:])):
@@ -374,7 +376,7 @@ def test_tensors_are_multiplied_where_they_lie_in_any_layout(rig, dtype):
 
 
 def test_bias_and_activation_are_in_the_kernel_that_has_them(rig):
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     a, b, bias = rig.normal(6, 5), rig.normal(5, 7), rig.normal(7)
     lib = Library((), device=rig.device, launched=launches.append)
     with pytest.warns(UserWarning, match="Cij_Aik_Bkj_S_Bias_Relu") as warned:

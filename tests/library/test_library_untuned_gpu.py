@@ -11,7 +11,7 @@ import pytest
 from test_library_gpu import SPACINGS, UNIT, batches, close, torch, views  # noqa: F401  # a fixture
 
 import tunesmith
-from tunesmith.library import Launched, Library
+from tunesmith.library import LaunchRecord, Library
 from tunesmith.logic import Rule
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore::UserWarning")]
@@ -26,7 +26,7 @@ INTEGERS = ["int8", "float8_e4m3fn", "float8_e5m2"]
 def test_odd_sizes(torch, dtype, size):  # noqa: F811
     m, n, k = size
     a, b = (torch.randn(*shape, device="cuda").to(getattr(torch, dtype)) for shape in ((m, k), (k, n)))
-    launches: list[Launched] = []
+    launches: list[LaunchRecord] = []
     with Library((), launched=launches.append) as lib:
         close(lib.matmul(a, b), a, b)
     assert [launch.choice.rule for launch in launches] == [Rule.HEURISTIC]

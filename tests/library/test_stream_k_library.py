@@ -18,10 +18,17 @@ from stream_k_fakes import calibration
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library, load
 from tunesmith.library.launch._stream_k import StreamK
-from tunesmith.logic import Choice, Document, Logic, Named, Origin, Rule, SizeRow
+from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule, SizeRow
 from tunesmith.models.stream_k.file import calibration_files, dump
-from tunesmith.models.stream_k.launch import CALIBRATION, Deciding
-from tunesmith.models.stream_k.predict import Calibrated, MacroTile, Portable, Room, Subject, data_type_of
+from tunesmith.models.stream_k.launch import CALIBRATION, LaunchDecisions
+from tunesmith.models.stream_k.predict import (
+    CalibratedModel,
+    DeviceCapacity,
+    MacroTile,
+    PortableModel,
+    Subject,
+    data_type_of,
+)
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Problem, Solution, UserError
 from tunesmith.session.tuning_file import tune
@@ -49,7 +56,7 @@ def opened(folder: Path, launches: list, **tuned) -> Library:
     row = SizeRow(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
     device = opencl_device()
     origin = Origin.of(device.target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
-    made = Logic(Document(origin, TYPE, (Named("S0", solution),), (row,), 0))
+    made = Logic(Document(origin, TYPE, (NamedSolution("S0", solution),), (row,), 0))
     return Library([(folder / "logic.yaml", made)], device=device, launched=launches.append)
 
 
@@ -72,8 +79,8 @@ def launched(launches) -> tuple[tuple[int, int, int], int, int]:
     return launches.plan.steps[0].grid, config["StreamKGrid"], config["StreamKFullTiles"]
 
 
-def room() -> Room:
-    return Room(opencl_device().target.compute_units)
+def room() -> DeviceCapacity:
+    return DeviceCapacity(opencl_device().target.compute_units)
 
 
 def calibrated_on_this_device(peer: float = 1.0, **where):
@@ -99,7 +106,7 @@ def test_what_is_left_open_goes_by_rules_of_thumb_which_is_said_once(folder):
     ]
     for record in launches:
         m, n, k = record.problem.sizes
-        choice = Portable(room()).choose(TILE.work(m, n, 1, k))
+        choice = PortableModel(room()).choose(TILE.work(m, n, 1, k))
         assert record.solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
         assert record.choice.solution.configuration["StreamKGrid"] == -1, "the choice is the logic's"
 
@@ -114,7 +121,7 @@ def test_a_calibration_beside_the_logic_is_asked(folder):
         warnings.simplefilter("error")
         multiply(library, long)
     if room().groups > 1:
-        assert Portable(room()).choose(TILE.work(16, 6, 1, 4000)).streamed, "else the test says nothing"
+        assert PortableModel(room()).choose(TILE.work(16, 6, 1, 4000)).streamed, "else the test says nothing"
     assert launched(launches[0])[1:] == (0, 0)
 
 
@@ -146,7 +153,7 @@ def test_a_calibration_that_a_variable_names_goes_before_it(folder, monkeypatch)
     launches = []
     with opened(folder, launches, StreamKGrid=-1) as library:
         multiply(library, (16, 6, 4000))
-    choice = Calibrated(cheap, parts=()).choose(TILE.work(16, 6, 1, 4000))
+    choice = CalibratedModel(cheap, parts=()).choose(TILE.work(16, 6, 1, 4000))
     assert launches[0].solution.configuration["StreamKGrid"] == (choice.grid if choice.streamed else 0)
     if room().groups > 1:
         assert choice.streamed, "else the test says nothing"
@@ -156,7 +163,7 @@ def test_a_calibration_that_a_variable_names_goes_before_it(folder, monkeypatch)
 def test_a_calibration_of_part_of_the_device_is_another_devices(folder):
     if room().groups == 1:
         pytest.skip("a device with one compute unit has no part")
-    (folder / "part.yaml").write_text(dump([calibrated_on_this_device(room=Room(room().groups - 1))]))
+    (folder / "part.yaml").write_text(dump([calibrated_on_this_device(room=DeviceCapacity(room().groups - 1))]))
     with opened(folder, [], StreamKGrid=-1) as library, pytest.warns(UserWarning, match="nothing is calibrated"):
         multiply(library)
 
@@ -174,7 +181,7 @@ def test_a_grid_that_was_measured_stays_at_its_size_alone(folder):
 
 @pytest.mark.opencl
 def test_without_a_grid_nothing_is_decided(folder, monkeypatch):
-    monkeypatch.setattr(Deciding, "decide", lambda *what: pytest.fail("asked for a decision"))
+    monkeypatch.setattr(LaunchDecisions, "decide", lambda *what: pytest.fail("asked for a decision"))
     monkeypatch.setenv("TUNESMITH_STREAMK_FULL_TILES", "-1")
     launches = []
     with opened(folder, launches) as library:
@@ -186,8 +193,8 @@ def test_without_a_grid_nothing_is_decided(folder, monkeypatch):
 @pytest.mark.filterwarnings("ignore:nothing is calibrated")
 def test_a_problem_is_decided_once(folder, monkeypatch):
     asked = []
-    decide = Deciding.decide
-    monkeypatch.setattr(Deciding, "decide", lambda self, *what: asked.append(what) or decide(self, *what))
+    decide = LaunchDecisions.decide
+    monkeypatch.setattr(LaunchDecisions, "decide", lambda self, *what: asked.append(what) or decide(self, *what))
     with opened(folder, [], StreamKGrid=-1) as library:
         for _ in range(3):
             multiply(library)
@@ -219,7 +226,7 @@ def test_a_grid_alone_is_launched_though_nothing_is_split(folder, monkeypatch):
     """14 of the last 15 work-groups have a tile: rules of thumb split none, and the grid is 16 all the same."""
     monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "16")
     sizes = (16, 6 * 31, 64)
-    assert not Portable(Room(16)).choose(TILE.work(*sizes[:2], 1, 64)).streamed
+    assert not PortableModel(DeviceCapacity(16)).choose(TILE.work(*sizes[:2], 1, 64)).streamed
     launches = []
     with opened(folder, launches, StreamKGrid=-1) as library:
         multiply(library, sizes)
@@ -308,16 +315,21 @@ def test_families_that_split_no_tiles_are_left_alone(folder, monkeypatch):
 
 def test_calibrations_are_told_from_other_files(tmp_path):
     (tmp_path / "a.yaml").write_text("tunesmith-logic: 1\n")
-    (tmp_path / "b.yml").write_text(dump([calibration(Room(8))]))
-    (tmp_path / "c.txt").write_text(dump([calibration(Room(8))]))
+    (tmp_path / "b.yml").write_text(dump([calibration(DeviceCapacity(8))]))
+    (tmp_path / "c.txt").write_text(dump([calibration(DeviceCapacity(8))]))
     assert calibration_files(tmp_path) == [tmp_path / "b.yml"]
 
 
 def test_of_several_occupancies_the_largest_is_asked():
     from tunesmith.models.stream_k.predict import Calibrations
 
-    rooms = [Room(TARGET.compute_units), Room(TARGET.compute_units, 3), Room(TARGET.compute_units, 2), Room(1, 9)]
+    rooms = [
+        DeviceCapacity(TARGET.compute_units),
+        DeviceCapacity(TARGET.compute_units, 3),
+        DeviceCapacity(TARGET.compute_units, 2),
+        DeviceCapacity(1, 9),
+    ]
     subjects = [Subject.of(TARGET, "SomeGemm", "s", MacroTile(64, 64, 8), room) for room in rooms]
     known = Calibrations(calibration(subject.room, subject) for subject in subjects)
-    assert known.widest(subjects[0]).room == Room(TARGET.compute_units, 3)
-    assert known.widest(replace(subjects[0], data_type="d")).room == Room(TARGET.compute_units)
+    assert known.widest(subjects[0]).room == DeviceCapacity(TARGET.compute_units, 3)
+    assert known.widest(replace(subjects[0], data_type="d")).room == DeviceCapacity(TARGET.compute_units)

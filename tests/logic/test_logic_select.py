@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunesmith.logic import Document, Logic, Named, Origin, Regret, Rule, SizeRow, dump, write_logic
+from tunesmith.logic import Document, Logic, NamedSolution, Origin, Regret, Rule, SizeRow, dump, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError
 
@@ -23,8 +23,10 @@ GEMM = gemm_type(transpose_b=False, batched=True)
 ORIGIN = Origin("fake", "a fake device", "CPU", "none", "1.0", "compiler 1", "0.1.0", "2026-11-20T12:00:00Z")
 
 
-def named(tile: int) -> Named:
-    return Named(f"T{tile}", Solution(GEMM, "tiled", Configuration({"Tile": tile, "Group": (8, 8), "Pad": True})))
+def named(tile: int) -> NamedSolution:
+    return NamedSolution(
+        f"T{tile}", Solution(GEMM, "tiled", Configuration({"Tile": tile, "Group": (8, 8), "Pad": True}))
+    )
 
 
 def row(solution: int, gflops: float, *where: int, others: dict[int, float] | None = None) -> SizeRow:
@@ -71,7 +73,7 @@ class TestChoosing:
     def test_an_operation_may_have_any_number_of_sizes(self, count: int):
         """Distance and alignment treat all sizes equally, and a time grows with the product of the sizes."""
         kind = ProblemType("Own", "Own", tuple("ABCDE"[:count]), Configuration())
-        solutions = tuple(Named(f"S{n}", Solution(kind, "own", Configuration({"N": n}))) for n in range(3))
+        solutions = tuple(NamedSolution(f"S{n}", Solution(kind, "own", Configuration({"N": n}))) for n in range(3))
         time = Estimate(1e-3, 1e-3, 1e-3, 7)
         places = [(64,) * (count - 1) + (last,) for last in (64, 256, 70)]
         rows = tuple(SizeRow(sizes, (), n, time, 1.0, ()) for n, sizes in enumerate(places))
@@ -248,7 +250,7 @@ class TestFiles:
 
         solution = Solution(GEMM, "tiled", Configuration(parameters))
         made = document(
-            solutions=(Named(device, solution),), rows=(), fallback=0, origin=replace(ORIGIN, device=device)
+            solutions=(NamedSolution(device, solution),), rows=(), fallback=0, origin=replace(ORIGIN, device=device)
         )
         with tempfile.TemporaryDirectory() as folder:
             write_logic(made, Path(folder, "logic.yaml"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.problems import LIMIT, OPERATIONS, clamp, exact_sizes, range_sizes
+from tunesmith.problems import LIMIT, OPERATIONS, clamp_sizes, exact_sizes, range_sizes
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.sizes import Span
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, freeze
@@ -166,14 +166,16 @@ def test_an_exact_of_any_other_length_or_kind_is_refused(value):
 def test_clamping_makes_problems_unique_and_keeps_their_order():
     scalars = Configuration({"alpha": 1.0})
     problems = [Problem(BATCHED, (m, 8, 1, 300), (), scalars) for m in (100, 300, 500, 700)]
-    clamped = clamp([*problems, Problem(BATCHED, (8, 8, 1, 8), (9, 9, 9, 9), scalars)], 256)
+    clamped = clamp_sizes([*problems, Problem(BATCHED, (8, 8, 1, 8), (9, 9, 9, 9), scalars)], 256)
     assert [p.sizes for p in clamped] == [(100, 8, 1, 256), (256, 8, 1, 256), (8, 8, 1, 8)]
     assert clamped[-1].leading == (9, 9, 9, 9)
     assert all(p.scalars == scalars for p in clamped)
 
 
 def test_clamping_drops_leading_dimensions_of_what_it_cuts():
-    assert clamp([Problem(BATCHED, (512, 8, 1, 8), (600, 512, 512, 8))], 256) == (Problem(BATCHED, (256, 8, 1, 8)),)
+    assert clamp_sizes([Problem(BATCHED, (512, 8, 1, 8), (600, 512, 512, 8))], 256) == (
+        Problem(BATCHED, (256, 8, 1, 8)),
+    )
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 20), st.integers(1, 400))

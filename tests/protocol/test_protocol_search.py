@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 
 from protocol_fakes import LEGAL, Exact, FakeOracle, benchmark, choices, final, fork, kept, phases, size
-from tunesmith.protocol import Cell, Phases, Searched, SearchPlan, TimeTable, carry_out, run
+from tunesmith.protocol import Cell, Phases, SearchPlan, SearchRun, TimeTable, carry_out, run
 from tunesmith.records import Configuration, Estimate, Problem, UserError
-from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, Growing, MeasureMode, RaceThenConfirm, Told
-from tunesmith.search.base import LOOKS
+from tunesmith.search import (
+    STRATEGIES,
+    CandidateBatch,
+    Candidates,
+    Growing,
+    MeasuredTimes,
+    MeasureMode,
+    RaceThenConfirm,
+)
+from tunesmith.search.base import MOST_EXAMINED
 
 SAMPLES = ("random", "surrogate")
 
@@ -145,7 +153,7 @@ def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strateg
         run(large(strategy, None), measure, FakeOracle(illegal=half))
     ((groups, _, _),) = measure.screens
     assert [len({c["x"] for c in group}) for group in groups] == [1, 1]
-    assert questions <= 2 * (50_000 if strategy == "surrogate" else LOOKS + 10)
+    assert questions <= 2 * (50_000 if strategy == "surrogate" else MOST_EXAMINED + 10)
 
 
 def test_a_large_step_ends_with_the_best_of_its_sample() -> None:
@@ -188,18 +196,18 @@ def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> 
     """Two searches at once, on different problems: one grows towards the best value, the other confirms its two
     best."""
 
-    def beyond(candidates: Candidates, told: Told) -> Candidates:
+    def beyond(candidates: Candidates, told: MeasuredTimes) -> Candidates:
         best = min(told, key=lambda config: next(iter(told[config].values())).seconds)
         high = max(config.integer("a") for config in told)
         return column(0, high + 3) if best["a"] == high else candidates
 
-    def finals(told: Told) -> list[CandidateBatch]:
+    def finals(told: MeasuredTimes) -> list[CandidateBatch]:
         ranked = sorted(told, key=lambda config: told[config][size(2)].seconds)
         return [CandidateBatch(tuple(ranked[:2]), MeasureMode.CONFIRMED)]
 
     random = np.random.default_rng(0)
-    grown = Searched(Growing(beyond).start(column(0, 3), random), [size(1)])
-    raced = Searched(RaceThenConfirm(finals).start(replace(column(4, 8), mode=MeasureMode.RACED), random), [size(2)])
+    grown = SearchRun(Growing(beyond).start(column(0, 3), random), [size(1)])
+    raced = SearchRun(RaceThenConfirm(finals).start(replace(column(4, 8), mode=MeasureMode.RACED), random), [size(2)])
     calls: list[tuple[list[list[int]], bool]] = []
 
     class Times(Exact):
@@ -227,7 +235,7 @@ def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> 
 def test_searches_for_the_same_problems_are_measured_in_one_call_a_round() -> None:
     measure = Exact(lambda c, p: 1.0)
     searches = [
-        Searched(STRATEGIES["exhaustive"].start(column(low, low + 3), np.random.default_rng(0)), [size(1)])
+        SearchRun(STRATEGIES["exhaustive"].start(column(low, low + 3), np.random.default_rng(0)), [size(1)])
         for low in (0, 10, 2)
     ]
     _, cells = carry_out(searches, measure)
@@ -239,5 +247,5 @@ def test_searches_for_the_same_problems_are_measured_in_one_call_a_round() -> No
 def test_what_stops_the_measuring_stops_the_search() -> None:
     search = STRATEGIES["random"].start(column(0, 3), np.random.default_rng(0))
     with pytest.raises(SpentError):
-        carry_out([Searched(search, [size(1)])], Spent(lambda c, p: 1.0))
+        carry_out([SearchRun(search, [size(1)])], Spent(lambda c, p: 1.0))
     assert not search.told

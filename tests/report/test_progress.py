@@ -105,8 +105,8 @@ def test_trouble_is_said_once_and_counted_from_then_on() -> None:
 def test_drift_is_said_only_with_an_alarm() -> None:
     shown = ShownProgress()
     shown.begin()
-    shown.report(events.DriftSeen(1.01, False))
-    shown.report(events.DriftSeen(1.2, True))
+    shown.report(events.DriftMeasured(1.01, False))
+    shown.report(events.DriftMeasured(1.2, True))
     assert shown.text.splitlines()[1:] == ["the anchor drifted by +20.0 %, more than noise: the machine changed"]
 
 
@@ -116,7 +116,7 @@ def test_quiet_says_nothing() -> None:
         shown.begin()
         shown.now += 100
         shown.measure(Outcome.WRONG_RESULT, "wrong value")
-        shown.report(events.Said("DataType s is assumed"))
+        shown.report(events.Message("DataType s is assumed"))
         shown.report(events.StepEnded(STEP, 60.0))
     assert shown.text == ""
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from random_benchmarks import decide, rows
-from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.records import LaunchShape, Rejection
 from tunesmith.report.colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, ColourScale, ink, lightness
@@ -92,7 +92,7 @@ def test_buffer_sizes_are_named_where_there_are_several() -> None:
 
 def test_all_pictures_of_a_selection_have_one_scale() -> None:
     found = rows("xorwow", SPEEDS) + rows("mrg32k3a", {"uniform/float": {(256, 512): 1.0, (64, 64): 1.8}}, "sm_90")
-    decisions = choose(found).decisions
+    decisions = choose_shapes(found).decisions
     ticks = [re.findall(r"≥ ([\d.]+)<", svg) for _, svg in heatmaps(decisions)]
     assert ticks == [["2.00"], ["2.00"]]
 
@@ -193,14 +193,14 @@ def test_names_are_text_and_not_markup() -> None:
 def test_a_picture_of_compat_is_drawn_even_where_its_mean_is_infinite() -> None:
     found = rows("xorwow", SPEEDS) + rows("xorwow", {"uniform/double": {(64, 2048): 1.0}})
     found += rows("xorwow", {"uniform/double": {(256, 512): 0.0}}, aside=Rejection("no speed", "it is 0"))
-    (decision,) = choose(found, RandomObjective.COMPAT).decisions
+    (decision,) = choose_shapes(found, RandomObjective.COMPAT).decisions
     assert math.isinf(decision.score)
     assert "64x2048: no score" in cells(drawn(decision))
 
 
 def test_a_picture_of_aggregates_alone_has_their_means_and_no_pairs() -> None:
     found = rows("xorwow", SPEEDS, aside=Rejection("aggregate", "mean"))
-    (decision,) = choose(found, RandomObjective.COMPAT).decisions
+    (decision,) = choose_shapes(found, RandomObjective.COMPAT).decisions
     picture = drawn(decision)
     assert texts(picture, "title") == ["all distributions and types"]
     assert "64x2048: 1.225 times the default" in cells(picture)

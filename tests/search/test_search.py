@@ -16,18 +16,18 @@ from scipy import stats
 from protocol_fakes import choices, size
 from tunesmith.records import Configuration, Estimate
 from tunesmith.search import (
-    MOST_WHOLE,
+    LARGEST_LISTED,
     STRATEGIES,
     CandidateBatch,
     Candidates,
     Growing,
+    MeasuredTimes,
     MeasureMode,
     RaceThenConfirm,
     Search,
-    Told,
     surrogate,
 )
-from tunesmith.search.base import LOOKS
+from tunesmith.search.base import MOST_EXAMINED
 from tunesmith.search.sampling import shuffled
 from tunesmith.spaces import Combinations
 
@@ -44,7 +44,7 @@ LARGE = Candidates(choices({f"p{index}": list(range(10)) for index in range(9)})
 """10^9 combinations."""
 
 
-def wider(candidates: Candidates, told: Told) -> Candidates:
+def wider(candidates: Candidates, told: MeasuredTimes) -> Candidates:
     """Doubles the largest tile while it is the best; tiles of 512 and more have no legal width."""
     best = min(told, key=lambda config: seconds(config))
     tiles = candidates.choices.values("tile")
@@ -53,7 +53,7 @@ def wider(candidates: Candidates, told: Told) -> Candidates:
     return replace(candidates, choices=choices({**VALUES, "tile": [*tiles, 2 * best.integer("tile")]}))
 
 
-def two_best(told: Told) -> list[CandidateBatch]:
+def two_best(told: MeasuredTimes) -> list[CandidateBatch]:
     return [CandidateBatch(tuple(sorted(told, key=seconds)[:2]), MeasureMode.CONFIRMED)]
 
 
@@ -97,14 +97,14 @@ def test_few_combinations_of_a_space_too_large_to_list_are_examined_before_the_f
     first = search.ask()
     assert first is not None
     assert 1 <= len(first.configurations) <= 50
-    assert questions["asked"] <= LOOKS < MOST_WHOLE
+    assert questions["asked"] <= MOST_EXAMINED < LARGEST_LISTED
     assert len(set(screened(run_to_end(search))) | set(first.configurations)) == 50
 
 
 def test_without_a_limit_a_large_space_comes_in_bounded_batches() -> None:
     search = begin("exhaustive", LARGE)
     batches = [search.ask() for _ in range(3)]
-    assert [len(batch.configurations) for batch in batches if batch] == [LOOKS] * 3
+    assert [len(batch.configurations) for batch in batches if batch] == [MOST_EXAMINED] * 3
 
 
 @pytest.mark.parametrize("name", ["random", "surrogate"])

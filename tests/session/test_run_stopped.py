@@ -172,7 +172,7 @@ class Stop:
             monkeypatch.setattr(module, "reached", self.reached)
 
     def reached(self, point: str) -> None:
-        injected_faults.reached(point)
+        injected_faults.pass_point(point)
         self.passages[point] += 1
         if (point, self.passages[point]) == (self.point, PASSAGE[self.point]):
             self.ahead = 1e9

@@ -96,7 +96,7 @@ def test_the_anchor_is_measured_before_and_after(whole: Whole) -> None:
     assert len({key for key, _ in anchors}) == 1, "it is one and the same configuration"
     assert done.drift is not None
     assert (done.drift.ratio, done.drift.alarm) == (1.0, False)
-    assert [event.alarm for event in observed if isinstance(event, events.DriftSeen)] == [False]
+    assert [event.alarm for event in observed if isinstance(event, events.DriftMeasured)] == [False]
 
 
 def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> None:

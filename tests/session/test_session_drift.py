@@ -26,7 +26,7 @@ def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp
     assert done.drift.alarm
     assert done.drift.ratio > 1.05
     assert any("the anchor drifted to" in sentence for sentence in done.look_at)
-    assert [event.alarm for event in observed if isinstance(event, events.DriftSeen)] == [True]
+    assert [event.alarm for event in observed if isinstance(event, events.DriftMeasured)] == [True]
     again = tune(text, tmp_path)
     assert (again.ledger.measured, again.drift) == (0, done.drift), "its tables are of the same measurements"
 

@@ -14,13 +14,13 @@ import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
 from tunesmith import session
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, SizeRow, write_logic
+from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, ProblemType
 from tunesmith.session.frame import logic as frame_logic
 from tunesmith.session.frame import logic_check_process as watcher
 from tunesmith.session.frame.logic_check import check_logic
-from tunesmith.session.frame.logic_check_process import watched
+from tunesmith.session.frame.logic_check_process import mistakes_in
 from tuning_runs import fake_file
 
 TYPES = [
@@ -45,7 +45,7 @@ def broken(fault: str, folder: Path) -> Path:
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind: ProblemType, tmp_path: Path) -> None:
     sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
-    assert list(watched(written(logic(kind, rows={sizes: 0}).document, tmp_path))) == []
+    assert list(mistakes_in(written(logic(kind, rows={sizes: 0}).document, tmp_path))) == []
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_nothing_is_said_of_types_of_a_gpu_either(kind: ProblemType, tmp_path: P
         return Library([(path, Logic.load(path))], device=gpu_fakes.HostGpu(), launched=launched)
 
     monkeypatch.setattr(watcher, "load", load)
-    assert list(watched(written(gpu_fakes.logic(kind).document, tmp_path))) == []
+    assert list(mistakes_in(written(gpu_fakes.logic(kind).document, tmp_path))) == []
 
 
 @pytest.mark.parametrize("apart", [20, 40])
@@ -75,26 +75,26 @@ def test_a_size_with_leading_dimensions_is_launched_too(kind: ProblemType, apart
     """Beyond some distance between rows the library copies them, and launches with natural ones."""
     sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
     row = SizeRow(sizes, (apart,) * 4, 1, Estimate(1e-3, 1e-3, 1e-3, 7), math.prod(sizes) * 2e-6)
-    named = (Named("S0", solution(kind)), Named("S1", solution(kind, VectorWidth=2)))
-    assert list(watched(written(Document(ORIGIN, kind, named, (row,), 0), tmp_path))) == []
+    named = (NamedSolution("S0", solution(kind)), NamedSolution("S1", solution(kind, VectorWidth=2)))
+    assert list(mistakes_in(written(Document(ORIGIN, kind, named, (row,), 0), tmp_path))) == []
 
 
 def test_a_solution_that_the_library_passes_over_is_told(tmp_path: Path) -> None:
     made = logic(NN, [{}, {"WorkGroup": (64, 32, 1)}], {(16, 16, 16): 0, (20, 20, 20): 1})
-    assert list(watched(written(made.document, tmp_path))) == [
+    assert list(mistakes_in(written(made.document, tmp_path))) == [
         "logic.yaml: at 20x20x20 the library launches S0 for 20x20x20, the logic says S1"
     ]
 
 
 @pytest.mark.parametrize("fault", ["wrong value", "unwritten element", "skip the last K"])
 def test_a_wrong_result_is_told_with_its_solution(fault: str, tmp_path: Path) -> None:
-    assert list(watched(broken(fault, tmp_path))) == [
+    assert list(mistakes_in(broken(fault, tmp_path))) == [
         "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
     ]
 
 
 def test_a_launch_that_fails_is_told(tmp_path: Path) -> None:
-    (sentence,) = watched(broken("launch error", tmp_path))
+    (sentence,) = mistakes_in(broken("launch error", tmp_path))
     assert "invalid launch" in sentence
 
 

@@ -9,7 +9,7 @@ import pytest
 from test_store import TARGET, found, timed
 
 from tunesmith.records import Configuration, Cost, Measurement, Problem, ProblemType, Solution
-from tunesmith.store import Renewed, Store, StoreEntry, confirm_round, measurement_key
+from tunesmith.store import RenewedKey, Store, StoreEntry, confirm_round, measurement_key
 
 
 @pytest.fixture
@@ -36,9 +36,11 @@ def of_custom(problem: Problem, round_: str, measurement: Measurement) -> StoreE
     return StoreEntry(key, round_, parts["identity"], solution, problem, TARGET, "compiler 1", measurement)  # type: ignore[arg-type]
 
 
-def renewal(entries: list[StoreEntry]) -> dict[str, Renewed]:
+def renewal(entries: list[StoreEntry]) -> dict[str, RenewedKey]:
     new = [of_custom(today(entry.problem), "", entry.measurement) for entry in entries]
-    return {old.key: Renewed(today.key, today.solution, today.problem) for old, today in zip(entries, new, strict=True)}
+    return {
+        old.key: RenewedKey(today.key, today.solution, today.problem) for old, today in zip(entries, new, strict=True)
+    }
 
 
 def test_every_round_of_a_former_key_is_found_under_the_key_of_today(store: Store):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tunesmith.bench import median_interval
 from tunesmith.records import Estimate, Measurement, Outcome
-from tunesmith.store import FULL, in_rounds, repetition
+from tunesmith.store import FULL, combined_rounds, full_round_name
 
 
 def measured(samples):
@@ -15,20 +15,22 @@ def measured(samples):
 
 def test_the_rounds_medians_median_counts_and_failures_do_not():
     first, second, third = measured([1.0] * 7), measured([2.0] * 7), measured([4.0] * 7)
-    combined = in_rounds(first, {"full/2": second, "full/3": third, "full/4": Measurement(Outcome.CRASH)})
+    combined = combined_rounds(first, {"full/2": second, "full/3": third, "full/4": Measurement(Outcome.CRASH)})
     assert combined.estimate == Estimate(2.0, 1.0, 4.0, 21)
     assert len(combined.samples) == 21
 
 
 def test_one_round_is_the_interval_of_its_samples():
     samples = [1.0, 1.2, 0.9, 1.1, 1.05, 0.95, 1.3]
-    assert in_rounds(measured(samples), {}) == measured(samples)
-    assert in_rounds(measured(samples), {FULL: measured([9.0] * 7)}) == measured(samples), "itself is no further round"
+    assert combined_rounds(measured(samples), {}) == measured(samples)
+    assert combined_rounds(measured(samples), {FULL: measured([9.0] * 7)}) == measured(samples), (
+        "itself is no further round"
+    )
 
 
 def test_a_round_that_was_disturbed_moves_the_time_no_further_than_to_the_next_round():
-    rounds = {repetition(2): measured([1.1] * 7), repetition(3): measured([9.0] * 7)}
-    assert in_rounds(measured([1.0] * 7), rounds).estimate == Estimate(1.1, 1.0, 9.0, 21)
+    rounds = {full_round_name(2): measured([1.1] * 7), full_round_name(3): measured([9.0] * 7)}
+    assert combined_rounds(measured([1.0] * 7), rounds).estimate == Estimate(1.1, 1.0, 9.0, 21)
 
 
 def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():
@@ -39,8 +41,8 @@ def test_rounds_tell_two_kernels_apart_only_where_the_machine_lets_them():
     def rounds(seconds, count):
         shifts = random.lognormal(0, 0.1, count)
         first, *later = (measured(list(seconds * shift * random.normal(1, 0.01, 10))) for shift in shifts)
-        rounds = {repetition(number): taken for number, taken in enumerate(later, start=2)}
-        return in_rounds(first, rounds).estimate
+        rounds = {full_round_name(number): taken for number, taken in enumerate(later, start=2)}
+        return combined_rounds(first, rounds).estimate
 
     wrong = {}
     for count in (1, 3):

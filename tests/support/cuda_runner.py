@@ -9,7 +9,7 @@ import pytest
 
 from compiled_ahead import binary
 from tunesmith.bench.verification.case import VerificationCase
-from tunesmith.bench.verification.run_inspection import Wrong
+from tunesmith.bench.verification.run_inspection import Defect
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS
@@ -56,7 +56,7 @@ def configuration(kernel: Kernel, problem_type, **values) -> Configuration:
     return kernel.space(problem_type).defaults | Configuration(values)
 
 
-def wrong_on_gpu(kernel: Kernel, config: Configuration, problem: Problem) -> list[Wrong]:
+def wrong_on_gpu(kernel: Kernel, config: Configuration, problem: Problem) -> list[Defect]:
     """Verify every check of the problem between guard bands, as the bench does."""
     device, operation = cuda_device(), OPERATIONS[problem.type.operation]
     toolchain(kernel.language)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tunesmith.kernels.custom import CustomKernel
-from tunesmith.logic import Document, Named, Origin, SizeRow
+from tunesmith.logic import Document, NamedSolution, Origin, SizeRow
 from tunesmith.problems.custom import CustomOperation
 from tunesmith.records import Estimate, ProblemType, Solution, Target
 
@@ -43,6 +43,6 @@ def edited(path: Path, old: str, new: str) -> Path:
 
 
 def document_of(problem_type: ProblemType) -> Document:
-    named = Named("S0", Solution(problem_type, "Custom", CustomKernel().space(problem_type).defaults))
+    named = NamedSolution("S0", Solution(problem_type, "Custom", CustomKernel().space(problem_type).defaults))
     row = SizeRow((64, 64), (), 0, Estimate(1e-5, 9e-6, 1.1e-5, 7), 2.46)
     return Document(ORIGIN, problem_type, (named,), (row,), 0)

@@ -18,7 +18,7 @@ from random_benchmarks import benchmarks, write
 from stream_k_fakes import calibration
 from tunesmith.cli.app import app
 from tunesmith.models.stream_k.file import dump
-from tunesmith.models.stream_k.predict import MacroTile, Room, Subject
+from tunesmith.models.stream_k.predict import DeviceCapacity, MacroTile, Subject
 from tunesmith.report.portblas import outcome as portblas_outcome
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import PortBlasPlan
@@ -199,7 +199,7 @@ def random_tuned(folder: Path) -> None:
 
 
 def explained(folder: Path) -> None:
-    path, room = folder / "h200.yaml", Room(132)
+    path, room = folder / "h200.yaml", DeviceCapacity(132)
     subjects = [
         Subject("CUDA", "H200", "sm_90", "SomeGemm", "s", MacroTile(128, 128, depth), room) for depth in (32, 64)
     ]

@@ -21,7 +21,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, SizeRow
+from tunesmith.logic import Document, Logic, NamedSolution, SizeRow
 from tunesmith.problems.gemm import Gemm, GemmOperation, gemm_type, strided
 from tunesmith.records import (
     Configuration,
@@ -186,7 +186,9 @@ def logic(kind: ProblemType, *configs: dict[str, object], sizes: tuple[int, ...]
     """With a size, else 64 of each, that the first solution won; the last one is the fallback."""
     configs = configs or ({},)
     named = tuple(
-        Named(f"S{index}", Solution(kind, "OnePlan", KERNELS["OnePlan"].space(kind).defaults | Configuration(config)))
+        NamedSolution(
+            f"S{index}", Solution(kind, "OnePlan", KERNELS["OnePlan"].space(kind).defaults | Configuration(config))
+        )
         for index, config in enumerate(configs)
     )
     row = SizeRow(sizes or (64,) * len(kind.indices), (), 0, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0)

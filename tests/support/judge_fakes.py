@@ -13,7 +13,7 @@ from tunesmith.bench import Policy
 from tunesmith.logic import details_of
 from tunesmith.models.intensity.policies.mappings import MAPPINGS, FamilyMapping
 from tunesmith.models.intensity.policies.mappings.base import blocking_of, blockings
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 from tunesmith.session.heuristics.matrices import MatrixTask, read_matrices
@@ -39,11 +39,11 @@ GROUPS, ITEMS = ((8, 8), (16, 8), (16, 16)), ((2, 2), (4, 4), (8, 4), (8, 8))
 class FakeMapping(FamilyMapping):
     """WorkGroup x ThreadTile."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         group, item = blocking_of(wish, GROUPS, ITEMS)
         return {"WorkGroup": (*group, 1), "ThreadTile": item}
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return blockings(GROUPS, ITEMS, 8)
 
 

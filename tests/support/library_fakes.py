@@ -13,7 +13,7 @@ from tunesmith.devices import Device
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.library import Library
-from tunesmith.logic import Document, Logic, Named, Origin, SizeRow
+from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, ProblemType, Solution
 
@@ -31,7 +31,7 @@ def logic(
     """A logic. `rows` maps sizes to the index of their solution; by default the size is 64 everywhere, with the
     first."""
     rows = rows or {(64,) * len(kind.indices): 0}
-    named = tuple(Named(f"S{index}", solution(kind, **config)) for index, config in enumerate(configs))
+    named = tuple(NamedSolution(f"S{index}", solution(kind, **config)) for index, config in enumerate(configs))
     estimate = Estimate(1e-3, 0.9e-3, 1.1e-3, 7)
     measured = tuple(SizeRow(sizes, (), index, estimate, math.prod(sizes) * 2e-6) for sizes, index in rows.items())
     return Logic(Document(ORIGIN, kind, named, measured, 0))

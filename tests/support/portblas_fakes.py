@@ -9,7 +9,7 @@ from typing import Any
 
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
-from tunesmith.formats.portblas.parameter_files import Config, RuleSet
+from tunesmith.formats.portblas.parameter_files import ParameterFile, RuleSet
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Target
 from tunesmith.session.frame import events
@@ -43,7 +43,7 @@ class FakeTask(PortBlasTask):
         return choose("fake:GPU:8")
 
     def candidates(self, target: Target):  # type: ignore[no-untyped-def]
-        config = Config(Path(__file__), RuleSet.OURS, "", (), (), (), {})
+        config = ParameterFile(Path(__file__), RuleSet.OURS, "", (), (), (), {})
         return config, dict.fromkeys(self.listed)
 
     def default(self, target: Target) -> Configuration:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tunesmith.formats.portblas.backend import Size
+from tunesmith.formats.portblas.backend import TunedSize
 from tunesmith.formats.portblas.lines import line, stem
-from tunesmith.formats.portblas.parameter_files import Combination, Config, RuleSet, read
+from tunesmith.formats.portblas.parameter_files import Combination, ParameterFile, RuleSet, read
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("TUNESMITH_DATA", ROOT.parent / "shared" / "data")) / "portblas"
@@ -33,7 +33,7 @@ NON_LOCAL: dict[str, Any] = {
     "vectorization_size": [4],
 }
 INTERLEAVED = {**NON_LOCAL, "batch_level_tiles": [[4, 4]]}
-TUNED = Size(
+TUNED = TunedSize(
     "s", False, False, False, 1024, 1024, 1024, 1,
     Combination("local", "full", 4, 64, (8, 8), (16, 8), (2, 2), (1, 1), True, False, True), 900.0,
 )  # fmt: skip
@@ -46,13 +46,13 @@ def written(folder: Path, document: object) -> Path:
     return path
 
 
-def of(folder: Path, mode: RuleSet = RuleSet.OURS, **arrays: object) -> Config:
+def of(folder: Path, mode: RuleSet = RuleSet.OURS, **arrays: object) -> ParameterFile:
     return read(written(folder, arrays), mode)
 
 
-def lines(config: Config) -> list[str]:
+def lines(config: ParameterFile) -> list[str]:
     return [line(one, config.mode) for one in config.combinations]
 
 
-def names(config: Config) -> list[str]:
+def names(config: ParameterFile) -> list[str]:
     return [f"{stem(one, config.mode)}.cpp" for one in config.combinations]

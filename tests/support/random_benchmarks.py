@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.records import LaunchShape, RandomRow
 
@@ -55,7 +55,7 @@ def decide(
     found: tuple[RandomRow, ...], objective: RandomObjective = RandomObjective.GEOMEAN, **more: Any
 ) -> RandomDecision:
     """The one decision about rows with which nothing is wrong."""
-    selection = choose(found, objective, **more)
+    selection = choose_shapes(found, objective, **more)
     assert not selection.complaints
     (decision,) = selection.decisions
     return decision

@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_runner import opencl_device
 from tunesmith.devices.cuda.device import CudaDevice
-from tunesmith.kernels.random import COUNT, changed
+from tunesmith.kernels.random import COUNT_ARGUMENT, with_arguments
 from tunesmith.library.random._buffers import VALUE_TYPES
 from tunesmith.library.random._position import Position
 from tunesmith.problems.random import GENERATORS, GeneratorKind, scalars_for, width_of
@@ -105,9 +105,9 @@ class StreamingDevice(CudaDevice):
     def launch(self, repeated, grid, numbers):  # type: ignore[no-untyped-def]
         step, program, workspace = repeated
         (_, address), *rest = numbers
-        values = dict(rest)[COUNT] * step.grid[1]
+        values = dict(rest)[COUNT_ARGUMENT] * step.grid[1]
         out = self.external(address, values * LARGEST_VALUE)
-        plan = Plan((changed(step, grid, rest),), 0)
+        plan = Plan((with_arguments(step, grid, rest),), 0)
         self.prepare(plan, [program], {"Out": out}, workspace).enqueue()
         self._inner.synchronize()
         self._inner.release(out)

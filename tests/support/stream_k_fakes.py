@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tunesmith.models.stream_k.costs import SPLITS, counts
 from tunesmith.models.stream_k.predict import (
     CalibrationOrigin,
+    DeviceCapacity,
     MacroTile,
-    Room,
     StreamKCalibration,
     StreamKRun,
     Subject,
-    Work,
+    TiledProduct,
     calibration_runs,
 )
 from tunesmith.records import Configuration
@@ -27,20 +27,22 @@ ORIGIN = CalibrationOrigin(
     "1.0", "a compiler 1", "Cij_Aik_Bjk_SB", Configuration({"WorkGroup": (8, 8, 1)}), "0.1.0", "2026-11-01"
 )
 TILE = MacroTile(128, 128, 64, block=4)
-H200, MI300X = Room(132), Room(304)
+H200, MI300X = DeviceCapacity(132), DeviceCapacity(304)
 
 works = st.builds(
-    Work,
+    TiledProduct,
     tiles=st.integers(1, 90),
     iterations=st.integers(1, 60),
     depth=st.just(32),
     down=st.integers(0, 90),
     block=st.integers(1, 9),
 )
-rooms = st.builds(Room, st.integers(1, 30), st.integers(1, 3), st.sampled_from(((0, 0), (3, 1), (40, 90), (900, 999))))
+rooms = st.builds(
+    DeviceCapacity, st.integers(1, 30), st.integers(1, 3), st.sampled_from(((0, 0), (3, 1), (40, 90), (900, 999)))
+)
 
 
-def runs_on(room: Room, noise: float = 0.0, tile: MacroTile = TILE) -> list[StreamKRun]:
+def runs_on(room: DeviceCapacity, noise: float = 0.0, tile: MacroTile = TILE) -> list[StreamKRun]:
     """The calibration runs with times by the known costs, with relative noise."""
     random = np.random.default_rng(1)
     runs = []
@@ -51,7 +53,7 @@ def runs_on(room: Room, noise: float = 0.0, tile: MacroTile = TILE) -> list[Stre
 
 
 def calibration(
-    room: Room, subject: Subject | None = None, noise: float = 0.01, driver: str = ORIGIN.driver
+    room: DeviceCapacity, subject: Subject | None = None, noise: float = 0.01, driver: str = ORIGIN.driver
 ) -> StreamKCalibration:
     tile = subject.tile if subject else TILE
     subject = subject or Subject("CUDA", "a GPU", "sm_90", "SomeGemm", "s", tile, room)

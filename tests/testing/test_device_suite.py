@@ -9,7 +9,7 @@ import pytest
 
 from broken_promises import assert_all_can_be_broken, assert_broken
 from fake_device_suite import FakeDeviceSuite
-from tunesmith.devices import Found, LaunchError, Prepared
+from tunesmith.devices import FoundDevice, LaunchError, Prepared
 from tunesmith.devices.fake import Fake, FakeDevice, fake_target
 from tunesmith.records import Configuration, Zero
 from tunesmith.testing import DeviceSuite, DeviceWork
@@ -131,7 +131,7 @@ class ClosesOnce(FakeDevice):
 
 class FindsNothingButSaysNothing(Fake):
     def find(self):
-        return (Found("a device"),)
+        return (FoundDevice("a device"),)
 
 
 class OpensAnything(Fake):

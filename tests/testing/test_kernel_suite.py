@@ -13,7 +13,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, Problem, Rejection, identity
-from tunesmith.spaces import Parameter, Space, When
+from tunesmith.spaces import ActsAt, Parameter, Space
 from tunesmith.testing import KernelSuite, targets_for
 
 NUMBERS = count()
@@ -107,7 +107,7 @@ class WritesNothing(FakeGemm):
 
 
 class CompilesWhatActsAtLaunch(WithIdle):
-    idle = Parameter("Idle", 0, (0, 1, 2), "Nothing.", When.LAUNCH)
+    idle = Parameter("Idle", 0, (0, 1, 2), "Nothing.", ActsAt.LAUNCH)
 
     def modules(self, config, problem_type):
         return FakeGemm.modules(self, config.without(["Idle"]) | {"Busy": config["Idle"]}, problem_type)

@@ -10,7 +10,16 @@ import pytest
 
 from broken_promises import assert_all_can_be_broken, assert_broken
 from tunesmith.records import Configuration
-from tunesmith.search import MOST_WHOLE, STRATEGIES, CandidateBatch, Candidates, MeasureMode, Search, Strategy, Told
+from tunesmith.search import (
+    LARGEST_LISTED,
+    STRATEGIES,
+    CandidateBatch,
+    Candidates,
+    MeasuredTimes,
+    MeasureMode,
+    Search,
+    Strategy,
+)
 from tunesmith.testing import StrategySuite
 
 Script = Callable[[Candidates, "ScriptedSearch"], Iterator[CandidateBatch]]
@@ -81,7 +90,7 @@ def always_races(candidates: Candidates, search: Search) -> Iterator[CandidateBa
 
 def asks_too_often(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
     first = next(filter(candidates.legal, candidates))
-    yield batch([first for _ in range(MOST_WHOLE) if candidates.legal(first)][:1])
+    yield batch([first for _ in range(LARGEST_LISTED) if candidates.legal(first)][:1])
 
 
 NUMBERS = count()
@@ -114,7 +123,7 @@ class Miscounts(Scripted):
 class Forgets(Strategy):
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         class Forgetful(ScriptedSearch):
-            def tell(self, batch: CandidateBatch, rows: Told) -> None:
+            def tell(self, batch: CandidateBatch, rows: MeasuredTimes) -> None:
                 """Nothing is kept."""
 
         return Forgetful(always_races, candidates)

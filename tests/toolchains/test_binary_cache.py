@@ -20,7 +20,7 @@ from tunesmith.devices import environment
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Binary, CompiledFacts, Configuration, Module, UserError
-from tunesmith.toolchains import TOOLCHAINS, BinaryCache, compiled, user_cache
+from tunesmith.toolchains import TOOLCHAINS, BinaryCache, compile_cached, user_cache
 from tunesmith.toolchains.cache import DEFAULT_BYTES, FOLDER_VARIABLE, SIZE_VARIABLE
 from tunesmith.toolchains.fake import FakeToolchain
 from tunesmith.toolchains.triton import TritonToolchain
@@ -53,9 +53,9 @@ def test_what_is_found_is_what_was_kept(tmp_path):
 
 
 def test_a_second_process_does_not_compile(tmp_path, monkeypatch):
-    first = compiled(module(), GPU, BinaryCache(tmp_path, GPU))
+    first = compile_cached(module(), GPU, BinaryCache(tmp_path, GPU))
     monkeypatch.setattr(FakeToolchain, "compile", None)
-    assert compiled(module(), GPU, BinaryCache(tmp_path, GPU)) == first
+    assert compile_cached(module(), GPU, BinaryCache(tmp_path, GPU)) == first
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_others_may_write_to_is_not_loaded(of, mode, tmp_path):
     (path,) = files(tmp_path)
     (path if of == "file" else path.parent).chmod(mode)
     assert kept.find(module()) is None
-    assert compiled(module(), GPU, kept).payload != binary().payload, "compiled again, without a word"
+    assert compile_cached(module(), GPU, kept).payload != binary().payload, "compiled again, without a word"
 
 
 def test_a_folder_of_another_user_is_neither_read_nor_written(tmp_path, monkeypatch):
@@ -206,7 +206,7 @@ def test_a_folder_that_cannot_be_written_to_only_costs_the_time_to_compile(troub
     trouble(folder, monkeypatch)
     kept = BinaryCache(folder, GPU)
     for _ in range(2):
-        assert compiled(module(), GPU, kept).module == module().digest()
+        assert compile_cached(module(), GPU, kept).module == module().digest()
     assert not list(folder.rglob("binaries/*")), "and nothing unfinished is left"
 
 
@@ -321,10 +321,10 @@ def test_a_triton_program_is_found_with_all_that_its_launch_needs(tmp_path, monk
     toolchain("Triton")
     family, kind = KERNELS["TritonTmaGemm"], gemm_type("s")
     (module,) = family.modules(family.space(kind, H200).defaults, kind)
-    first = compiled(module, H200, BinaryCache(tmp_path, H200))
+    first = compile_cached(module, H200, BinaryCache(tmp_path, H200))
     assert first.metadata
     monkeypatch.setattr(TritonToolchain, "compile", None)
-    assert compiled(module, H200, BinaryCache(tmp_path, H200)) == first
+    assert compile_cached(module, H200, BinaryCache(tmp_path, H200)) == first
 
 
 LAUNCHING = """

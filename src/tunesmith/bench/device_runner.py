@@ -18,7 +18,7 @@ from tunesmith.devices import Buffer, Device, LaunchError, Prepared
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
-from .injected_faults import reached
+from .injected_faults import pass_point
 from .job import Policy, launch_outcome
 from .machine_failures import MACHINE_FAILED
 from .operand_sets import OperandSets, OperandSetsCache
@@ -26,7 +26,7 @@ from .processes.messages import Candidate, Done, InterleaveRequest, MeasureReque
 from .timing import Sampler, Timed, interleave, time_plan
 from .verification.cases import Cases
 from .verification.poison import itemsize
-from .verification.run_inspection import Wrong
+from .verification.run_inspection import Defect
 from .verification.verify import Verifier
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
@@ -58,7 +58,7 @@ class DeviceRunner:
                 with record.spending("timing"):
                     sampler = held.enter_context(self._sampler(request.candidate))
                     self._report(StageEntered("timing"))
-                    reached("timing")
+                    pass_point("timing")
                     record.timed = time_plan(sampler, self._policy, request.race_above, time.perf_counter)
         return Done((record.measurement(),), 0 if record.poisoned else None)
 
@@ -89,7 +89,7 @@ class DeviceRunner:
             nonlocal current
             current = indices[position]
             self._report(StageEntered("timing", current))
-            reached("timing")
+            pass_point("timing")
 
         began, blocks = time.perf_counter(), None
         with _recording(lambda: records[current]):
@@ -110,7 +110,7 @@ class DeviceRunner:
                 case = self._cases.get(problem)
                 self._with_room(partial(self._verifier.hold, case))
                 self._report(StageEntered("verifying", index))
-                reached("verifying")
+                pass_point("verifying")
                 programs = list(map(self._load, candidate.binaries))
                 verdict = self._with_room(partial(self._verifier.judge, programs, plan, case))
                 record.wrong = verdict.wrong
@@ -188,7 +188,7 @@ class _CandidateRecord:
 
     started: float = field(default_factory=time.time)
     spent: dict[str, float] = field(default_factory=lambda: {"verify": 0.0, "timing": 0.0})
-    wrong: Wrong | None = None
+    wrong: Defect | None = None
     error: float | None = None
     failure: tuple[str, str] | None = None
     poisoned: bool = False

@@ -48,7 +48,7 @@ def set_role(role: Role) -> None:
     _role = role
 
 
-def reached(point: str) -> None:
+def pass_point(point: str) -> None:
     """Pass a named point of a run, where a fault may be injected. ValueError for a point that is not in POINTS."""
     if point not in POINTS:
         raise ValueError(f"no point {point!r}; there are {', '.join(POINTS)}")

@@ -64,7 +64,7 @@ def ended_from_outside(cause: str) -> bool:
     return cause in _KILLS
 
 
-def blame(measurement: Measurement) -> str:
+def machine_failure(measurement: Measurement) -> str:
     """Why the machine is to blame for a failure; empty if the candidate is to blame.
 
     Only the record decides, so the answer also holds for measurements that an earlier version stored.

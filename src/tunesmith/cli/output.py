@@ -12,7 +12,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from tunesmith.records import LINES, printable
+from tunesmith.records import LINE_CHARACTERS, printable
 
 P = ParamSpec("P")
 
@@ -26,7 +26,7 @@ class PlainConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=printable(segment.text, LINES))
+            yield segment if segment.control else segment._replace(text=printable(segment.text, LINE_CHARACTERS))
 
 
 def _console(stderr: bool) -> Console:

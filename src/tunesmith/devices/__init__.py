@@ -1,7 +1,7 @@
 """Devices, which carry out plans: finding them, choosing one, opening it."""
 
 from .absent import absent_target
-from .api import Api, Found
+from .api import Api, FoundDevice
 from .base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
 from .choice import APIS, asks_for_hidden, choose, discover, environment, open_device
 
@@ -12,7 +12,7 @@ __all__ = [
     "Buffer",
     "Bytes",
     "Device",
-    "Found",
+    "FoundDevice",
     "LaunchError",
     "Prepared",
     "Program",

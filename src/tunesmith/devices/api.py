@@ -11,7 +11,7 @@ from .base import Device
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDevice:
     """A device, or the reason why there is none: `problem` says what is wrong, `remedy` how to correct it.
 
     `name` is the device's; without a device it is the platform's or the API's. A device that was found but cannot be
@@ -41,7 +41,7 @@ class Api(ABC):
     trial: Module | None = None
 
     @abstractmethod
-    def find(self) -> tuple[Found, ...]:
+    def find(self) -> tuple[FoundDevice, ...]:
         """Every device, without trying it out. Never raises: whatever is missing is a Found with a problem."""
 
     @abstractmethod

@@ -19,7 +19,7 @@ from typing import Any
 from tunesmith.records import Registry, Target, UserError
 from tunesmith.toolchains import driver_cache
 
-from .api import Api, Found
+from .api import Api, FoundDevice
 from .base import Device
 
 APIS: Registry[Api] = Registry(
@@ -56,7 +56,7 @@ def environment(cache_dir: Path) -> dict[str, str]:
     return {"POCL_CACHE_DIR": str(driver_cache(cache_dir)), "POCL_AFFINITY": "1"}
 
 
-def discover(selector: str = "", check: bool = True) -> tuple[Found, ...]:
+def discover(selector: str = "", check: bool = True) -> tuple[FoundDevice, ...]:
     """Every device of every API, GPUs before CPUs, then what is missing with its remedy.
 
     `selector` restricts the search to one API (`OpenCL:...`). With `check`, each device compiles and runs a small
@@ -65,7 +65,7 @@ def discover(selector: str = "", check: bool = True) -> tuple[Found, ...]:
     api = selector.partition(":")[0]
     apis = [api] if api in APIS else [name for name in APIS if name not in HIDDEN]
     devices = [device for name in apis for device in _find(name)]
-    return tuple(sorted(map(tried, devices) if check else devices, key=_rank))
+    return tuple(sorted(map(after_trial, devices) if check else devices, key=_rank))
 
 
 def asks_for_hidden(selector: str | None) -> bool:
@@ -87,7 +87,7 @@ def choose(selector: str | None = None, languages: Collection[str] = ()) -> Targ
     matching = [device for device in found if device.target and _matches(device.target, requested)]
     suitable = [device for device in matching if device.target and _runs(device.target, languages)]
     failed = []
-    for device in map(tried, suitable):
+    for device in map(after_trial, suitable):
         if device.target and device.usable:
             return device.target
         failed.append(device)
@@ -111,7 +111,7 @@ def open_device(device: Target | str) -> Device:
     raise _no_match("device", device, [candidate for candidate in found if candidate.problem], found)
 
 
-def tried(found: Found) -> Found:
+def after_trial(found: FoundDevice) -> FoundDevice:
     """The same device after it compiled and ran a kernel, with a problem if it did not."""
     if found.target is None or not found.usable or APIS[found.target.api].trial is None:
         return found
@@ -120,17 +120,17 @@ def tried(found: Found) -> Found:
     return dataclasses.replace(found, problem=problem, remedy=remedy) if problem else found
 
 
-def _find(api: str) -> tuple[Found, ...]:
+def _find(api: str) -> tuple[FoundDevice, ...]:
     try:
         if APIS[api].trial is None:
             return APIS[api].find()
     except ImportError as error:
-        return (Found(api, problem=f"cannot be loaded: {error}", remedy=f"install what {error.name} belongs to"),)
+        return (FoundDevice(api, problem=f"cannot be loaded: {error}", remedy=f"install what {error.name} belongs to"),)
     except UserError as error:
-        return (Found(api, problem=f"{error.location}: {error.what}", remedy=error.remedy),)
+        return (FoundDevice(api, problem=f"{error.location}: {error.what}", remedy=error.remedy),)
     answer, problem = _ask(FIND_SECONDS, "find", api)
     if problem:
-        return (Found(api, problem=f"looking for devices {problem}", remedy="update or remove its driver"),)
+        return (FoundDevice(api, problem=f"looking for devices {problem}", remedy="update or remove its driver"),)
     return tuple(map(_found, answer))
 
 
@@ -157,12 +157,12 @@ def _ask(seconds: float, *arguments: str) -> tuple[Any, str]:
     return json.loads(done.stdout.splitlines()[-1]), ""
 
 
-def _found(raw: dict[str, Any]) -> Found:
+def _found(raw: dict[str, Any]) -> FoundDevice:
     target = raw.pop("target")
-    return Found(**raw, target=Target(**target) if target else None)
+    return FoundDevice(**raw, target=Target(**target) if target else None)
 
 
-def _rank(found: Found) -> int:
+def _rank(found: FoundDevice) -> int:
     if found.target is None:
         return 3
     return 2 if found.problem else 1 if found.target.kind == "CPU" else 0
@@ -181,13 +181,15 @@ def _runs(target: Target, languages: Collection[str]) -> bool:
     return not languages or any(language in languages for language in APIS[target.api].languages)
 
 
-def _no_match(location: str, requested: str, failed: Collection[Found], found: Collection[Found]) -> UserError:
+def _no_match(
+    location: str, requested: str, failed: Collection[FoundDevice], found: Collection[FoundDevice]
+) -> UserError:
     what = f"no usable device matches {requested!r}" if requested else "no usable device"
     problems = _problems(failed)
     return UserError(location, f"{what}{': ' + problems if problems else ''}", f"found: {_listed(found)}; {_MORE}")
 
 
-def _no_common_language(location: str, matching: Collection[Found], languages: Collection[str]) -> UserError:
+def _no_common_language(location: str, matching: Collection[FoundDevice], languages: Collection[str]) -> UserError:
     """The error if devices match, but none of them runs a language of the file."""
     found = discover(check=False)
     targets = [device.target for device in matching if device.target]
@@ -204,9 +206,9 @@ def _languages(target: Target) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _listed(found: Collection[Found]) -> str:
+def _listed(found: Collection[FoundDevice]) -> str:
     return ", ".join(f"{device.target.selector} ({device.name})" for device in found if device.target) or "none"
 
 
-def _problems(found: Collection[Found]) -> str:
+def _problems(found: Collection[FoundDevice]) -> str:
     return "; ".join(f"{device.name}: {device.problem} ({device.remedy})" for device in found if device.problem)

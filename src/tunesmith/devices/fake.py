@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tunesmith.records import Binary, Launch, OperandArgument, Plan, ScalarArgument, Target, UserError, Write, Zero
 
-from .api import Api, Found
+from .api import Api, FoundDevice
 from .base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
 
 ALIGNMENT = 64
@@ -54,8 +54,8 @@ class Fake(Api):
     name = "fake"
     languages = ("fake",)
 
-    def find(self) -> tuple[Found, ...]:
-        return tuple(Found(target.name, target) for target in (fake_target("GPU"), fake_target("CPU")))
+    def find(self) -> tuple[FoundDevice, ...]:
+        return tuple(FoundDevice(target.name, target) for target in (fake_target("GPU"), fake_target("CPU")))
 
     def open(self, target: Target) -> Device:
         if target.name not in (known := [found.name for found in self.find()]):

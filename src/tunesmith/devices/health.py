@@ -40,7 +40,7 @@ class Health:
     busy: float | None = None
 
 
-def look(target: Target) -> Health:
+def device_health(target: Target) -> Health:
     """The device's state now."""
     if target.api == "CUDA":
         return _of_gpu(target)

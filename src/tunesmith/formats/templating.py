@@ -6,11 +6,11 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from tunesmith.records import comment
+from tunesmith.records import comment_text
 
 
 def template(name: str) -> Template:
-    """A template of `formats/templates`. Names that users choose go through the filter `comment`."""
+    """A template of `formats/templates`. Names that users choose go through the filter `comment_text`."""
     return _environment().get_template(name)
 
 
@@ -24,5 +24,5 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # C++, not HTML
     )
-    environment.filters["comment"] = comment
+    environment.filters["comment"] = comment_text
     return environment

@@ -8,7 +8,7 @@ files that end in `_source.py` for Triton. The text of random distributions is `
 """
 
 from .base import Kernel
-from .registry import KERNELS, LANGUAGE, OPEN, VENDOR, chosen, families, family_for, languages, tuning_space
+from .registry import KERNELS, LANGUAGE, OPEN, VENDOR, families_meant, families_of, family_for, languages, tuning_space
 
 __all__ = [
     "KERNELS",
@@ -16,8 +16,8 @@ __all__ = [
     "OPEN",
     "VENDOR",
     "Kernel",
-    "chosen",
-    "families",
+    "families_meant",
+    "families_of",
     "family_for",
     "languages",
     "tuning_space",

@@ -25,7 +25,7 @@ from tunesmith.records import (
     Target,
     Value,
 )
-from tunesmith.spaces import Parameter, Space, When
+from tunesmith.spaces import ActsAt, Parameter, Space
 
 from .base import Facts, Kernel
 from .gemm.parameters import natural, pair, positive, switch
@@ -75,7 +75,7 @@ _SPACE = Space(
         positive("LoopUnroll", (4, 8, 16, 32), "Steps along K at once.", default=8),
         Parameter("VectorWidth", 1, (1, 2, 4, 8), "Elements in a load."),
         switch("PrefetchGlobalRead", False, "Load a step ahead."),
-        Parameter("GlobalSplitU", 1, (1, 2, 4, 8), "Parts of K.", When.LAUNCH, accepts="positive integer"),
+        Parameter("GlobalSplitU", 1, (1, 2, 4, 8), "Parts of K.", ActsAt.LAUNCH, accepts="positive integer"),
         Parameter("FakeFault", "none", FAULTS, "What goes wrong on the fake device."),
         natural("FakeNoise", (0, 1, 2, 5), "Noise of the fake device's times, percent."),
         natural("FakeDrift", (0, 1, 10), "Rise of its times with each thousand, percent."),

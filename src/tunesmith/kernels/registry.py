@@ -48,7 +48,7 @@ ABSENT = "none"
 """The default of a `named_by` parameter: it names none of the families that have this parameter."""
 
 
-def families(operation: str, hidden: bool = True) -> list[Kernel]:
+def families_of(operation: str, hidden: bool = True) -> list[Kernel]:
     """An operation's families, in the registry's order; without `hidden`, only those that are offered to users."""
     kernels = (kernel for kernel in KERNELS.values() if kernel.operation == operation)
     return [kernel for kernel in kernels if hidden or kernel.name not in HIDDEN]
@@ -60,14 +60,14 @@ def family_for(operation: str, config: Configuration) -> Kernel:
     If the configuration sets a family's `named_by` parameter, only those families are considered; otherwise only
     families without one. Raises LookupError, which names the forms that exist, if no family fits.
     """
-    candidates = families(operation)
+    candidates = families_of(operation)
     named = [kernel for kernel in candidates if config.get(kernel.named_by, ABSENT) != ABSENT]
     for kernel in named or (kernel for kernel in candidates if not kernel.named_by):
         form = {LANGUAGE: kernel.language, **kernel.form}
         if all(config.get(name, value) == value for name, value in form.items()):
             return kernel
     requested = {name: config[name] for name in (LANGUAGE, *_form_names(candidates)) if name in config}
-    offered = families(operation, hidden=False)
+    offered = families_of(operation, hidden=False)
     forms = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in offered)
     raise LookupError(f"no {operation} kernel for {requested}; there are {forms}")
 
@@ -80,23 +80,23 @@ def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden
     the families that only tests use are included.
     """
     united: dict[str, Parameter] = {}
-    spaces = [kernel.space(problem_type, target) for kernel in families(problem_type.operation, hidden)]
+    spaces = [kernel.space(problem_type, target) for kernel in families_of(problem_type.operation, hidden)]
     for parameter in (parameter for space in spaces for parameter in space):
         first = united.get(parameter.name, parameter)
         united[parameter.name] = replace(first, values=_merged(first.values, parameter.values))
-    for name in {kernel.named_by for kernel in families(problem_type.operation, hidden)} & united.keys():
+    for name in {kernel.named_by for kernel in families_of(problem_type.operation, hidden)} & united.keys():
         united[name] = replace(united[name], default=ABSENT, values=_merged((ABSENT,), united[name].values))
     if LANGUAGE in united and len(united[LANGUAGE].values) > 1 and _alike(spaces):
         united[LANGUAGE] = replace(united[LANGUAGE], default=OPEN)
     return Space(tuple(united.values()))
 
 
-def chosen(problem_type: ProblemType, values: Mapping[str, Sequence[Value]]) -> dict[str, frozenset[str]]:
+def families_meant(problem_type: ProblemType, values: Mapping[str, Sequence[Value]]) -> dict[str, frozenset[str]]:
     """The families that combinations of these values mean: the parameters of each family by its name.
 
     The parameters that pick a family count as parameters of every family.
     """
-    candidates = families(problem_type.operation)
+    candidates = families_of(problem_type.operation)
     named_by = {kernel.named_by for kernel in candidates if kernel.named_by}
     listed: dict[str, Sequence[Value]] = {}
     for name in (LANGUAGE, *_form_names(candidates)):
@@ -117,7 +117,7 @@ def chosen(problem_type: ProblemType, values: Mapping[str, Sequence[Value]]) -> 
 
 def languages(problem_type: ProblemType) -> tuple[str, ...]:
     """The languages in which the type can be computed, in the registry's order."""
-    able = (kernel.language for kernel in families(problem_type.operation) if kernel.space(problem_type).parameters)
+    able = (kernel.language for kernel in families_of(problem_type.operation) if kernel.space(problem_type).parameters)
     return tuple(dict.fromkeys(able))
 
 

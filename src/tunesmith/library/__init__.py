@@ -2,7 +2,7 @@
 
 from ._device import DeviceAbsentError
 from ._untuned import matmul
-from .launch._launcher import Launched
+from .launch._launcher import LaunchRecord
 from .library import Library, load
 
-__all__ = ["DeviceAbsentError", "Launched", "Library", "load", "matmul"]
+__all__ = ["DeviceAbsentError", "LaunchRecord", "Library", "load", "matmul"]

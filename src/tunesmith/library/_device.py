@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from tunesmith.devices import APIS, Device, Found, choose, open_device
+from tunesmith.devices import APIS, Device, FoundDevice, choose, open_device
 from tunesmith.devices.choice import SELECTOR_VARIABLE
 from tunesmith.devices.cuda.device import context_kept
 from tunesmith.kernels import KERNELS
@@ -130,8 +130,8 @@ def _first_present(logics: Logics) -> Target:
     raise DeviceAbsentError(str(logics[0][0]), f"was made on {made_on}; here: {present or 'nothing'}", remedy)
 
 
-def _found(api: str) -> tuple[Found, ...]:
+def _found(api: str) -> tuple[FoundDevice, ...]:
     try:
         return APIS[api].find()
     except (KeyError, ImportError) as error:
-        return (Found(api, problem=f"cannot be used ({error.args[0]})"),)
+        return (FoundDevice(api, problem=f"cannot be used ({error.args[0]})"),)

@@ -15,7 +15,7 @@ from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, location_in, logic_files
 from tunesmith.problems import OPERATIONS, whole_size
 from tunesmith.problems.gemm import gemm_type_named
-from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, fresh
+from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, unraised_copy
 
 from ._device import DeviceAbsentError, absent, check_distinct, open_for, open_gpu, open_untuned
 from .arrays._libraries import as_tensor, dtype_name, torch_and_gpu
@@ -25,7 +25,7 @@ from .gemm._foreign_matmul import ForeignMatmul
 from .gemm._host_matmul import HostMatmul, on_host
 from .gemm._torch_matmul import TorchMatmul
 from .launch._heuristic import policies_know
-from .launch._launcher import Launched, Launcher, with_left_out
+from .launch._launcher import Launcher, LaunchRecord, with_left_out
 from .launch._locks import call_lock
 from .launch._named_operands import LaunchRequest, NamedOperandLaunch
 
@@ -34,7 +34,7 @@ TOO_LARGE = "maximum allocation"
 
 
 def load(
-    path: Path | str, *, device: Device | str | None = None, launched: Callable[[Launched], None] | None = None
+    path: Path | str, *, device: Device | str | None = None, launched: Callable[[LaunchRecord], None] | None = None
 ) -> Library:
     """A library from one logic file, or from all of them in a folder and below.
 
@@ -102,7 +102,7 @@ class Library:
         logics: Sequence[tuple[Path, Logic]],
         *,
         device: Device | str | None = None,
-        launched: Callable[[Launched], None] | None = None,
+        launched: Callable[[LaunchRecord], None] | None = None,
         left_out: Sequence[UserError] = (),
     ) -> None:
         check_distinct(logics)
@@ -270,7 +270,7 @@ class Library:
                 )
                 self._launchers[selector] = launcher
             if launcher.absent:
-                raise fresh(launcher.absent)
+                raise unraised_copy(launcher.absent)
             return launcher
 
     def _any_launcher_on(self, selector: str) -> Launcher:
@@ -282,7 +282,7 @@ class Library:
                     self._launcher_on(selector)
                 except DeviceAbsentError as why:
                     if selector not in self._launchers:
-                        absent_error = fresh(why)
+                        absent_error = unraised_copy(why)
                         device = self._opened_untuned(absent_error)
                         self._launchers[selector] = self._launcher_for(device, (), absent_error)
             return self._launchers[selector]

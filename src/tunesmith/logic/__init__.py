@@ -1,6 +1,6 @@
 """Which solution for which size. `tunesmith.logic.build` makes a logic; programs that only use one do not load it."""
 
-from .document import Document, Named, Origin, Regret, SizeRow
+from .document import Document, NamedSolution, Origin, Regret, SizeRow
 from .files import logic_files, write_atomically
 from .read import location_in
 from .select import Choice, Logic, Rule
@@ -14,7 +14,7 @@ __all__ = [
     "Document",
     "FinalTable",
     "Logic",
-    "Named",
+    "NamedSolution",
     "Origin",
     "Regret",
     "Rule",

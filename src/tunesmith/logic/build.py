@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tunesmith.records import Estimate, Problem, Solution
 
 from .cover import cover
-from .document import Document, Named, Origin, Regret, SizeRow
+from .document import Document, NamedSolution, Origin, Regret, SizeRow
 from .neighbours import Neighbours
 from .select import Logic
 from .table import FinalTable, TableCell, rate
@@ -49,7 +49,7 @@ def build(
     # A logic knows sizes, not scalars: among problems that differ only in alpha or beta, the first is used.
     used = set({(problem.sizes, problem.leading): problem for problem in reversed(picks)}.values())
     rows = tuple(_row(table, problem, work, picks[problem], indices) for problem, work in table if problem in used)
-    solutions = tuple(Named(names[solution], solution) for solution in kept)
+    solutions = tuple(NamedSolution(names[solution], solution) for solution in kept)
     document = Document(origin, table.problem_type, solutions, rows, indices[fallback], unfinished=unfinished)
     return Logic(replace(document, regret=leave_one_out(document, table)))
 

@@ -40,7 +40,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedSolution:
     """A solution with its short name, unique in its logic."""
 
     name: str
@@ -101,7 +101,7 @@ class Document:
 
     origin: Origin
     problem_type: ProblemType
-    solutions: tuple[Named, ...]
+    solutions: tuple[NamedSolution, ...]
     rows: tuple[SizeRow, ...]
     fallback: int
     regret: Regret | None = None

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from tunesmith.problems import MOST_MADE_BYTES, beginning_of
+from tunesmith.problems import MOST_GENERATED_BYTES, beginning_of
 from tunesmith.records import UserError
 
 MARK = b"tunesmith-logic:"
@@ -23,7 +23,7 @@ def logic_files(location: Path) -> list[Path]:
 def _is_logic(file: Path) -> bool:
     """Whether a file is marked as library logic. Only regular files are opened: opening another might wait for ever."""
     return file.is_file() and any(
-        line.startswith(MARK) for line in beginning_of(file, "YAML", MOST_MADE_BYTES).split(b"\n")
+        line.startswith(MARK) for line in beginning_of(file, "YAML", MOST_GENERATED_BYTES).split(b"\n")
     )
 
 

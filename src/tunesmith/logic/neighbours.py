@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from .document import Document
 
-SPEAK = 4
+NEAREST_COUNT = 4
 """The number of nearest sizes that are used. `benchmarks/held_out.py` fits this number on the run over one list of
 GEMMs and scores it on the run over another list (`benchmarks/recorded/gemm_bf16_second/`)."""
-CLOSE = 0.1
+DISTANCE_OFFSET = 0.1
 """Added to every distance, so that a very near size does not outweigh all others."""
 NOT_THERE = 1.0
 """Counts as the logarithm of the loss at a size where a solution does not run."""
@@ -60,8 +60,8 @@ class Neighbours:
         if self._fallback not in solutions and self._ran[order, self._fallback].any():
             solutions = np.append(solutions, self._fallback)
         # A size with several leading dimensions counts once.
-        near = order[_firsts(self._size[order])[:SPEAK]]
-        lost = ((CLOSE + distances[near]) ** -2.0 @ self._losses[np.ix_(near, solutions)]).round(9)
+        near = order[_firsts(self._size[order])[:NEAREST_COUNT]]
+        lost = ((DISTANCE_OFFSET + distances[near]) ** -2.0 @ self._losses[np.ix_(near, solutions)]).round(9)
         for solution in solutions[np.argsort(lost, kind="stable")]:
             row = order[self._ran[order, solution].argmax()]
             yield int(solution), int(row), float(distances[row])

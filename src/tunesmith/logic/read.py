@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
-from tunesmith.problems import MOST_MADE_BYTES, MOST_NODES, OPERATIONS, bytes_of, refuse_depth
+from tunesmith.problems import MOST_GENERATED_BYTES, MOST_NODES, OPERATIONS, bytes_of, refuse_depth
 from tunesmith.records import Configuration, Estimate, ProblemType, Solution, UserError, Value, freeze
 
-from .document import READABLE, Document, Named, Origin, Regret, SizeRow
-from .neighbours import SPEAK
+from .document import READABLE, Document, NamedSolution, Origin, Regret, SizeRow
+from .neighbours import NEAREST_COUNT
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REMEDY = "give a file that `tunesmith tune` wrote, or tune again"
@@ -38,14 +38,14 @@ ORIGIN_KEYS = ("api", "device", "kind", "architecture", "driver", "toolchain", "
 TYPE_KEYS = ("operation", "name", "indices", "fields")
 SOLUTION_KEYS = ("index", "name", "kernel", "configuration")
 REGRET_KEYS = ("geomean", "worst", "worst-at", "sizes")
-REST = {"rule": "nearest", "sizes": SPEAK, "distance": "log2 of sizes and alignment"}
+REST = {"rule": "nearest", "sizes": NEAREST_COUNT, "distance": "log2 of sizes and alignment"}
 """The only rule for sizes that were not measured. The file states it for its readers."""
 
 
 def read(path: Path) -> Document:
     """The document in a file. Raises UserError, with the line, if the file cannot be read or is no library logic."""
     try:
-        text = bytes_of(path, "YAML", MOST_MADE_BYTES, "name a library logic")
+        text = bytes_of(path, "YAML", MOST_GENERATED_BYTES, "name a library logic")
         refuse_depth(text, str(path))
         value = yaml.load(text, Loader=_LOADER)
         if b"&" in text and _expanded_count(value, {}) > MOST_NODES:
@@ -65,7 +65,7 @@ def location_in(path: Path, *key_path: str | int) -> str:
     """`file:line` of the value in a library logic that these keys and indices lead to. If the value is missing, the
     line of the mapping or list that should have it. The file alone if the file cannot be read any more."""
     try:
-        return f"{path}:{_line_of(bytes_of(path, 'YAML', MOST_MADE_BYTES), key_path)}"
+        return f"{path}:{_line_of(bytes_of(path, 'YAML', MOST_GENERATED_BYTES), key_path)}"
     except (UserError, yaml.YAMLError):
         return str(path)
 
@@ -216,11 +216,11 @@ def _problem_type(node: _Node, texts: _Node | None) -> ProblemType:
     return problem_type
 
 
-def _solution(node: _Node, index: int, problem_type: ProblemType) -> Named:
+def _solution(node: _Node, index: int, problem_type: ProblemType) -> NamedSolution:
     parts = node.fields(SOLUTION_KEYS)
     parts["index"].whole(index, index)
     solution = Solution(problem_type, parts["kernel"].text(), parts["configuration"].configuration())
-    return Named(parts["name"].text(), solution)
+    return NamedSolution(parts["name"].text(), solution)
 
 
 def _row(node: _Node, indices: int, solutions: int) -> SizeRow:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.problems import MOST_MADE_BYTES, OPERATIONS, text_of
+from tunesmith.problems import MOST_GENERATED_BYTES, OPERATIONS, text_of
 from tunesmith.records import (
     Estimate,
     Measurement,
@@ -156,7 +156,7 @@ def read_csv(path: Path) -> Sheet:
     Raises UserError, with file and line, for anything that is not such a table.
     """
     try:
-        text = text_of(path, "CSV", MOST_MADE_BYTES, "give a file that `tunesmith tune` wrote")
+        text = text_of(path, "CSV", MOST_GENERATED_BYTES, "give a file that `tunesmith tune` wrote")
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:
         raise UserError(

@@ -11,7 +11,7 @@ import yaml
 
 from tunesmith.records import Configuration, thaw
 
-from .document import FORMAT, Document, Named, Regret, SizeRow
+from .document import FORMAT, Document, NamedSolution, Regret, SizeRow
 from .files import write_atomically
 from .read import ORIGIN_KEYS, REST
 
@@ -106,7 +106,7 @@ def _block(text: str) -> str:
     return "\n".join([f"|{indentation}{end}", *lines, ""])
 
 
-def _solution(index: int, named: Named) -> dict[str, object]:
+def _solution(index: int, named: NamedSolution) -> dict[str, object]:
     configuration = _Record(_plain(named.solution.configuration))
     return {"index": index, "name": named.name, "kernel": named.solution.kernel, "configuration": configuration}
 

@@ -8,10 +8,10 @@ description's `Tolerance`).
 from tunesmith.records import Registry
 
 from .base import Array, Expected, Operation, storage_bytes, strided, whole_size
-from .files import MOST_MADE_BYTES, beginning_of, bytes_of, text_of
-from .keys import Key, checked, nearest, shown, unknown_key
+from .files import MOST_GENERATED_BYTES, beginning_of, bytes_of, text_of
+from .keys import Key, checked, most_similar, shortened, unknown_key
 from .mistakes import Mistakes
-from .sizes import LIMIT, clamp, exact_sizes, range_sizes
+from .sizes import LIMIT, clamp_sizes, exact_sizes, range_sizes
 from .yaml import MOST_NODES, Node, read_yaml, refuse_depth
 
 OPERATIONS: Registry[Operation] = Registry(
@@ -31,7 +31,7 @@ DEFAULT_OPERATION = "GEMM"
 __all__ = [
     "DEFAULT_OPERATION",
     "LIMIT",
-    "MOST_MADE_BYTES",
+    "MOST_GENERATED_BYTES",
     "MOST_NODES",
     "OPERATIONS",
     "Array",
@@ -43,13 +43,13 @@ __all__ = [
     "beginning_of",
     "bytes_of",
     "checked",
-    "clamp",
+    "clamp_sizes",
     "exact_sizes",
-    "nearest",
+    "most_similar",
     "range_sizes",
     "read_yaml",
     "refuse_depth",
-    "shown",
+    "shortened",
     "storage_bytes",
     "strided",
     "text_of",

@@ -10,7 +10,7 @@ from tunesmith.records import UserError
 
 MOST_BYTES = 1 << 22
 """The longest file that a person writes."""
-MOST_MADE_BYTES = 1 << 28
+MOST_GENERATED_BYTES = 1 << 28
 """The longest file that a program wrote: library logic, a benchmark's results, a table."""
 
 

@@ -30,14 +30,14 @@ class Key:
         """`value`, with a truth value as a bool. Raises UserError at `location` if the key does not take the value."""
         fits = value in self.choices if self.choices else _TAKES[self.takes](value)
         if not fits:
-            raise UserError(location, f"{self.name} cannot be {shown(value)}", f"give {self.remedy()}")
+            raise UserError(location, f"{self.name} cannot be {shortened(value)}", f"give {self.remedy()}")
         return bool(value) if self.takes == "truth value" else value
 
     def remedy(self) -> str:
         return self.takes_text() if self.choices else f"a {self.takes}"
 
     def takes_text(self) -> str:
-        return f"one of {', '.join(map(shown, self.choices))}" if self.choices else self.takes
+        return f"one of {', '.join(map(shortened, self.choices))}" if self.choices else self.takes
 
 
 def checked(
@@ -59,21 +59,21 @@ def checked(
     return values
 
 
-def shown(value: object) -> str:
+def shortened(value: object) -> str:
     """A value as the file would write it, shortened to 60 characters."""
-    text = "[" + ", ".join(map(shown, value[:9])) + "]" if isinstance(value, tuple) else str(value)
+    text = "[" + ", ".join(map(shortened, value[:9])) + "]" if isinstance(value, tuple) else str(value)
     return (text if len(text) <= 60 else text[:57] + "...") or "an empty word"
 
 
 def unknown_key(location: str, name: str, known: Iterable[str], where: str) -> UserError:
     """The error for a key that `where` does not know. Its remedy names the most similar known key, or all of them."""
     names = list(known)
-    similar = nearest(name, names)
+    similar = most_similar(name, names)
     remedy = f"did you mean {similar}?" if similar else f"it has {', '.join(names)}"
-    return UserError(location, f"{where} has no {shown(name)}", remedy)
+    return UserError(location, f"{where} has no {shortened(name)}", remedy)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def most_similar(name: str, known: Iterable[str]) -> str | None:
     """The known name whose spelling is most similar to `name`; None if none is similar."""
     names = list(known)
     matches = get_close_matches(name.lower(), [candidate.lower() for candidate in names], n=1, cutoff=0.6)

@@ -17,7 +17,7 @@ from typing import Any
 from tunesmith.records import UserError
 
 from .files import text_of
-from .keys import shown, unknown_key
+from .keys import shortened, unknown_key
 from .sizes import LARGEST
 
 
@@ -113,7 +113,7 @@ def _values(
         text = cell.strip()
         value = columns[name].read(text)
         if value is None:
-            raise UserError(location, f"{name} cannot be {shown(text)}", f"give {columns[name].takes}")
+            raise UserError(location, f"{name} cannot be {shortened(text)}", f"give {columns[name].takes}")
         yield name, value
 
 

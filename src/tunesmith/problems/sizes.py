@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.records import Problem, ProblemType, UserError, Value
 
-from .keys import is_integer, shown
+from .keys import is_integer, shortened
 from .mistakes import Mistakes
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def exact_sizes(
     return sizes, () if natural else tuple(leading)
 
 
-def clamp(problems: Sequence[Problem], max_size: int) -> tuple[Problem, ...]:
+def clamp_sizes(problems: Sequence[Problem], max_size: int) -> tuple[Problem, ...]:
     """The problems with every size cut to `max_size`, each problem once, in the same order.
 
     A problem keeps its leading dimensions if none of its sizes was cut; otherwise they become the natural ones.
@@ -126,29 +126,29 @@ def _entry(position: int, value: Value, location: str) -> Span | SameAs:
         remedies.append("0 for the size of index 0" if position == 1 else f"an earlier index, 0 to {position - 1}")
     reason = "refers to no earlier index" if is_integer(value) else "is neither a list nor an earlier index"
     first = "" if position else " (it is the first)"
-    what = f"ProblemSizes.Range[{position}]: {shown(value)} {reason}{first}"
+    what = f"ProblemSizes.Range[{position}]: {shortened(value)} {reason}{first}"
     raise UserError(location, what, f"give {', or '.join(remedies)}")
 
 
 def _span(where: str, value: tuple[Value, ...], location: str) -> Span:
     if not 1 <= len(value) <= 4:
-        raise UserError(location, f"{where}: {shown(value)} has {len(value)} numbers", f"give {_FORMS}")
+        raise UserError(location, f"{where}: {shortened(value)} has {len(value)} numbers", f"give {_FORMS}")
     numbers = [item for item in value if is_integer(item)]
     if len(numbers) < len(value):
-        raise UserError(location, f"{where}: {shown(value)} is not made of whole numbers", "give whole numbers")
+        raise UserError(location, f"{where}: {shortened(value)} is not made of whole numbers", "give whole numbers")
     first, last = _extent(where, value[0], location), _extent(where, value[-1], location)
     # With two numbers the step is the first size, as in Tensile: [16, 64] is 16, 32, 48, 64.
     step = numbers[1] if len(numbers) > 2 else first
     growth = numbers[2] if len(numbers) > 3 else 0
     if first > last:
         raise UserError(
-            location, f"{where}: {first} lies above {last} in {shown(value)}", "give the smaller size first"
+            location, f"{where}: {first} lies above {last} in {shortened(value)}", "give the smaller size first"
         )
     if step <= 0:
-        what = f"{where}: step {step} never reaches {last} in {shown(value)}"
+        what = f"{where}: step {step} never reaches {last} in {shortened(value)}"
         raise UserError(location, what, f"give a positive step, or [{first}] for one size")
     if growth < 0:
-        what = f"{where}: the step would shrink by {-growth} each time in {shown(value)}"
+        what = f"{where}: the step would shrink by {-growth} each time in {shortened(value)}"
         raise UserError(location, what, f"give a growth of 0 or more, or [{first}, {step}, {last}] for a constant step")
     return Span(first, step, growth, last)
 
@@ -156,7 +156,7 @@ def _span(where: str, value: tuple[Value, ...], location: str) -> Span:
 def _extent(where: str, value: Value, location: str) -> int:
     if not is_integer(value) or not 1 <= value <= LARGEST:
         where = where if where.startswith("ProblemSizes") else f"ProblemSizes.{where}"
-        raise UserError(location, f"{where}: {shown(value)} is no size", f"give a whole number from 1 to {LARGEST}")
+        raise UserError(location, f"{where}: {shortened(value)} is no size", f"give a whole number from 1 to {LARGEST}")
     return value
 
 

@@ -18,7 +18,7 @@ from yaml.constructor import SafeConstructor
 from tunesmith.records import UserError, Value
 
 from .files import text_of
-from .keys import shown, unknown_key
+from .keys import shortened, unknown_key
 from .mistakes import Mistakes
 
 Scalar = None | bool | int | float | str
@@ -112,7 +112,7 @@ class Node:
             case tuple():
                 return "a list"
             case scalar:
-                return shown(scalar)
+                return shortened(scalar)
 
 
 def read_yaml(path: Path) -> Node:
@@ -183,7 +183,7 @@ class _Tree:
                 return Node(location, tuple(node for node, _ in items)), 1 + sum(size for _, size in items)
             case yaml.ScalarNode(tag=tag) if tag in _SCALARS:
                 return Node(location, self._scalar(raw, location)), 1
-        raise UserError(location, f"the tag {shown(raw.tag)} is not read here", "write plain values without tags")
+        raise UserError(location, f"the tag {shortened(raw.tag)} is not read here", "write plain values without tags")
 
     def _scalar(self, raw: yaml.ScalarNode, location: str) -> Scalar:
         if not raw.style and _EXPONENT.fullmatch(raw.value):
@@ -192,12 +192,12 @@ class _Tree:
             value: Scalar = _SCALARS[raw.tag](raw)
         except (ValueError, KeyError, IndexError, OverflowError) as error:
             raise UserError(
-                location, f"{shown(raw.value)} is no value", "write a number, a word or a truth value"
+                location, f"{shortened(raw.value)} is no value", "write a number, a word or a truth value"
             ) from error
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
             raise UserError(location, f"a number of {value.bit_length()} bits", f"write one of at most {_MOST_BITS}")
         if isinstance(value, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
-            what = f"{shown(raw.value)} is the number {value} in YAML 1.1"
+            what = f"{shortened(raw.value)} is the number {value} in YAML 1.1"
             raise UserError(location, what, "write a number without leading zeros and colons; quote it if it is a word")
         return value
 
@@ -214,7 +214,7 @@ class _Tree:
                 continue
             key = self._key(raw_key)
             if key in own:
-                what = f"{shown(key)} is given twice (first at {places[key]})"
+                what = f"{shortened(key)} is given twice (first at {places[key]})"
                 raise UserError(self._location(raw_key), what, "keep one of the two")
             own[key], places[key] = value, self._location(raw_key)
         for node in merged:
@@ -226,7 +226,7 @@ class _Tree:
     def _key(self, raw: yaml.Node) -> str:
         if isinstance(raw, yaml.ScalarNode) and raw.tag == f"{_TAG}str":
             return str(raw.value)
-        raise UserError(self._location(raw), f"{shown(raw.value)} is no key", "give the name of a key")
+        raise UserError(self._location(raw), f"{shortened(raw.value)} is no key", "give the name of a key")
 
     def _location(self, raw: yaml.Node) -> str:
         return f"{self._name}:{raw.start_mark.line + 1}"

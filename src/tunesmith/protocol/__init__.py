@@ -2,7 +2,7 @@
 and an `Oracle`, which answers questions about them."""
 
 from .benchmark_protocol import run
-from .drive import Searched, carry_out
+from .drive import SearchRun, carry_out
 from .intervals import DRIFT
 from .lineage import Lineage
 from .measure import Cell, Measure, TimeTable
@@ -33,7 +33,7 @@ __all__ = [
     "Phases",
     "ProtocolResult",
     "SearchPlan",
-    "Searched",
+    "SearchRun",
     "Step",
     "StepForecast",
     "StepResult",

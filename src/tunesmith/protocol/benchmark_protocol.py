@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tunesmith.records import Configuration, Problem, Rejection, UserError
-from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, MeasureMode, RaceThenConfirm, Told
+from tunesmith.search import STRATEGIES, CandidateBatch, Candidates, MeasuredTimes, MeasureMode, RaceThenConfirm
 from tunesmith.spaces import Combinations
 
 from .candidates import Proposal, candidates_of, proposals
-from .drive import Searched, carry_out
+from .drive import SearchRun, carry_out
 from .joins import best_of_each, check_names, key_of
 from .lineage import Lineage
 from .measure import Measure, TimeTable
@@ -145,11 +145,11 @@ class _MeasuredStep:
     ) -> list[Proposal]:
         return proposals(self.phases, self.index, lineages, choices, problems, self.oracle)
 
-    def _search(self, proposal: Proposal, step: Benchmark, number: int) -> Searched:
+    def _search(self, proposal: Proposal, step: Benchmark, number: int) -> SearchRun:
         """The search of one lineage among its choices, by the file's strategy. At its end the finalists are measured
         again if the first times leave doubt."""
 
-        def contest(times: Told) -> Contest:
+        def contest(times: MeasuredTimes) -> Contest:
             return self._contest(proposal.only(times, self.oracle), step, times)
 
         plan = self.phases.search
@@ -157,21 +157,21 @@ class _MeasuredStep:
         candidates = replace(candidates, trials=plan.trials, costs=lambda times: relative_costs(contest(times)))
         strategy = RaceThenConfirm(lambda times: _finalist_batches(contest(times)), STRATEGIES[plan.strategy])
         search = strategy.start(candidates, np.random.default_rng((plan.seed, self.index, number)))
-        return Searched(search, step.problems)
+        return SearchRun(search, step.problems)
 
     def _all_of(
         self, configs: Sequence[Configuration], step: Join | Final, mode: MeasureMode = MeasureMode.RACED
-    ) -> Searched:
+    ) -> SearchRun:
         """A search that measures all of a list, whatever the file's strategy."""
         candidates = replace(Candidates.of_list(configs), mode=mode)
-        return Searched(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
+        return SearchRun(STRATEGIES[EXHAUSTIVE].start(candidates, np.random.default_rng(0)), step.problems)
 
-    def _contest(self, proposal: Proposal, step: Benchmark | Join, times: Told) -> Contest:
+    def _contest(self, proposal: Proposal, step: Benchmark | Join, times: MeasuredTimes) -> Contest:
         objective, work = self.phases.objective, self.oracle.work
         configs, incumbent = proposal.configurations, proposal.incumbent
         return Contest(configs, step.problems, times, objective, work, incumbent, step.weights)
 
-    def _tried(self, proposal: Proposal, step: Benchmark | Join, times: Told, confirm: Confirm) -> StepTrial:
+    def _tried(self, proposal: Proposal, step: Benchmark | Join, times: MeasuredTimes, confirm: Confirm) -> StepTrial:
         """The trial of a lineage: its winner from the first times, or its refusal."""
         if proposal.refusal:
             return StepTrial(proposal, refusal=proposal.refusal)

@@ -11,7 +11,7 @@ from itertools import combinations, islice
 import numpy as np
 
 from tunesmith.records import Configuration, Problem, Rejection, Value
-from tunesmith.search import MOST_WHOLE, Candidates, sample
+from tunesmith.search import LARGEST_LISTED, Candidates, sample
 from tunesmith.spaces import Combinations
 
 from .lineage import Lineage
@@ -33,8 +33,8 @@ class Proposal:
     `candidates` are legal configurations, distinct by identity, each with the choice that makes it. They are in the
     file's order, or in a search's order if a search takes only some. `substituted` are the provisional values that this
     step needed; `lineage` includes them. `duplicates` pairs each left-out configuration with the candidate that is the
-    same solution. Without candidates, `refusal` says why. With more choices than `MOST_WHOLE`, `rejected` has only the
-    choices that were tried before a legal one.
+    same solution. Without candidates, `refusal` says why. With more choices than `LARGEST_LISTED`, `rejected` has only
+    the choices that were tried before a legal one.
     """
 
     lineage: Lineage
@@ -72,8 +72,8 @@ def propose(
 ) -> Proposal:
     """The legal ones among a lineage's choices. If none is legal, parameters of `later` steps are substituted.
 
-    Substitutes are tried in the order of `substitutions`, until a choice is legal. With more choices than `MOST_WHOLE`,
-    choices are tried at random, and only until one is legal.
+    Substitutes are tried in the order of `substitutions`, until a choice is legal. With more choices than
+    `LARGEST_LISTED`, choices are tried at random, and only until one is legal.
     """
     tries, first = 0, None
     for substituted in substitutions(lineage, later):
@@ -99,7 +99,7 @@ def candidates_of(proposal: Proposal, choices: Combinations, problems: Sequence[
         return {**oracle.derived(config), **({"guess": guess} if math.isfinite(guess) else {})}
 
     first = () if proposal.incumbent is None else (proposal.incumbent,)
-    if choices.count <= MOST_WHOLE or proposal.refusal:
+    if choices.count <= LARGEST_LISTED or proposal.refusal:
         return Candidates(Combinations.of_list(proposal.configurations), first=first, describe=describe)
     return Candidates(choices, proposal.lineage.configuration, legal, first, describe=describe)
 
@@ -148,7 +148,7 @@ def _legal(lineage: Lineage, choices: Combinations, problems: Sequence[Problem],
     originals: dict[str, Configuration] = {}
     incumbent, names = lineage.configuration, choices.names
     tried: Iterable[Configuration] = Candidates(choices, incumbent)
-    if is_large := choices.count > MOST_WHOLE:
+    if is_large := choices.count > LARGEST_LISTED:
         first = (incumbent,) if incumbent.only(names) in choices else ()
         tried = islice(sample(Candidates(choices, incumbent, first=first), np.random.default_rng(0)), PATIENCE // 10)
     for config in tried:

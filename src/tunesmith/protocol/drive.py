@@ -14,7 +14,7 @@ Identity = Callable[[Configuration], Hashable]
 
 
 @dataclass
-class Searched:
+class SearchRun:
     """A search, its problems, and the finalists' samples once they are measured."""
 
     search: Search
@@ -28,7 +28,7 @@ class Searched:
 
 
 def carry_out(
-    searches: Sequence[Searched], measure: Measure, identity: Identity = lambda config: config
+    searches: Sequence[SearchRun], measure: Measure, identity: Identity = lambda config: config
 ) -> tuple[TimeTable, int]:
     """Ask, measure and tell until no search asks for anything.
 
@@ -65,7 +65,7 @@ def carry_out(
 
 
 def _cells(
-    searched: Searched, batch: CandidateBatch, representatives: dict[Hashable, Configuration], identity: Identity
+    searched: SearchRun, batch: CandidateBatch, representatives: dict[Hashable, Configuration], identity: Identity
 ) -> dict[Cell, Cell]:
     """A batch's cells, each with the cell that is screened in its place."""
     first = {config: representatives.setdefault(identity(config), config) for config in batch.configurations}

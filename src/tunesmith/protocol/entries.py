@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.problems import Mistakes, Node, shown, unknown_key
+from tunesmith.problems import Mistakes, Node, shortened, unknown_key
 from tunesmith.records import Configuration, UserError, Value
 from tunesmith.spaces import Space
 
@@ -76,7 +76,7 @@ class EntryReader:
         listed = node.content if isinstance(node.content, tuple) else (node,)
         if not listed:
             raise UserError(
-                location, f"{name} has no values", f"list at least one, such as [{shown(parameter.default)}]"
+                location, f"{name} has no values", f"list at least one, such as [{shortened(parameter.default)}]"
             )
         mistakes = Mistakes()
         values = mistakes.each(lambda item: parameter.check(item.plain(name), item.location), listed)

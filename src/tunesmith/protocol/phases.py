@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.problems import Mistakes, Node, nearest, shown, unknown_key
+from tunesmith.problems import Mistakes, Node, most_similar, shortened, unknown_key
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
-from tunesmith.search import MOST_WHOLE, STRATEGIES
+from tunesmith.search import LARGEST_LISTED, STRATEGIES
 from tunesmith.spaces import Combinations, Space
 
 from .entries import GROUPS, SIZES, EntryReader, Factor, PhaseEntry
@@ -68,7 +68,7 @@ class GroupReader:
 
     def _misplaced(self, node: Node, name: str) -> UserError:
         """The mistake for a key of a group that is no phase."""
-        if nearest(name, (*PHASE_KEYS, SIZES)) == SIZES:
+        if most_similar(name, (*PHASE_KEYS, SIZES)) == SIZES:
             what = f"{name} stands outside of the phases"
             return UserError(
                 node.at(name), what, f"put it into {Phase.FINAL} or an earlier phase, as `- {SIZES}: [...]`"
@@ -116,9 +116,9 @@ class GroupReader:
         forked = {name for entry in entries[Phase.FORK] for factor in entry.varied for name in factor.names}
         measured_before_the_fork = any(entry.varied for entry in entries[Phase.COMMON])
         for name, (value, location) in initial.items():
-            ignored = f"{INITIAL}: {name} {shown(value)} is ignored"
+            ignored = f"{INITIAL}: {name} {shortened(value)} is ignored"
             if name in single and single[name] != value:
-                self.notes.add(location, f"{ignored}: it is {shown(single[name])} throughout ({locations[name]})")
+                self.notes.add(location, f"{ignored}: it is {shortened(single[name])} throughout ({locations[name]})")
             elif name in forked and not measured_before_the_fork:
                 self.notes.add(location, f"{ignored}: {name} is forked before anything is measured ({locations[name]})")
 
@@ -162,9 +162,9 @@ class GroupReader:
         """All combinations of the factors, which are all forked or all measured. Adds a mistake if there are too
         many."""
         choices = _combinations(factors)
-        if choices.count > MOST_WHOLE:
+        if choices.count > LARGEST_LISTED:
             what = f"{choices.count:,} combinations are {what}, of {', '.join(choices.names)}"
-            remedy = f"keep it to {MOST_WHOLE:,}: tune some of them in a step of their own"
+            remedy = f"keep it to {LARGEST_LISTED:,}: tune some of them in a step of their own"
             self.mistakes.add(UserError(location, what, remedy))
         return choices
 
@@ -185,7 +185,7 @@ class GroupReader:
     def _note_long(self, choices: Combinations, location: str) -> None:
         search = self.settings.search
         most = STRATEGIES[search.strategy].count(choices.count, search.trials)
-        if most > MOST_WHOLE:
+        if most > LARGEST_LISTED:
             what = f"{choices.count:,} combinations in one step, of which the search measures up to {most:,}"
             self.notes.add(location, f"{what}; SearchStrategy and SearchTrials make it fewer")
 
@@ -202,7 +202,7 @@ class GroupReader:
                 raise UserError(item.location, what, f"write a list of names, such as [{', '.join(legal[:2])}]")
             if item.content not in legal:
                 remedy = f"give forked parameters or derived values: {', '.join(legal)}" if legal else "fork one first"
-                raise UserError(item.location, f"there is no {shown(item.content)} to join over", remedy)
+                raise UserError(item.location, f"there is no {shortened(item.content)} to join over", remedy)
             names.append(item.content)
         return tuple(dict.fromkeys(names))
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from tunesmith.problems import Key, Mistakes, Node, shown, unknown_key
+from tunesmith.problems import Key, Mistakes, Node, shortened, unknown_key
 from tunesmith.records import UserError, Value
-from tunesmith.search import MOST_WHOLE, STRATEGIES
+from tunesmith.search import LARGEST_LISTED, STRATEGIES
 
 from .notes import Notes
 from .steps import EXHAUSTIVE, Objective, SearchPlan
@@ -51,8 +51,8 @@ class GlobalParameters:
         "SearchStrategy",
         "one of",
         "What a lineage measures of a step's legal combinations: exhaustive (all of them; of more than "
-        f"{MOST_WHOLE:,} combinations, in random order), random (a random sample), surrogate (what a model that learns "
-        "from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the lineage "
+        f"{LARGEST_LISTED:,} combinations, in random order), random (a random sample), surrogate (what a model that "
+        "learns from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the lineage "
         "holds. Joins and the final phase measure everything.",
         EXHAUSTIVE,
         tuple(STRATEGIES),
@@ -155,7 +155,7 @@ def read_logic(node: Node | None, notes: Notes, mistakes: Mistakes) -> LibraryLo
     for attribute, value in values.items():
         name = LOGIC_KEYS[attribute].name
         if not _IN_FILE_NAMES.fullmatch(str(value)):
-            what = f"{name} cannot be {shown(value)}: it stands in the name of a file"
+            what = f"{name} cannot be {shortened(value)}: it stands in the name of a file"
             remedy = "use up to 64 letters, digits, _ . + and -, the first a letter, a digit or _"
             mistakes.add(UserError(node.at(name), what, remedy))
     return LibraryLogic(**values)
@@ -184,7 +184,7 @@ def _read(
             continue
         with mistakes.caught():
             if name not in attributes:
-                raise unknown_key(node.at(name), shown(name), attributes, where)
+                raise unknown_key(node.at(name), shortened(name), attributes, where)
             attribute = attributes[name]
             values[attribute] = keys[attribute].check(present[name].plain(name), node.at(name))
     return values

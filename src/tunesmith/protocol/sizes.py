@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.problems import LIMIT, Mistakes, Node, Operation, clamp, exact_sizes, range_sizes, shown, unknown_key
+from tunesmith.problems import (
+    LIMIT,
+    Mistakes,
+    Node,
+    Operation,
+    clamp_sizes,
+    exact_sizes,
+    range_sizes,
+    shortened,
+    unknown_key,
+)
 from tunesmith.problems.lists import ListedProblem
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
 
@@ -110,7 +120,7 @@ class SizeReader:
 
     def _problems(self, sizes: Sequence[tuple[Sizes, Sizes]]) -> tuple[Problem, ...]:
         problems = tuple(Problem(self.problem_type, extents, leading, self.scalars) for extents, leading in sizes)
-        return problems if self.max_size is None else clamp(problems, self.max_size)
+        return problems if self.max_size is None else clamp_sizes(problems, self.max_size)
 
     def _weights(self, listed: Mapping[Sizes, float]) -> Weights:
         """The weights by problem. The weights of sizes that become equal by `max_size` are added up."""
@@ -163,6 +173,6 @@ def _of_families(rows: Sequence[ListedProblem], node: Node | None, name: str) ->
         raise UserError(node.location, f"{FAMILY} names none", "name some, or leave it out for all rows")
     for family in families:
         if family not in offered:
-            has = ", ".join(shown(each) for each in offered if each) or "none: it needs a column family"
-            raise UserError(node.location, f"{name} has no family {shown(family)}", f"it has {has}")
+            has = ", ".join(shortened(each) for each in offered if each) or "none: it needs a column family"
+            raise UserError(node.location, f"{name} has no family {shortened(family)}", f"it has {has}")
     return [row for row in rows if row.family in families]

@@ -9,7 +9,7 @@ from itertools import chain
 from math import prod
 
 from tunesmith.records import Configuration, Problem
-from tunesmith.search import MOST_WHOLE, SAMPLE, STRATEGIES, some
+from tunesmith.search import LARGEST_LISTED, SAMPLE, STRATEGIES, all_or_sample
 from tunesmith.spaces import Combinations
 
 from .benchmark_protocol import AS_IT_IS, fork
@@ -140,7 +140,7 @@ class _LineageWalk:
     ) -> StepForecast:
         """The forecast with the counts of a step in which every lineage tries some of its choices. The lineages go on
         with the choices that are expected to win."""
-        search, is_whole = self._phases.search, choices.count <= MOST_WHOLE
+        search, is_whole = self._phases.search, choices.count <= LARGEST_LISTED
         fresh = programs = 0
         if self._only_legal:
             proposed = proposals(self._phases, index, self._lineages, choices, problems, self._oracle)
@@ -182,9 +182,11 @@ class _LineageWalk:
         """The number of each lineage's candidates, the number of legal cells of all lineages, and the numbers of new
         cells and new programs among them. If there are too many choices, the numbers are extrapolated from a sample."""
         legal, scale = [proposal.configurations for proposal in proposals], 1
-        if choices.count > MOST_WHOLE:
+        if choices.count > LARGEST_LISTED:
             spaces = [candidates_of(proposal, choices, problems, self._oracle) for proposal in proposals]
-            sampled = [tuple(filter(space.legal, map(space.base.__or__, some(space.choices)))) for space in spaces]
+            sampled = [
+                tuple(filter(space.legal, map(space.base.__or__, all_or_sample(space.choices)))) for space in spaces
+            ]
             # If the sample has no legal configuration, the proposal's candidate stands for all.
             legal = [sample or found for sample, found in zip(sampled, legal, strict=True)]
             scale = choices.count // SAMPLE
@@ -215,11 +217,11 @@ class _LineageWalk:
             changing = [
                 choices
                 for choices in self._tuned
-                if any(key_of(config | choice, names, self._oracle) != key for choice in some(choices))
+                if any(key_of(config | choice, names, self._oracle) != key for choice in all_or_sample(choices))
             ]
             combined = Combinations(tuple(axis for choices in changing for axis in choices.axes))
-            is_estimated |= combined.count > MOST_WHOLE
-            reachable = {key_of(config | choice, names, self._oracle) for choice in some(combined)}
+            is_estimated |= combined.count > LARGEST_LISTED
+            reachable = {key_of(config | choice, names, self._oracle) for choice in all_or_sample(combined)}
             (others if reachable <= keys else first).append(lineage)
             keys |= reachable
         self._lineages = tuple((first + others)[: len(keys)])

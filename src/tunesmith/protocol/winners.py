@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from tunesmith.records import Configuration, Estimate, Problem
-from tunesmith.search import Told
+from tunesmith.search import MeasuredTimes
 
 from .intervals import DRIFT, RESOLUTION, faster
 from .measure import Cell, TimeTable
@@ -35,7 +35,7 @@ class Contest:
 
     candidates: Sequence[Configuration]
     problems: Sequence[Problem]
-    told: Told
+    told: MeasuredTimes
     objective: Objective
     work: Callable[[Problem], float]
     incumbent: Configuration | None = None

@@ -1,9 +1,9 @@
 """The frozen records that the rooms exchange. Their behaviour needs no device, no clock and no file."""
 
 from ._configuration import Configuration, Value, freeze, thaw
-from ._errors import Rejection, SeveralError, UserError, fresh
+from ._errors import Rejection, SeveralError, UserError, unraised_copy
 from ._measurement import Cost, Estimate, Measurement, Outcome, error_detail
-from ._printable import LINES, comment, printable
+from ._printable import LINE_CHARACTERS, comment_text, printable
 from ._problem import Operand, Problem, ProblemType
 from ._program import (
     ZEROED_HEAD,
@@ -29,7 +29,7 @@ from ._solution import Solution, identity, solution_names, value_text
 from ._target import Target
 
 __all__ = [
-    "LINES",
+    "LINE_CHARACTERS",
     "UNKNOWN_ARCHITECTURE",
     "ZEROED_HEAD",
     "Argument",
@@ -65,13 +65,13 @@ __all__ = [
     "Write",
     "Zero",
     "architecture_name",
-    "comment",
+    "comment_text",
     "error_detail",
     "freeze",
-    "fresh",
     "identity",
     "printable",
     "solution_names",
     "thaw",
+    "unraised_copy",
     "value_text",
 ]

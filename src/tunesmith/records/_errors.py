@@ -31,7 +31,7 @@ class UserError(Exception):
         return printable(f"{self.location}: {self.what}; {self.remedy}")
 
 
-def fresh(error: ErrorT) -> ErrorT:
+def unraised_copy(error: ErrorT) -> ErrorT:
     """A copy of the error that was never raised. A raised error holds the frames that it passed through, with their
     local variables; so an error that is kept and raised again must be copied first."""
     return type(error)(error.location, error.what, error.remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-LINES = "\n\t"
+LINE_CHARACTERS = "\n\t"
 """The characters to keep in a text of several lines."""
 
 
@@ -22,7 +22,7 @@ def printable(text: str, keep: str = "") -> str:
     )
 
 
-def comment(text: str) -> str:
+def comment_text(text: str) -> str:
     """The text as the end of a C++ comment's line. A backslash at the end, or its trigraph, would make the next line
     part of the comment; then ` (end)` is added."""
     shown = printable(text)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from tunesmith.devices import Found
+from tunesmith.devices import FoundDevice
 from tunesmith.logic import Choice, Logic, Sheet
 from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
 from tunesmith.session.frame.record import RunOutcome
-from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.session.tuning_file import Forecast, GroupForecast, NumpyComparison, Summary, TuningPlan
 from tunesmith.store import Winner
 
 from .run import Document, fields, head
 
 
-def devices(found: Sequence[Found]) -> Document:
+def devices(found: Sequence[FoundDevice]) -> Document:
     return {
         "devices": [
             {
@@ -82,7 +82,7 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Docume
     }
 
 
-def comparison(compared: Compared) -> Document:
+def comparison(compared: NumpyComparison) -> Document:
     return {
         "peer": asdict(compared.peer),
         "look_at": list(compared.look_at),

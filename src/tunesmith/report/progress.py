@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 
 from tunesmith.bench import ModuleCompiled, WorkerLost
-from tunesmith.records import LINES, Estimate, Outcome, Solution, printable, value_text
+from tunesmith.records import LINE_CHARACTERS, Estimate, Outcome, Solution, printable, value_text
 from tunesmith.session.frame import events
 
 from . import numbers
@@ -117,11 +117,11 @@ class ProgressReport(_Display):
                 state.steps_done += 1
                 state.rejected.update(result.rejected)
                 self._say(_step_line(state, event, seconds))
-            case events.DriftSeen(ratio=ratio, alarm=alarm):
+            case events.DriftMeasured(ratio=ratio, alarm=alarm):
                 state.drift = ratio - 1
                 if alarm:
                     self._say(f"the anchor drifted by {100 * (ratio - 1):+.1f} %, more than noise: the machine changed")
-            case events.Said(text=text):
+            case events.Message(text=text):
                 self._say(text)
             case ModuleCompiled(waiting=waiting):
                 state.compiling = waiting
@@ -141,7 +141,7 @@ class ProgressReport(_Display):
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(printable(text, LINES), highlight=False)
+            self._console.print(printable(text, LINE_CHARACTERS), highlight=False)
             self._last_line = self._clock()
 
     def _say_once(self, sentence: str, example: str = "") -> None:

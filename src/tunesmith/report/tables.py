@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 
-from tunesmith.devices import Found
+from tunesmith.devices import FoundDevice
 from tunesmith.logic import Choice, Logic, Rule, Sheet
 from tunesmith.logic import Document as LogicDocument
 from tunesmith.session.frame.record import RunOutcome
-from tunesmith.session.tuning_file import Compared, Forecast, GroupForecast, Summary, TuningPlan
+from tunesmith.session.tuning_file import Forecast, GroupForecast, NumpyComparison, Summary, TuningPlan
 from tunesmith.session.tuning_file.peer import is_wide
 from tunesmith.store import Failure, StepRecord
 
@@ -24,7 +24,7 @@ MOST_COLUMNS = 8
 """Solutions of a final table that a terminal has room for; the CSV has all."""
 
 
-def devices(found: Sequence[Found]) -> RenderableType:
+def devices(found: Sequence[FoundDevice]) -> RenderableType:
     """Usable devices with their limits, then the unusable devices with the reason and a remedy."""
     shown = table("selector", "name", "kind", "units", "work-group", "local", "memory", "cache", "fp64")
     for device in found:
@@ -204,7 +204,7 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Render
     )
 
 
-def comparison(compared: Compared, folder: Path) -> RenderableType:
+def comparison(compared: NumpyComparison, folder: Path) -> RenderableType:
     """For each size: GFLOP/s with interval, NumPy's GFLOP/s, NumPy's time over ours with interval, and the winner.
 
     `?` marks a ratio whose interval is too wide to quote. Below the table: the BLAS that NumPy called, and what makes

@@ -2,8 +2,8 @@
 
 from tunesmith.records import Registry
 
-from .base import MOST_WHOLE, CandidateBatch, Candidates, MeasureMode, Search, Strategy, Told
-from .sampling import SAMPLE, sample, some
+from .base import LARGEST_LISTED, CandidateBatch, Candidates, MeasuredTimes, MeasureMode, Search, Strategy
+from .sampling import SAMPLE, all_or_sample, sample
 from .stages import Growing, RaceThenConfirm
 
 STRATEGIES: Registry[Strategy] = Registry(
@@ -18,17 +18,17 @@ STRATEGIES: Registry[Strategy] = Registry(
 """The strategies that a tuning file can name."""
 
 __all__ = [
-    "MOST_WHOLE",
+    "LARGEST_LISTED",
     "SAMPLE",
     "STRATEGIES",
     "CandidateBatch",
     "Candidates",
     "Growing",
     "MeasureMode",
+    "MeasuredTimes",
     "RaceThenConfirm",
     "Search",
     "Strategy",
-    "Told",
+    "all_or_sample",
     "sample",
-    "some",
 ]

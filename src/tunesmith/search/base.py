@@ -16,17 +16,17 @@ from tunesmith.spaces import Combinations
 Row = Mapping[Problem, Estimate]
 """The times of a configuration on the problems on which it ran; empty if it ran on none."""
 
-Told = Mapping[Configuration, Row]
+MeasuredTimes = Mapping[Configuration, Row]
 """Measured times: the row of each configuration."""
 
 Describe = Callable[[Configuration], Mapping[str, Value]]
 """Derived values of a configuration that help to tell fast from slow: tile sizes, local memory, a roofline's guess."""
 
-MOST_WHOLE = 100_000
+LARGEST_LISTED = 100_000
 """Up to so many combinations, each may be examined before anything is measured. Larger spaces are examined a few
 combinations at a time, or sampled."""
 
-LOOKS = 10_000
+MOST_EXAMINED = 10_000
 """How many combinations of a larger space are examined for one batch: less than a second."""
 
 
@@ -52,7 +52,7 @@ class CandidateBatch:
     problems: tuple[Problem, ...] = ()
 
 
-def total_seconds(told: Told) -> dict[Configuration, float]:
+def total_seconds(told: MeasuredTimes) -> dict[Configuration, float]:
     """The sum of the times of each configuration that ran."""
     return {config: fsum(estimate.seconds for estimate in row.values()) for config, row in told.items() if row}
 
@@ -74,7 +74,7 @@ class Candidates:
     trials: int | None = None
     mode: MeasureMode = MeasureMode.RACED
     describe: Describe = lambda config: {}
-    costs: Callable[[Told], Mapping[Configuration, float]] = total_seconds
+    costs: Callable[[MeasuredTimes], Mapping[Configuration, float]] = total_seconds
 
     @staticmethod
     def of_list(configurations: Iterable[Configuration]) -> Candidates:
@@ -100,7 +100,7 @@ class Search(ABC):
     def ask(self) -> CandidateBatch | None:
         """The next batch to measure; None, from then on, if there is nothing more to measure."""
 
-    def tell(self, batch: CandidateBatch, rows: Told) -> None:
+    def tell(self, batch: CandidateBatch, rows: MeasuredTimes) -> None:
         """Takes the times of a batch. A configuration without a row, or with an empty row, did not run."""
         if batch.mode is not MeasureMode.CONFIRMED:
             self.told.update({config: rows.get(config, {}) for config in batch.configurations})

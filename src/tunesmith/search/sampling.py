@@ -11,7 +11,7 @@ import numpy as np
 from tunesmith.records import Configuration
 from tunesmith.spaces import Combinations
 
-from .base import LOOKS, MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
+from .base import LARGEST_LISTED, MOST_EXAMINED, CandidateBatch, Candidates, Search, Strategy
 
 SAMPLE = 1000
 """How many combinations are sampled from a space that is too large to examine."""
@@ -21,11 +21,11 @@ LARGEST = 2**63 - 1
 
 
 class Exhaustive(Strategy):
-    """All legal candidates, in one batch and in order; in random order if there are more than `MOST_WHOLE`
+    """All legal candidates, in one batch and in order; in random order if there are more than `LARGEST_LISTED`
     combinations."""
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
-        if candidates.choices.count > MOST_WHOLE:
+        if candidates.choices.count > LARGEST_LISTED:
             return RandomSample().start(candidates, random)
         return _SampledSearch(candidates, iter(candidates))
 
@@ -44,7 +44,7 @@ class _SampledSearch(Search):
     def __init__(self, candidates: Candidates, order: Iterator[Configuration]) -> None:
         super().__init__()
         self._candidates, self._order = candidates, order
-        self._most_examined = MOST_WHOLE if candidates.choices.count <= MOST_WHOLE else LOOKS
+        self._most_examined = LARGEST_LISTED if candidates.choices.count <= LARGEST_LISTED else MOST_EXAMINED
         self._trials_left = math.inf if candidates.trials is None else candidates.trials
 
     def ask(self) -> CandidateBatch | None:
@@ -66,9 +66,9 @@ def sample(candidates: Candidates, random: np.random.Generator) -> Iterator[Conf
     return chain(candidates.first, (candidates.base | choices[number] for number in shuffled(choices.count, random)))
 
 
-def some(choices: Combinations) -> Iterator[Configuration]:
-    """All combinations in their order; if there are more than `MOST_WHOLE`, a fixed random sample of `SAMPLE`."""
-    if choices.count <= MOST_WHOLE:
+def all_or_sample(choices: Combinations) -> Iterator[Configuration]:
+    """All combinations in their order; if there are more than `LARGEST_LISTED`, a fixed random sample of `SAMPLE`."""
+    if choices.count <= LARGEST_LISTED:
         return iter(choices)
     return map(choices.__getitem__, islice(shuffled(choices.count, np.random.default_rng(0)), SAMPLE))
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from .base import CandidateBatch, Candidates, Search, Strategy, Told
+from .base import CandidateBatch, Candidates, MeasuredTimes, Search, Strategy
 from .sampling import Exhaustive
 
 
@@ -15,7 +15,9 @@ class RaceThenConfirm(Strategy):
     """First the batches of `strategy` (by default all legal candidates), then those of `finals`, which gets all times
     and returns the finalists' batches."""
 
-    def __init__(self, finals: Callable[[Told], Iterable[CandidateBatch]], strategy: Strategy | None = None) -> None:
+    def __init__(
+        self, finals: Callable[[MeasuredTimes], Iterable[CandidateBatch]], strategy: Strategy | None = None
+    ) -> None:
         self._finals, self._strategy = finals, strategy or Exhaustive()
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
@@ -30,13 +32,13 @@ class Growing(Strategy):
     candidates if there is nothing beyond.
     """
 
-    def __init__(self, beyond: Callable[[Candidates, Told], Candidates], growths: int = 3) -> None:
+    def __init__(self, beyond: Callable[[Candidates, MeasuredTimes], Candidates], growths: int = 3) -> None:
         self._beyond, self._growths = beyond, growths
 
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         return _Stages(Exhaustive().start(candidates, random), partial(self._more, candidates))
 
-    def _more(self, candidates: Candidates, told: Told) -> Iterator[CandidateBatch]:
+    def _more(self, candidates: Candidates, told: MeasuredTimes) -> Iterator[CandidateBatch]:
         for _ in range(self._growths):
             grown = self._beyond(candidates, told)
             if grown == candidates:
@@ -51,7 +53,7 @@ class _Stages(Search):
     """First the batches of `first`, then those of `second`. `second` gets the mapping of all times, which keeps
     growing: if `second` is a generator, it finds the times of its own batches there."""
 
-    def __init__(self, first: Search, second: Callable[[Told], Iterable[CandidateBatch]]) -> None:
+    def __init__(self, first: Search, second: Callable[[MeasuredTimes], Iterable[CandidateBatch]]) -> None:
         super().__init__()
         self._first, self._second, self.told = first, second, first.told
         self._second_batches: Iterator[CandidateBatch] | None = None

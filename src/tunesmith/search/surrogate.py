@@ -17,7 +17,7 @@ import numpy as np
 
 from tunesmith.records import Configuration, UserError
 
-from .base import MOST_WHOLE, CandidateBatch, Candidates, Search, Strategy
+from .base import LARGEST_LISTED, CandidateBatch, Candidates, Search, Strategy
 from .features import Features, features
 from .sampling import sample
 
@@ -51,7 +51,7 @@ class Surrogate(Strategy):
         _forest_class()
         examined = iter(candidates)
         if candidates.choices.count > MOST_CANDIDATES:
-            examined = islice(sample(candidates, random), MOST_WHOLE)
+            examined = islice(sample(candidates, random), LARGEST_LISTED)
         legal = tuple(dict.fromkeys(islice(filter(candidates.legal, examined), MOST_CANDIDATES)))
         return _Guided(candidates, legal, random, self.count(len(legal), candidates.trials))
 

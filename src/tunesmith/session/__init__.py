@@ -4,10 +4,10 @@ from .frame import events
 from .frame.record import RunOutcome
 from .frame.reuse import Reuse
 from .tuning_file import (
-    Comparison,
     Forecast,
     Group,
     GroupForecast,
+    SizeComparison,
     Summary,
     TuningPlan,
     compare_with_numpy,
@@ -17,12 +17,12 @@ from .tuning_file import (
 )
 
 __all__ = [
-    "Comparison",
     "Forecast",
     "Group",
     "GroupForecast",
     "Reuse",
     "RunOutcome",
+    "SizeComparison",
     "Summary",
     "TuningPlan",
     "compare_with_numpy",

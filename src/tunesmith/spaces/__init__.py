@@ -1,6 +1,6 @@
 """Parameters, spaces, combinations of values, and whitelisted expressions over parameters."""
 
 from .combinations import Combinations
-from .space import Parameter, Space, When
+from .space import ActsAt, Parameter, Space
 
-__all__ = ["Combinations", "Parameter", "Space", "When"]
+__all__ = ["ActsAt", "Combinations", "Parameter", "Space"]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from tunesmith.records import Configuration, UserError, Value
 
 
-class When(StrEnum):
+class ActsAt(StrEnum):
     """When a parameter acts: when the program is compiled, or only in the launch plan."""
 
     COMPILE = "compile-time"
@@ -29,7 +29,7 @@ class Parameter:
     default: Value
     values: tuple[Value, ...]
     doc: str
-    when: When = When.COMPILE
+    when: ActsAt = ActsAt.COMPILE
     accepts: str = "one of the values"
 
     def check(self, value: Value, location: str) -> Value:
@@ -94,4 +94,4 @@ class Space:
 
     def launch_time(self, config: Configuration) -> Configuration:
         """The part of a configuration that acts only in the launch plan."""
-        return config.only(p.name for p in self.parameters if p.when is When.LAUNCH)
+        return config.only(p.name for p in self.parameters if p.when is ActsAt.LAUNCH)

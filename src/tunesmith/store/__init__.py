@@ -1,7 +1,7 @@
 """The store of measurements: an append-only, content-addressed SQLite file. Runs resume from it, reports read it."""
 
-from .entry import FULL, RACE, RECHECK, Renewed, StoreEntry, confirm_round, measurement_key
-from .rounds import in_rounds, repetition
+from .entry import FULL, RACE, RECHECK, RenewedKey, StoreEntry, confirm_round, measurement_key
+from .rounds import combined_rounds, full_round_name
 from .runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
 from .store import FILE_NAME, Failure, Store
 
@@ -11,7 +11,7 @@ __all__ = [
     "RACE",
     "RECHECK",
     "Failure",
-    "Renewed",
+    "RenewedKey",
     "RunEnd",
     "RunStart",
     "RunState",
@@ -20,8 +20,8 @@ __all__ = [
     "StoreEntry",
     "StoredRun",
     "Winner",
+    "combined_rounds",
     "confirm_round",
-    "in_rounds",
+    "full_round_name",
     "measurement_key",
-    "repetition",
 ]

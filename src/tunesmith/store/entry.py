@@ -38,7 +38,7 @@ class StoreEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewed:
+class RenewedKey:
     """The key, solution and problem of today that `Store.carry_over` writes for a former key."""
 
     key: str

@@ -12,12 +12,12 @@ from tunesmith.records import Estimate, Measurement
 from .entry import FULL
 
 
-def repetition(round_: int) -> str:
+def full_round_name(round_: int) -> str:
     """The name of a full round by its number. The first round, number 1, has another name."""
     return f"{FULL}/{round_}"
 
 
-def in_rounds(first: Measurement, rounds: Mapping[str, Measurement]) -> Measurement:
+def combined_rounds(first: Measurement, rounds: Mapping[str, Measurement]) -> Measurement:
     """The first measurement combined with the later full rounds among `rounds`, which are by name.
 
     The time is the median of the rounds' medians, and its interval contains all of their intervals. Samples of one

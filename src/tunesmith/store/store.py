@@ -16,7 +16,7 @@ from tunesmith.records import Cost, Measurement, Outcome, Problem
 
 from . import codec
 from .database import Database
-from .entry import AGAIN, CONFIRM, RECHECK, Renewed, StoreEntry, confirm_round
+from .entry import AGAIN, CONFIRM, RECHECK, RenewedKey, StoreEntry, confirm_round
 from .runs import RunEnd, RunStart, StepRecord, StoredRun
 from .schema import COSTS, documents, measurements, run_events, steps
 
@@ -123,7 +123,7 @@ class Store:
                     rounds[row["key"]][row["round"].rstrip(AGAIN)] = codec.measurement_of(row)
         return rounds
 
-    def carry_over(self, renewed: Mapping[str, Renewed]) -> int:
+    def carry_over(self, renewed: Mapping[str, RenewedKey]) -> int:
         """Copy the entries with former keys to the keys of today, all rounds or none; returns how many copies are new.
 
         A round of finalists has a name made from their keys. It is carried over if all of its keys are in `renewed`.
@@ -271,7 +271,7 @@ def _renamed(connection: Connection, row: dict[str, Any], replacing: Collection[
     return {**row, "round": round_}
 
 
-def _copy(entry: StoreEntry, today: Renewed, round_: str) -> StoreEntry:
+def _copy(entry: StoreEntry, today: RenewedKey, round_: str) -> StoreEntry:
     """A copy of an entry under another key and round. It has no cost, since the time was spent only once."""
     free = replace(entry.measurement, cost=Cost())
     return StoreEntry(

@@ -33,7 +33,7 @@ from tunesmith.records import (
     Zero,
     freeze,
 )
-from tunesmith.spaces import Parameter, When
+from tunesmith.spaces import ActsAt, Parameter
 from tunesmith.toolchains import TOOLCHAINS
 
 from .configurations import LegalConfigurations, around
@@ -158,19 +158,19 @@ class KernelSuite:
             assert outputs <= written, f"a plan must name every output; {outputs - written} is missing ({config})"
 
     def test_a_compile_time_parameter_changes_the_identity(self) -> None:
-        for name, groups in self._variants(When.COMPILE).items():
+        for name, groups in self._variants(ActsAt.COMPILE).items():
             changed = any(len({self._identity(problem, one) for one in group}) > 1 for problem, group in groups)
             assert changed or not groups, f"a compile-time parameter must change a module for some value, {name} too"
 
     def test_a_launch_time_parameter_shares_modules(self) -> None:
-        for name, groups in self._variants(When.LAUNCH).items():
+        for name, groups in self._variants(ActsAt.LAUNCH).items():
             shared = any(
                 len({self.kernel.modules(one, problem.type) for one in group}) < len(group) for problem, group in groups
             )
             assert shared or not groups, f"values of a launch-time parameter must share a program, those of {name} too"
 
     def test_a_launch_time_parameter_changes_the_identity(self) -> None:
-        for name, groups in self._variants(When.LAUNCH).items():
+        for name, groups in self._variants(ActsAt.LAUNCH).items():
             for problem, group in groups:
                 different = {self._identity(problem, config) for config in group}
                 assert len(different) == len(group), f"each value of {name} must give its own identity: {group[0]}"
@@ -266,7 +266,7 @@ class KernelSuite:
             step = max(1, -(-len(found.legal) // _MOST_PLANS))
             yield from ((problem, target, config) for config in found.legal[::step])
 
-    def _variants(self, when: When) -> dict[str, list[tuple[Problem, list[Configuration]]]]:
+    def _variants(self, when: ActsAt) -> dict[str, list[tuple[Problem, list[Configuration]]]]:
         """By parameter, legal configurations that differ in nothing else."""
         found: dict[str, list[tuple[Problem, list[Configuration]]]] = {}
         for (problem, _), legal in self._legal.items():

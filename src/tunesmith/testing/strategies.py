@@ -10,7 +10,7 @@ from itertools import product, zip_longest
 import numpy as np
 
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType
-from tunesmith.search import MOST_WHOLE, CandidateBatch, Candidates, MeasureMode, Search, Strategy
+from tunesmith.search import LARGEST_LISTED, CandidateBatch, Candidates, MeasureMode, Search, Strategy
 from tunesmith.spaces import Combinations
 
 _PROBLEM = Problem(ProblemType("Toy", "toy", ("N",), Configuration()), (1,))
@@ -138,9 +138,9 @@ class StrategySuite:
         search = self.start(replace(_LARGE, legal=is_even, trials=20))
         first = search.ask()
         assert first is not None, "of 10^9 candidates, half of them legal, a search must find some"
-        assert looked_at <= MOST_WHOLE, (
-            f"before the first batch a search must look at no more than {MOST_WHOLE} combinations of a large space; "
-            f"it looked at {looked_at}"
+        assert looked_at <= LARGEST_LISTED, (
+            f"before the first batch a search must look at no more than {LARGEST_LISTED} combinations of a large "
+            f"space; it looked at {looked_at}"
         )
         assert len(first.configurations) <= 20, "a search must ask for at most `trials` candidates"
         illegal = [config for config in first.configurations if config.integer("p0") % 2]

@@ -2,7 +2,7 @@
 
 from ._driver_cache import driver_cache
 from .base import CompileError, Toolchain
-from .cache import BinaryCache, compiled, user_cache
+from .cache import BinaryCache, compile_cached, user_cache
 from .registry import TOOLCHAINS
 
-__all__ = ["TOOLCHAINS", "BinaryCache", "CompileError", "Toolchain", "compiled", "driver_cache", "user_cache"]
+__all__ = ["TOOLCHAINS", "BinaryCache", "CompileError", "Toolchain", "compile_cached", "driver_cache", "user_cache"]

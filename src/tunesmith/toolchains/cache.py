@@ -46,7 +46,7 @@ def user_cache() -> Path:
         return Path(tempfile.gettempdir(), f"tunesmith-{os.geteuid()}")
 
 
-def compiled(module: Module, target: Target, cache: BinaryCache) -> Binary:
+def compile_cached(module: Module, target: Target, cache: BinaryCache) -> Binary:
     """The module's binary, from the cache or else compiled now and kept in the cache. Raises CompileError.
 
     A binary that is not complete (`Toolchain.is_complete`, OpenCL) is not kept yet: `Device.completed` makes a complete

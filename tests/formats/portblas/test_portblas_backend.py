@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from portblas_files import TUNED
-from tunesmith.formats.portblas.backend import header, is_taken
+from tunesmith.formats.portblas.backend import compiles_for, header
 from tunesmith.formats.portblas.parameter_files import Combination
 
 LAUNCHER = r"""
@@ -154,9 +154,9 @@ def test_an_element_that_the_winner_is_illegal_for_gets_the_plain_kernel(tmp_pat
     printed = _printed(tmp_path, header([replace(TUNED, combination=LINE)], "Some GPU", "1.2"))
     assert [line for line in printed if line.startswith("4:32|000|128|")]
     assert [line for line in printed if line.startswith("2:")] == ["2:64|000|64|2 2 8 8 1 1 1 1 1 1 |00|002|1|0"]
-    assert not is_taken(LINE, "h")
-    assert is_taken(LINE, "s")
-    assert is_taken(LINE, "d")
+    assert not compiles_for(LINE, "h")
+    assert compiles_for(LINE, "s")
+    assert compiles_for(LINE, "d")
 
 
 def _printed(folder: Path, text: str) -> list[str]:

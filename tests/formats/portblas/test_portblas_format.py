@@ -13,7 +13,7 @@ import pytest
 from portblas_files import DATA, INTERLEAVED, LOCAL, NON_LOCAL, TALL_SKINNY, lines, names, needs_data, of
 from portblas_oracle import combinations, made_up
 from tunesmith.formats.portblas.lines import definition
-from tunesmith.formats.portblas.parameter_files import Combination, Config, RuleSet, read
+from tunesmith.formats.portblas.parameter_files import Combination, ParameterFile, RuleSet, read
 
 
 def digest(texts: Iterable[str]) -> str:
@@ -142,7 +142,7 @@ def test_tall_skinny_is_ours_and_the_original_passes_over_it(tmp_path: Path) -> 
     assert ["tall_skinny: is not the original's" in note for note in compat.notes] == [True]
 
 
-def reasons(config: Config) -> Counter[str]:
+def reasons(config: ParameterFile) -> Counter[str]:
     return Counter(rejected.rejection.reason for rejected in config.rejected)
 
 

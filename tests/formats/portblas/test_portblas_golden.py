@@ -13,7 +13,7 @@ from portblas_files import lines, names, written
 from portblas_oracle import combinations
 from tunesmith.cli import app
 from tunesmith.formats.portblas.lines import definition
-from tunesmith.formats.portblas.parameter_files import Config, RuleSet, read
+from tunesmith.formats.portblas.parameter_files import ParameterFile, RuleSet, read
 from tunesmith.session.portblas.generate import generate
 
 DOCUMENT = {
@@ -107,23 +107,23 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def config(path: Path) -> Config:
+def config(path: Path) -> ParameterFile:
     return read(path, RuleSet.COMPAT)
 
 
-def test_compat_lists_what_the_rules_admit_in_their_order(config: Config) -> None:
+def test_compat_lists_what_the_rules_admit_in_their_order(config: ParameterFile) -> None:
     assert definition("some/where.json", lines(config)) == expected()
     assert names(config) == [f"tune_gemm_{numbers}.cpp" for numbers in FILES]
     assert config.notes == ()
 
 
-def test_the_second_writing_of_the_rules_agrees(config: Config) -> None:
+def test_the_second_writing_of_the_rules_agrees(config: ParameterFile) -> None:
     """Both writings of the rules agree on a file by hand too, not only on random files."""
     assert combinations(DOCUMENT) == (lines(config), names(config))
     assert combinations(DOCUMENT)[0] == expected().split("\n")[5:]
 
 
-def test_counts_of_all_and_of_valid_combinations(config: Config) -> None:
+def test_counts_of_all_and_of_valid_combinations(config: ParameterFile) -> None:
     """`non_local` counts twice, with partial and with full vectorisation."""
     expected_counts = {"local": (8, 4), "non_local": (16, 5), "non_local_interleaved": (2, 1), "naive": (1, 1)}
     assert {array: (count.raw, count.valid) for array, count in config.counts.items()} == expected_counts

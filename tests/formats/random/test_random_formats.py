@@ -16,7 +16,7 @@ from tunesmith.formats import read_random
 from tunesmith.formats.random import google_benchmark
 from tunesmith.formats.random.reading import Reading
 from tunesmith.formats.random.settings import read_defaults, read_weights
-from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.records import Estimate, LaunchShape, UserError, architecture_name
 
 NAME = "philox4_32_10_uniform_float_t256_b1024"
@@ -150,7 +150,7 @@ def test_shards_add_up_repeats_are_merged_and_a_copy_counts_once(tmp_path: Path)
     copy = write(tmp_path / "copy.json", [benchmark(other, 144.0)])
     reading = read_random([first, second, copy])
     assert complaints_of(reading) == [f"copy.json: says the same as {second}"]
-    (decision,) = choose(reading.rows).decisions
+    (decision,) = choose_shapes(reading.rows).decisions
     assert decision.ranking[0].score == pytest.approx(1.2), "the geometric mean of 100 and 144, the latter once"
 
 

@@ -13,7 +13,7 @@ import pytest
 from random_benchmarks import GOLDEN, rows
 from tunesmith.formats.random.outputs import write_selection
 from tunesmith.formats.random.rocrand_headers import header, targets
-from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.logic.random.table import RandomTable, TunedShapes, read_table, write_table
 from tunesmith.records import LaunchShape, UserError
 
@@ -194,7 +194,7 @@ def test_our_target_arch_keeps_what_it_knew() -> None:
 def test_outputs_merge_with_what_is_in_the_folder_or_in_another(tmp_path: Path) -> None:
     def decisions(architecture: str, grid: int) -> Any:
         speeds = {"uniform/float": {(256, 1024): 100.0, (64, grid): 130.0}}
-        return choose(rows("philox4_32_10", speeds, architecture)).decisions
+        return choose_shapes(rows("philox4_32_10", speeds, architecture)).decisions
 
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
@@ -216,7 +216,9 @@ def test_what_cannot_be_merged_is_left_as_it_is_and_the_rest_is_written(tmp_path
     (tmp_path / "tunesmith_random.json").write_text("[]")
     speeds = {"uniform/float": {(256, 1024): 100.0, (256, 512): 130.0}}
     found = rows("philox4_32_10", speeds) + rows("xorwow", speeds) + rows("../evil", speeds)
-    selection = choose(found, defaults={name: LaunchShape(256, 512) for name in ("philox4_32_10", "xorwow", "../evil")})
+    selection = choose_shapes(
+        found, defaults={name: LaunchShape(256, 512) for name in ("philox4_32_10", "xorwow", "../evil")}
+    )
     written = write_selection(selection.decisions, tmp_path)
     assert [path.name for path in written.headers] == ["philox4_32_10_config.hpp"]
     assert written.table is None

@@ -14,7 +14,7 @@ import pytest
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, STENCIL, edited, type_of
 from tunesmith import session
-from tunesmith.devices import Found, choice
+from tunesmith.devices import FoundDevice, choice
 from tunesmith.kernels import KERNELS, OPEN, family_for, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems.custom import CustomOperation
@@ -115,7 +115,7 @@ def test_a_file_that_names_a_language_gets_a_device_that_runs_it(copied: Path, m
 def test_where_no_device_runs_the_language_what_is_missing_is_said(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offered(monkeypatch, H200, Found("OpenCL", problem="no platform", remedy="install one"))
+    offered(monkeypatch, H200, FoundDevice("OpenCL", problem="no platform", remedy="install one"))
     edited(copied, "  CUDA: custom_stencil.cu\n", "")
     with pytest.raises(UserError, match=r"the file needs OpenCL; OpenCL: no platform \(install one\)"):
         ready(tuning_file(copied), None, None)
@@ -279,11 +279,11 @@ def test_the_example_is_tuned_on_cuda_and_every_winner_is_in_it(tmp_path: Path) 
     assert len(outcome.logic_files) == 1
 
 
-def offered(monkeypatch: pytest.MonkeyPatch, *found: Target | Found) -> None:
+def offered(monkeypatch: pytest.MonkeyPatch, *found: Target | FoundDevice) -> None:
     """These are the devices here, and all of them pass their trial."""
-    devices = [device if isinstance(device, Found) else Found(device.name, device) for device in found]
+    devices = [device if isinstance(device, FoundDevice) else FoundDevice(device.name, device) for device in found]
 
-    def find(api: str) -> tuple[Found, ...]:
+    def find(api: str) -> tuple[FoundDevice, ...]:
         return tuple(device for device in devices if (device.target.api if device.target else device.name) == api)
 
     real = choice._find

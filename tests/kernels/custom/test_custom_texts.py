@@ -24,7 +24,7 @@ from described import EXAMPLES, ORIGIN, STENCIL, document_of, edited, type_of
 from library_fakes import TYPES
 from library_fakes import logic as gemm_logic
 from tunesmith.kernels.custom import CustomKernel
-from tunesmith.logic import Document, Logic, Named, dump, write_logic
+from tunesmith.logic import Document, Logic, NamedSolution, dump, write_logic
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.custom import CustomOperation, description_of
 from tunesmith.records import Configuration, Problem, ProblemType, Solution, UserError
@@ -195,7 +195,7 @@ ODD = st.text(
 def test_any_text_comes_back_from_a_logic_to_the_last_character(texts: list[str]) -> None:
     """Tabs, spaces at the ends of lines, lines without an end, line breaks of other kinds, what cannot be printed."""
     kind = ProblemType("Random", "texts", ("N",), Configuration({f"Text{n}": text for n, text in enumerate(texts)}))
-    made = Document(ORIGIN, kind, (Named("S0", Solution(kind, "tiled", Configuration())),), (), 0)
+    made = Document(ORIGIN, kind, (NamedSolution("S0", Solution(kind, "tiled", Configuration())),), (), 0)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # No operation makes such a type.
         patch.setattr(type(OPERATIONS["Random"]), "validate", lambda *_: None)
@@ -208,7 +208,7 @@ def test_any_text_comes_back_from_a_logic_to_the_last_character(texts: list[str]
 )
 def test_a_text_of_plain_lines_is_never_escaped(text: str) -> None:
     kind = ProblemType("Random", "texts", ("N",), Configuration({"Text": text + "\n"}))
-    written = dump(Document(ORIGIN, kind, (Named("S0", Solution(kind, "tiled", Configuration())),), (), 0))
+    written = dump(Document(ORIGIN, kind, (NamedSolution("S0", Solution(kind, "tiled", Configuration())),), (), 0))
     assert "\n  Text: |" in written
     assert all(f"    {line}\n" in written for line in text.split("\n") if line)
 

@@ -15,7 +15,7 @@ from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, edited, type_of
 from opencl_runner import opencl_device, programs
 from tunesmith.bench.verification.case import VerificationCase
-from tunesmith.bench.verification.run_inspection import Wrong
+from tunesmith.bench.verification.run_inspection import Defect
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Launch, Problem, ProblemType
@@ -50,7 +50,7 @@ def config(problem_type: ProblemType, values: dict[str, int]) -> Configuration:
     return CustomKernel().space(problem_type).defaults | values
 
 
-def wrong(problem_type: ProblemType, values: dict[str, int], sizes: tuple[int, int]) -> Wrong | None:
+def wrong(problem_type: ProblemType, values: dict[str, int], sizes: tuple[int, int]) -> Defect | None:
     """What the bench finds wrong on the OpenCL device, guard bands included."""
     device, operation, kernel = opencl_device(), OPERATIONS["Custom"], CustomKernel()
     problem, chosen = Problem(problem_type, sizes), config(problem_type, values)

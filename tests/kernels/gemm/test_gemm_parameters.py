@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rejection_reasons import reasons_of
-from tunesmith.kernels import KERNELS, families, family_for, tuning_space
+from tunesmith.kernels import KERNELS, families_of, family_for, tuning_space
 from tunesmith.kernels.gemm import opencl
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import CompiledFacts, Configuration, Launch, Problem, Solution, Target
@@ -245,7 +245,7 @@ def test_a_guess_orders_a_starved_configuration_behind_a_sound_one():
 
 
 def test_a_familys_defaults_mean_that_family():
-    for family in families("GEMM"):
+    for family in families_of("GEMM"):
         assert family_for("GEMM", family.space(NT).defaults) is family
 
 
@@ -259,7 +259,7 @@ def test_local_memory_forks_between_the_forms():
 def test_every_family_understands_the_defaults_of_the_shared_space():
     """A run starts from them, whichever language it then forks to."""
     union = tuning_space(NT, GPU).defaults
-    for family in families("GEMM"):
+    for family in families_of("GEMM"):
         if family.name == "VendorBlas":  # it has no parameter but the language, and nothing that follows from it
             continue
         start = union | {"KernelLanguage": family.language, **family.form}
@@ -277,7 +277,7 @@ def test_an_unknown_form_names_those_that_exist():
 
 def test_the_tuning_space_holds_every_parameter_of_every_family():
     union = tuning_space(NT, GPU, hidden=True)
-    for family in families("GEMM"):
+    for family in families_of("GEMM"):
         for parameter in family.space(NT, GPU):
             assert set(parameter.values) <= set(union[parameter.name].values)
 

@@ -11,7 +11,7 @@ import pytest
 from cuda_runner import H200
 from portblas_kernels import ALGORITHMS, CPU, CUDA, GPU, OPENCL, TRANSPOSES, config, problem, type_for
 from rejection_reasons import reasons_of
-from tunesmith.kernels import KERNELS, families, family_for, tuning_space
+from tunesmith.kernels import KERNELS, families_of, family_for, tuning_space
 from tunesmith.kernels.gemm import portblas
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.protocol import read_tuning_file
@@ -136,7 +136,7 @@ def test_their_parameters_change_nothing_for_the_other_families():
     """Which parameters a tuning file starts from, but for those that only these families have, is as it was."""
     type_ = type_for("local")
     start = tuning_space(type_).defaults
-    others = [family for family in families("GEMM", hidden=False) if not family.named_by]
+    others = [family for family in families_of("GEMM", hidden=False) if not family.named_by]
     firsts: dict[str, object] = {}
     for family in others:
         for parameter in family.space(type_):

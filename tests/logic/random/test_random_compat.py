@@ -13,7 +13,7 @@ import pytest
 from random_benchmarks import GOLDEN, decide, pair, rows
 from tunesmith.formats import read_random
 from tunesmith.formats.random.outputs import write_selection
-from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.logic.random.rocrand_ranking import descending
 from tunesmith.logic.random.shapes import DEFAULT_SHAPES
@@ -40,7 +40,7 @@ needs_golden = pytest.mark.skipif(not golden_cases(), reason="the golden cases a
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
 def test_compat_chooses_ranks_and_warns_as_rocrands_script(case: Path) -> None:
     reading = read_random(sorted(case.glob("*.json")))
-    selection = choose(reading.rows, COMPAT)
+    selection = choose_shapes(reading.rows, COMPAT)
     found = {(decision.generator, decision.architecture): decision for decision in selection.decisions}
     expected = json.loads((case / "expected.json").read_text())
     assert set(found) == {(generator, arch) for generator, archs in expected.items() for arch in archs}
@@ -64,7 +64,7 @@ def test_compat_chooses_ranks_and_warns_as_rocrands_script(case: Path) -> None:
 @needs_golden
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
 def test_headers_of_compat_say_what_rocrands_say(case: Path, tmp_path: Path) -> None:
-    write_selection(choose(read_random(sorted(case.glob("*.json"))).rows, COMPAT).decisions, tmp_path)
+    write_selection(choose_shapes(read_random(sorted(case.glob("*.json"))).rows, COMPAT).decisions, tmp_path)
     for theirs in (case / "out").glob("*.hpp"):
         case_lines = [
             re.findall(r"case \w+::\w+: return \d+;", path.read_text()) for path in (theirs, tmp_path / theirs.name)
@@ -83,7 +83,7 @@ def test_headers_of_compat_say_what_rocrands_say(case: Path, tmp_path: Path) -> 
 )
 def test_where_rocrands_script_crashes_we_say_in_which_file_and_go_on(name: str, words: str) -> None:
     reading = read_random(sorted((GOLDEN / name).glob("tuning*.json")))
-    selection = choose(reading.rows, COMPAT)
+    selection = choose_shapes(reading.rows, COMPAT)
     said = [str(complaint) for complaint in (*reading.complaints, *selection.complaints)]
     assert any(words in complaint and "tuning_gfx90a.json" in complaint for complaint in said)
     assert len(selection.decisions) == (1 if name == "C4_foreign_name" else 0)

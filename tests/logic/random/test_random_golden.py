@@ -14,7 +14,7 @@ import pytest
 from random_benchmarks import benchmark, benchmarks, decide, pair, rows, write
 from tunesmith.formats import read_random
 from tunesmith.formats.random.outputs import write_selection
-from tunesmith.logic.random.choice import Selection, choose
+from tunesmith.logic.random.choice import Selection, choose_shapes
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 
@@ -49,7 +49,7 @@ def selection(tmp_path: Path) -> Selection:
     said = " ".join(map(str, reading.complaints))
     assert "tuning_gfx90a.json" in said
     assert "BM_memcpy/manual_time: is no name of a generator's benchmark" in said
-    return choose(reading.rows, COMPAT)
+    return choose_shapes(reading.rows, COMPAT)
 
 
 def test_compat_chooses_ranks_and_warns_by_generator_and_architecture(selection: Selection) -> None:
@@ -88,7 +88,7 @@ def test_headers_of_compat_return_the_chosen_shapes(selection: Selection, tmp_pa
 def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(tmp_path: Path) -> None:
     """In this case rocRAND's script stops with an IndexError."""
     path = write(tmp_path / "tuning.json", benchmarks("philox4_32_10", {"uniform/float": {(64, 64): 90.0}}))
-    selection = choose(read_random([path]).rows, COMPAT)
+    selection = choose_shapes(read_random([path]).rows, COMPAT)
     assert selection.decisions == ()
     said = [str(complaint) for complaint in selection.complaints if "tuning.json" in str(complaint)]
     assert any("the default 256x1024 was not measured for uniform/float" in complaint for complaint in said)

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from random_benchmarks import decide, pair, rows
-from tunesmith.logic.random.choice import choose
+from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.logic.random.decision import RandomObjective
 from tunesmith.logic.random.grids import grid_sizes
 from tunesmith.records import LaunchShape, RandomRow
@@ -59,7 +59,7 @@ def test_weights_say_what_matters_and_a_generators_own_come_first() -> None:
 
 def test_a_weight_for_what_was_not_measured_is_said() -> None:
     weights = {("", "uniform", "half"): 1.0, ("", "uniform", "float"): 1.0}
-    selection = choose(rows("philox4_32_10", SPEEDS), WEIGHTED, weights=weights)
+    selection = choose_shapes(rows("philox4_32_10", SPEEDS), WEIGHTED, weights=weights)
     assert [str(complaint) for complaint in selection.complaints] == [
         "weights: uniform/half was not measured; leave it out, or measure it"
     ]
@@ -166,7 +166,7 @@ def test_generators_and_architectures_are_chosen_for_one_by_one_and_the_unknown_
     speeds = {"uniform/float": {(256, 512): 100.0, (64, 512): 120.0}}
     found = rows("xorwow", speeds) + rows("xorwow", speeds, "sm_90") + rows("wellrng", speeds)
     found += rows("mrg32k3a", {"uniform/float": {(64, 512): 120.0}})
-    selection = choose(found)
+    selection = choose_shapes(found)
     assert [(decision.generator, decision.architecture) for decision in selection.decisions] == [
         ("xorwow", "gfx90a"),
         ("xorwow", "sm_90"),

@@ -19,7 +19,7 @@ from tunesmith.models.intensity.policies.mappings import MAPPINGS
 from tunesmith.models.intensity.policies.mappings.base import nearest_power
 from tunesmith.models.intensity.policies.seed_steps import SEED_STEPS, utilisation, work_groups
 from tunesmith.models.intensity.policies.seeds import SEEDS, TileSeed, Workload, published_seed
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.tile_steps import registers, shared_memory
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.models.intensity.published import Bucket
@@ -28,8 +28,8 @@ from tunesmith.models.roofline.chips import chip_of
 MI300X, H200 = KNOWN_TARGETS["gfx942"], KNOWN_TARGETS["sm_90"]
 
 
-def situation(m: int, n: int, k: int, target=MI300X, kind: str = "b", batch: int = 0) -> Situation:
-    return Situation.of(problem(kind, m, n, k, batch), target)
+def situation(m: int, n: int, k: int, target=MI300X, kind: str = "b", batch: int = 0) -> PolicyInput:
+    return PolicyInput.of(problem(kind, m, n, k, batch), target)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,17 @@ import pytest
 from stream_k_fakes import calibration, runs_on
 from tunesmith.models.stream_k.costs import COSTS
 from tunesmith.models.stream_k.file import dump, read
-from tunesmith.models.stream_k.predict import Calibrated, MacroTile, Room, StreamKCalibration, Work, merged
+from tunesmith.models.stream_k.predict import (
+    CalibratedModel,
+    DeviceCapacity,
+    MacroTile,
+    StreamKCalibration,
+    TiledProduct,
+    merged,
+)
 from tunesmith.records import UserError
 
-ROOM = Room(132, 2)
+ROOM = DeviceCapacity(132, 2)
 
 
 @pytest.fixture
@@ -42,8 +49,8 @@ def test_decisions_from_the_file_are_those_from_the_fit(written):
     path, _, original = written
     (again,) = read(path)
     for tiles in (1, 7, 131, 133, 200, 264, 265, 1001):
-        work = Work(tiles, 64, 64)
-        assert Calibrated(again).choose(work) == Calibrated(original).choose(work)
+        work = TiledProduct(tiles, 64, 64)
+        assert CalibratedModel(again).choose(work) == CalibratedModel(original).choose(work)
 
 
 def test_a_person_can_read_it(written):
@@ -82,18 +89,18 @@ def test_an_adjustment_counts_and_stays_over_refits(written):
 
 def test_an_adjustment_changes_decisions_and_has_no_doubt(written):
     path, text, original = written
-    few = Work(8, 1024, 64)
+    few = TiledProduct(8, 1024, 64)
     path.write_text(adjusted(text, "peer", 1000))
     (expensive_peer,) = read(path)
-    assert Calibrated(original).choose(few).grid > 8
-    assert Calibrated(expensive_peer).choose(few).grid == 8
+    assert CalibratedModel(original).choose(few).grid > 8
+    assert CalibratedModel(expensive_peer).choose(few).grid == 8
     assert not expensive_peer.doubt[6].any()
     assert not expensive_peer.doubt[:, 6].any()
     assert expensive_peer.doubt[0, 0] == pytest.approx(original.covariance[0, 0], rel=1e-5)
 
 
 def test_a_newer_calibration_replaces_only_that_of_its_subject():
-    older, other = calibration(ROOM), calibration(Room(64))
+    older, other = calibration(ROOM), calibration(DeviceCapacity(64))
     newer = replace(older, scatter=0.5)
     assert [kept.scatter for kept in merged([older, other], [newer])] == [0.5, other.scatter]
     another_tile = replace(older, subject=replace(older.subject, tile=MacroTile(64, 64, 64)))
@@ -161,7 +168,7 @@ def test_an_invalid_covariance_between_costs_gives_no_error_when_it_is_used(writ
             read(path)
         return
     (again,) = read(path)
-    work = Work(133, 64, 64)
-    model = Calibrated(again)
+    work = TiledProduct(133, 64, 64)
+    model = CalibratedModel(again)
     seconds, (low, high) = model.expect(work, model.choose(work))
     assert low <= seconds <= high

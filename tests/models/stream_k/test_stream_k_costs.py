@@ -21,19 +21,19 @@ from tunesmith.models.stream_k.costs import (
     SPLITS,
     TILE,
     Scan,
-    choices_on,
+    choices_on_grid,
     counts,
     row_on,
 )
 from tunesmith.models.stream_k.fit import fit
 from tunesmith.models.stream_k.predict import (
-    Calibrated,
+    CalibratedModel,
+    DeviceCapacity,
     MacroTile,
-    Room,
     SharingMode,
     StreamKChoice,
     StreamKRun,
-    Work,
+    TiledProduct,
     calibration_runs,
 )
 
@@ -76,7 +76,10 @@ def test_no_choice_is_faster_than_the_best_beyond_the_tolerance(work, room, seed
     choice, seconds = scan.best(work)
     whole = StreamKChoice.whole_tiles(work, room)
     grids = [grid for grid in range(1, room.groups + 1) if work.tiles % grid]  # else shares are whole tiles, on fewer
-    every = [whole, *(streamed for full in range(5) for grid in grids for streamed in choices_on(work, grid, full))]
+    every = [
+        whole,
+        *(streamed for full in range(5) for grid in grids for streamed in choices_on_grid(work, grid, full)),
+    ]
     every += [StreamKChoice.split_k(work, room, parts) for parts in SPLITS if parts <= work.iterations]
     least = min(scan.seconds(work, any_choice) for any_choice in every)
     assert least * (1 - 1e-9) <= seconds <= least * (1 + AS_GOOD)
@@ -86,14 +89,14 @@ def test_no_choice_is_faster_than_the_best_beyond_the_tolerance(work, room, seed
 @pytest.mark.parametrize(
     ("work", "mode"),
     [
-        (Work(264, 64, 64), SharingMode.DATA_PARALLEL),
-        (Work(140, 256, 64), SharingMode.STREAM_K),
-        (Work(8, 1024, 64), SharingMode.STREAM_K),
-        (Work(132, 2, 64), SharingMode.DATA_PARALLEL),
+        (TiledProduct(264, 64, 64), SharingMode.DATA_PARALLEL),
+        (TiledProduct(140, 256, 64), SharingMode.STREAM_K),
+        (TiledProduct(8, 1024, 64), SharingMode.STREAM_K),
+        (TiledProduct(132, 2, 64), SharingMode.DATA_PARALLEL),
     ],
 )
 def test_each_mode_wins_where_it_should(work, mode):
-    assert Calibrated(calibration(H200)).choose(work).mode is mode
+    assert CalibratedModel(calibration(H200)).choose(work).mode is mode
 
 
 def only(name: str) -> np.ndarray:
@@ -103,36 +106,56 @@ def only(name: str) -> np.ndarray:
     return costs
 
 
-CACHED = Room(132, 1, (1920, 3840))
+CACHED = DeviceCapacity(132, 1, (1920, 3840))
 """An H200 with tiles of 256 x 128 x 64 in 16 bits: 60 MiB of cache."""
 
 
 @pytest.mark.parametrize(
     ("work", "choice", "waits"),
     [
-        (Work(132, 4096, 64), StreamKChoice(132), 0),  # adjacent tiles: 11 in a column share B, 12 in a row share A
-        (Work(132, 4096, 64, down=1), StreamKChoice(132), 0.05),  # all share the piece of A, none a piece of B
-        (Work(132, 4096, 64, down=132), StreamKChoice(132), 0.52),  # the other way round: A's piece is twice B's
-        (Work(132, 4, 64, down=132), StreamKChoice(132), 0.52),  # a first fetch, however small the product
-        (Work(264, 4096, 64), StreamKChoice(132, streamed=264), 0),  # two whole tiles each
-        (Work(66, 4096, 64), StreamKChoice(132, streamed=66), 0),  # halves of tiles: two positions of K
-        (Work(144, 4096, 64), StreamKChoice(132, streamed=144), 1),  # shares end anywhere
-        (Work(144, 4096, 64), StreamKChoice(66, streamed=144), 0.29),  # and half of the work-groups fetch half as much
-        (Work(144, 32, 64), StreamKChoice(132, streamed=144), 0),  # of operands that the cache holds
-        (Work(144, 512, 64), StreamKChoice(132, streamed=144), 1),
         (
-            Work(144, 64, 64),
+            TiledProduct(132, 4096, 64),
+            StreamKChoice(132),
+            0,
+        ),  # adjacent tiles: 11 in a column share B, 12 in a row share A
+        (TiledProduct(132, 4096, 64, down=1), StreamKChoice(132), 0.05),  # all share the piece of A, none a piece of B
+        (
+            TiledProduct(132, 4096, 64, down=132),
+            StreamKChoice(132),
+            0.52,
+        ),  # the other way round: A's piece is twice B's
+        (TiledProduct(132, 4, 64, down=132), StreamKChoice(132), 0.52),  # a first fetch, however small the product
+        (TiledProduct(264, 4096, 64), StreamKChoice(132, streamed=264), 0),  # two whole tiles each
+        (TiledProduct(66, 4096, 64), StreamKChoice(132, streamed=66), 0),  # halves of tiles: two positions of K
+        (TiledProduct(144, 4096, 64), StreamKChoice(132, streamed=144), 1),  # shares end anywhere
+        (
+            TiledProduct(144, 4096, 64),
+            StreamKChoice(66, streamed=144),
+            0.29,
+        ),  # and half of the work-groups fetch half as much
+        (TiledProduct(144, 32, 64), StreamKChoice(132, streamed=144), 0),  # of operands that the cache holds
+        (TiledProduct(144, 512, 64), StreamKChoice(132, streamed=144), 1),
+        (
+            TiledProduct(144, 64, 64),
             StreamKChoice(132, streamed=144),
             0.25,
         ),  # 0.6 of the cache are a column's: some of it is lost
-        (Work(276, 4096, 64), StreamKChoice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
-        (Work(66, 4096, 64), StreamKChoice(132, splits=2), 0),  # one turn
-        (Work(264, 4096, 64), StreamKChoice(132, splits=4), 0.58),  # eight turns: of 33 keep eight in step, in a column
-        (Work(264, 4096, 64, block=2), StreamKChoice(132, splits=4), 0.17),  # two columns of four
-        (Work(264, 4096, 64, block=4), StreamKChoice(132, splits=4), 0.05),  # and four of two
-        (Work(132, 4096, 64, down=1, block=4), StreamKChoice(132), 0.05),  # one row of blocks is one row of tiles
+        (TiledProduct(276, 4096, 64), StreamKChoice(132, streamed=12), 1 / 23),  # a share of 1/11, and two whole tiles
+        (TiledProduct(66, 4096, 64), StreamKChoice(132, splits=2), 0),  # one turn
         (
-            Work(264, 4096, 64, batch=22, down=12, block=4),
+            TiledProduct(264, 4096, 64),
+            StreamKChoice(132, splits=4),
+            0.58,
+        ),  # eight turns: of 33 keep eight in step, in a column
+        (TiledProduct(264, 4096, 64, block=2), StreamKChoice(132, splits=4), 0.17),  # two columns of four
+        (TiledProduct(264, 4096, 64, block=4), StreamKChoice(132, splits=4), 0.05),  # and four of two
+        (
+            TiledProduct(132, 4096, 64, down=1, block=4),
+            StreamKChoice(132),
+            0.05,
+        ),  # one row of blocks is one row of tiles
+        (
+            TiledProduct(264, 4096, 64, batch=22, down=12, block=4),
             StreamKChoice(132, splits=4),
             0.58,
         ),  # a column for each matrix
@@ -148,16 +171,16 @@ def test_work_groups_that_find_nothing_in_the_cache_wait_for_memory(work, choice
 @pytest.mark.parametrize(
     ("work", "choice", "apart"),
     [
-        (Work(264, 4096, 64), StreamKChoice(132, splits=4), 1),
-        (Work(33, 4096, 64), StreamKChoice(132, splits=4), 0),  # one turn
-        (Work(264, 16, 64), StreamKChoice(132, splits=4), 0),  # of operands that the cache holds
+        (TiledProduct(264, 4096, 64), StreamKChoice(132, splits=4), 1),
+        (TiledProduct(33, 4096, 64), StreamKChoice(132, splits=4), 0),  # one turn
+        (TiledProduct(264, 16, 64), StreamKChoice(132, splits=4), 0),  # of operands that the cache holds
         (
-            Work(264, 32, 64),
+            TiledProduct(264, 32, 64),
             StreamKChoice(132, splits=4),
             0.12,
         ),  # of which it holds most, so that nobody waits for memory
-        (Work(264, 4096, 64), StreamKChoice(132), 0),
-        (Work(144, 4096, 64), StreamKChoice(132, streamed=144), 0),
+        (TiledProduct(264, 4096, 64), StreamKChoice(132), 0),
+        (TiledProduct(144, 4096, 64), StreamKChoice(132, streamed=144), 0),
     ],
 )
 def test_parts_of_k_lose_step_in_several_turns(work, choice, apart):
@@ -169,13 +192,13 @@ def test_parts_of_k_lose_step_in_several_turns(work, choice, apart):
 
 def test_split_k_collects_in_every_turn():
     """264 tiles in 4 parts on 132 work-groups are 8 turns; in each turn a work-group waits for three others."""
-    assert Scan(only("peer"), H200).seconds(Work(264, 64, 64), StreamKChoice(132, splits=4)) == 8 * 3
-    assert Scan(only("partial"), H200).seconds(Work(264, 64, 64), StreamKChoice(132, splits=4)) == 8
+    assert Scan(only("peer"), H200).seconds(TiledProduct(264, 64, 64), StreamKChoice(132, splits=4)) == 8 * 3
+    assert Scan(only("partial"), H200).seconds(TiledProduct(264, 64, 64), StreamKChoice(132, splits=4)) == 8
 
 
 def test_equals_go_to_what_splits_less():
     """If only iterations cost, 132 tiles on 132 work-groups are equally fast however they are cut."""
-    assert Scan(only("iteration"), H200).best(Work(132, 16, 64))[0] == StreamKChoice(132)
+    assert Scan(only("iteration"), H200).best(TiledProduct(132, 16, 64))[0] == StreamKChoice(132)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +210,7 @@ def test_equals_go_to_what_splits_less():
     ],
 )
 def test_of_grids_as_good_the_largest_is_taken(cost, iterations, grid):
-    assert Scan(only(cost), H200).best(Work(133, iterations, 64))[0].grid == grid
+    assert Scan(only(cost), H200).best(TiledProduct(133, iterations, 64))[0].grid == grid
 
 
 @given(work=works, room=rooms, seed=st.integers(0, 99))
@@ -200,7 +223,11 @@ def test_no_candidate_is_faster_than_the_best(work, room, seed):
 # --- the fit --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("room", [H200, CACHED, Room(132, 2), Room(108), Room(64), MI300X, Room(2)], ids=str)
+@pytest.mark.parametrize(
+    "room",
+    [H200, CACHED, DeviceCapacity(132, 2), DeviceCapacity(108), DeviceCapacity(64), MI300X, DeviceCapacity(2)],
+    ids=str,
+)
 def test_a_fit_finds_the_costs_that_made_the_runs(room):
     """The runs have 1 % of noise, and one run was disturbed."""
     runs = runs_on(room, noise=0.01)
@@ -217,7 +244,7 @@ def test_a_fit_finds_the_costs_that_made_the_runs(room):
     np.testing.assert_array_less(COSTLY[told_apart], high[told_apart] * 1.05)
 
 
-@pytest.mark.parametrize("room", [H200, Room(132, 2), MI300X], ids=str)
+@pytest.mark.parametrize("room", [H200, DeviceCapacity(132, 2), MI300X], ids=str)
 def test_about_forty_runs_of_whole_tiles(room):
     runs = calibration_runs(room, MacroTile(128, 128, 64, block=4), SPLITS)
     assert {work.block for work, _ in runs} == {4}
@@ -253,7 +280,7 @@ def test_too_few_runs_are_no_fit():
 
 
 def test_an_interval_covers_about_95_percent_of_new_runs():
-    model, random = Calibrated(calibration(H200, noise=0.02)), np.random.default_rng(7)
+    model, random = CalibratedModel(calibration(H200, noise=0.02)), np.random.default_rng(7)
     inside, planned = 0, calibration_runs(H200, MacroTile(128, 128, 32), SPLITS)
     for work, choice in planned:
         seconds, (low, high) = model.expect(work, choice)

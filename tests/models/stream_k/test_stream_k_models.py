@@ -18,19 +18,19 @@ from tunesmith.models.stream_k import tensile as tensile
 from tunesmith.models.stream_k.costs import COSTS, SPLITS, Scan
 from tunesmith.models.stream_k.launch import tile_of
 from tunesmith.models.stream_k.predict import (
-    Calibrated,
+    CalibratedModel,
     Calibrations,
+    DeviceCapacity,
     MacroTile,
-    Portable,
+    PortableModel,
     Predictor,
-    Published,
-    Room,
     SharingMode,
     StreamKCalibration,
     StreamKChoice,
     StreamKDecision,
     Subject,
-    Work,
+    TensileModel,
+    TiledProduct,
 )
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Solution
@@ -89,21 +89,21 @@ def test_published_curve(k, largest):
 
 def test_without_a_remainder_nothing_is_streamed():
     assert tensile.full_tiles(0, 128, 304) == 0
-    assert Published(MI300X).choose(Work(608, 64, 64)).mode is SharingMode.DATA_PARALLEL
+    assert TensileModel(MI300X).choose(TiledProduct(608, 64, 64)).mode is SharingMode.DATA_PARALLEL
 
 
 def test_the_curve_holds_for_its_chip_only_unless_the_gate_is_lifted():
-    few = Work(1001, 16, 64)
-    assert Published(Room(100)).choose(few) == StreamKChoice(100, 1)
-    assert Published(Room(100), gated=False).choose(few) == StreamKChoice(100, 101)
-    assert Published(MI300X).choose(Work(305, 16, 64)) == StreamKChoice(304, 305)
+    few = TiledProduct(1001, 16, 64)
+    assert TensileModel(DeviceCapacity(100)).choose(few) == StreamKChoice(100, 1)
+    assert TensileModel(DeviceCapacity(100), gated=False).choose(few) == StreamKChoice(100, 101)
+    assert TensileModel(MI300X).choose(TiledProduct(305, 16, 64)) == StreamKChoice(304, 305)
 
 
 def test_k_is_rounded_up_to_whole_iterations_before_the_curve_is_asked():
     """K = 500 counts as 512. There a remainder of 303 still gets a full wave; for smaller K every remainder does."""
     work = MacroTile(256, 256, 64).work(256 * (304 + 303), 256, 1, 500)
     assert work.k == 512
-    assert Published(MI300X).choose(work).streamed == 304 + 303
+    assert TensileModel(MI300X).choose(work).streamed == 304 + 303
 
 
 def test_the_analytical_grid_looks_at_every_grid():
@@ -120,27 +120,27 @@ def test_the_analytical_grid_looks_at_every_grid():
 @pytest.mark.parametrize(
     ("work", "choice"),
     [
-        (Work(1000, 64, 64), StreamKChoice(100)),
-        (Work(1001, 64, 64), StreamKChoice(100, 101)),  # 0.64 iterations for each: a full wave is streamed too
-        (Work(130, 64, 64), StreamKChoice(100, 30)),  # 19 iterations for each
-        (Work(101, 300, 64), StreamKChoice(100, 1)),  # three for each
-        (Work(101, 299, 64), StreamKChoice(100, 101)),
-        (Work(101, 5, 64), StreamKChoice(100)),  # a wave saved is not worth a split
-        (Work(9901, 640, 64), StreamKChoice(100)),  # the last of 100 waves is 1 %
-        (Work(60, 11, 64), StreamKChoice(60)),  # two halves would save less than they cost
-        (Work(50, 12, 64), StreamKChoice(100, 50)),  # from 12 iterations on, two halves pay
-        (Work(1, 1024, 64), StreamKChoice(16, 1)),  # about sqrt(1024 / 4.457)
-        (Work(1, 4, 64), StreamKChoice(1)),
+        (TiledProduct(1000, 64, 64), StreamKChoice(100)),
+        (TiledProduct(1001, 64, 64), StreamKChoice(100, 101)),  # 0.64 iterations for each: a full wave is streamed too
+        (TiledProduct(130, 64, 64), StreamKChoice(100, 30)),  # 19 iterations for each
+        (TiledProduct(101, 300, 64), StreamKChoice(100, 1)),  # three for each
+        (TiledProduct(101, 299, 64), StreamKChoice(100, 101)),
+        (TiledProduct(101, 5, 64), StreamKChoice(100)),  # a wave saved is not worth a split
+        (TiledProduct(9901, 640, 64), StreamKChoice(100)),  # the last of 100 waves is 1 %
+        (TiledProduct(60, 11, 64), StreamKChoice(60)),  # two halves would save less than they cost
+        (TiledProduct(50, 12, 64), StreamKChoice(100, 50)),  # from 12 iterations on, two halves pay
+        (TiledProduct(1, 1024, 64), StreamKChoice(16, 1)),  # about sqrt(1024 / 4.457)
+        (TiledProduct(1, 4, 64), StreamKChoice(1)),
     ],
 )
 def test_rules_of_thumb(work, choice):
-    assert Portable(Room(100)).choose(work) == choice
+    assert PortableModel(DeviceCapacity(100)).choose(work) == choice
 
 
 @settings(deadline=None)
 @given(work=works, room=rooms)
 def test_a_share_by_the_rules_has_three_iterations_or_the_tile_is_whole(work, room):
-    choice = Portable(room).choose(work)
+    choice = PortableModel(room).choose(work)
     assert choice.grid <= room.groups
     if choice.streamed:
         assert choice.streamed * work.iterations >= 3 * choice.grid
@@ -171,7 +171,7 @@ def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
 
 
 def test_the_choice_is_the_fastest_among_the_best_of_each_kind():
-    model, work = Calibrated(calibration(H200)), Work(140, 256, 64)
+    model, work = CalibratedModel(calibration(H200)), TiledProduct(140, 256, 64)
     considered = list(model.considered(work))
     assert [choice.mode for choice in considered] == [
         SharingMode.DATA_PARALLEL,
@@ -184,21 +184,21 @@ def test_the_choice_is_the_fastest_among_the_best_of_each_kind():
 
 
 def test_batch_counts_as_tiles():
-    predictor = Predictor(MacroTile(128, 128, 64), Calibrated(calibration(H200)))
+    predictor = Predictor(MacroTile(128, 128, 64), CalibratedModel(calibration(H200)))
     batched, wide = predictor.decide(512, 512, 9, 4096), predictor.decide(512, 9 * 512, 1, 4096)
     assert batched.work.tiles == wide.work.tiles == 144
     assert batched.choice == wide.choice
 
 
 def test_a_product_is_decided_once():
-    predictor = Predictor(BIG, Portable(H200))
+    predictor = Predictor(BIG, PortableModel(H200))
     assert predictor.decide(4096, 4096, 1, 4096) is predictor.decide(4096, 4096, 1, 4096)
     assert predictor.decide(4096, 4096, 1, 4095) is not predictor.decide(4096, 4096, 1, 4096)
 
 
 @pytest.mark.parametrize("sizes", [(0, 5, 1, 7), (5, 0, 1, 7), (5, 5, 0, 7), (5, 5, 1, 0)])
 @pytest.mark.parametrize(
-    "model", [Calibrated(calibration(H200)), Portable(H200), Published(H200)], ids=lambda m: m.name
+    "model", [CalibratedModel(calibration(H200)), PortableModel(H200), TensileModel(H200)], ids=lambda m: m.name
 )
 def test_empty_products_are_decided_too(model, sizes):
     assert Predictor(BIG, model).decide(*sizes).schedule.tiles == (0 if 0 in sizes[:3] else 1)
@@ -206,22 +206,26 @@ def test_empty_products_are_decided_too(model, sizes):
 
 def test_without_a_calibration_the_portable_model_is_used_with_one_warning():
     warnings = []
-    target, tile, room = fake_target(), MacroTile(64, 64, 16), Room(8)
+    target, tile, room = fake_target(), MacroTile(64, 64, 16), DeviceCapacity(8)
     calibrated = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room))
     calibrations = Calibrations([calibrated], warnings.append)
-    assert isinstance(calibrations.model(Subject.of(target, "FakeGemm", "s", tile, room), target.driver), Calibrated)
+    assert isinstance(
+        calibrations.model(Subject.of(target, "FakeGemm", "s", tile, room), target.driver), CalibratedModel
+    )
     assert warnings == []
     for _ in range(3):
-        assert isinstance(calibrations.model(Subject.of(target, "FakeGemm", "d", tile, room), target.driver), Portable)
+        assert isinstance(
+            calibrations.model(Subject.of(target, "FakeGemm", "d", tile, room), target.driver), PortableModel
+        )
     assert len(warnings) == 1
     assert "FakeGemm d 64x64x16 on fake GPU" in warnings[0]
 
 
 def test_a_calibration_of_another_driver_gives_a_warning():
     warnings = []
-    target, tile, room = fake_target(), MacroTile(64, 64, 16), Room(8)
+    target, tile, room = fake_target(), MacroTile(64, 64, 16), DeviceCapacity(8)
     older: StreamKCalibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
-    assert isinstance(Calibrations([older], warnings.append).model(older.subject, target.driver), Calibrated)
+    assert isinstance(Calibrations([older], warnings.append).model(older.subject, target.driver), CalibratedModel)
     assert "driver 0.9, this is 1.0" in warnings[0]
 
 

@@ -7,20 +7,20 @@ import pytest
 from stream_k_fakes import calibration
 from tunesmith.models.stream_k.override import VARIABLES, StreamKOverride
 from tunesmith.models.stream_k.predict import (
-    Calibrated,
+    CalibratedModel,
+    DeviceCapacity,
     MacroTile,
-    Portable,
+    PortableModel,
     Predictor,
-    Published,
-    Room,
     SharingMode,
     StreamKChoice,
-    Work,
+    TensileModel,
+    TiledProduct,
 )
 from tunesmith.records import UserError
 
 UNITS = 304
-BIG, FEW = Work(1024, 8, 64), Work(16, 16, 64)
+BIG, FEW = TiledProduct(1024, 8, 64), TiledProduct(16, 16, 64)
 
 
 def grid(work=BIG, **variables):
@@ -128,7 +128,11 @@ def test_an_invalid_value_is_an_error_with_the_variables_name(prefix, name, valu
 
 # --- over a model ---------------------------------------------------------------------------------------------------
 
-MODELS = [Calibrated(calibration(Room(100))), Portable(Room(100)), Published(Room(100), gated=False)]
+MODELS = [
+    CalibratedModel(calibration(DeviceCapacity(100))),
+    PortableModel(DeviceCapacity(100)),
+    TensileModel(DeviceCapacity(100), gated=False),
+]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -137,7 +141,7 @@ def test_full_tiles_hold_over_every_model(model, full_tiles, streamed):
     override = StreamKOverride.of(
         {"TUNESMITH_STREAMK_FULL_TILES": str(full_tiles), "TUNESMITH_STREAMK_FIXED_GRID": "100"}
     )
-    decision = model.decide(Work(1001, 64, 64), override)
+    decision = model.decide(TiledProduct(1001, 64, 64), override)
     assert (decision.grid, decision.streamed) == (100, streamed)
     assert decision.mode is SharingMode.STREAM_K
     assert decision.overridden == ("TUNESMITH_STREAMK_FULL_TILES", "TUNESMITH_STREAMK_FIXED_GRID")
@@ -145,7 +149,7 @@ def test_full_tiles_hold_over_every_model(model, full_tiles, streamed):
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_a_grid_leaves_the_tiles_to_the_model(model):
-    decision = model.decide(Work(1001, 64, 64), StreamKOverride.of({"TENSILE_STREAMK_FIXED_GRID": "90"}))
+    decision = model.decide(TiledProduct(1001, 64, 64), StreamKOverride.of({"TENSILE_STREAMK_FIXED_GRID": "90"}))
     assert decision.grid == 90
     assert decision.streamed in (0, 11, 101)
     assert decision.choice.splits == 1
@@ -153,13 +157,15 @@ def test_a_grid_leaves_the_tiles_to_the_model(model):
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_full_tiles_leave_the_grid_to_the_model(model):
-    decision = model.decide(Work(101, 64, 64), StreamKOverride.of({"TUNESMITH_STREAMK_FULL_TILES": "0"}))
+    decision = model.decide(TiledProduct(101, 64, 64), StreamKOverride.of({"TUNESMITH_STREAMK_FULL_TILES": "0"}))
     assert decision.streamed == 101 % decision.grid
     assert 1 <= decision.grid <= 100
 
 
 def test_a_predictor_takes_an_override():
     override = StreamKOverride.of({"TUNESMITH_STREAMK_FIXED_GRID": "7"})
-    predictor = Predictor(MacroTile(64, 64, 16), Portable(Room(100)), override)
+    predictor = Predictor(MacroTile(64, 64, 16), PortableModel(DeviceCapacity(100)), override)
     assert predictor.decide(640, 640, 1, 4096).grid == 7
-    assert Predictor(MacroTile(64, 64, 16), Portable(Room(100))).decide(640, 640, 1, 4096).choice == StreamKChoice(100)
+    assert Predictor(MacroTile(64, 64, 16), PortableModel(DeviceCapacity(100))).decide(
+        640, 640, 1, 4096
+    ).choice == StreamKChoice(100)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tunesmith.kernels import LANGUAGE, Kernel
 from tunesmith.records import Launch, Module, OperandArgument, Plan, Rejection, ScalarArgument
-from tunesmith.spaces import Parameter, Space, When
+from tunesmith.spaces import ActsAt, Parameter, Space
 
 SOURCE = Path(__file__).with_name("copy.cl")
 
@@ -24,7 +24,7 @@ class CopyKernel(Kernel):
                 Parameter("Threads", 64, (16, 64, 256), "Work-items of a work-group.", accepts="positive integer"),
                 Parameter("Width", 1, (1, 4, 16), "Elements that a work-item copies.", accepts="positive integer"),
                 Parameter(
-                    "RowGroups", 4, (1, 4, 64), "Work-groups over the rows.", When.LAUNCH, accepts="positive integer"
+                    "RowGroups", 4, (1, 4, 64), "Work-groups over the rows.", ActsAt.LAUNCH, accepts="positive integer"
                 ),
             )
         )

@@ -17,7 +17,7 @@ from tunesmith.logic import FinalTable, TableCell, details_of, write_csv
 from tunesmith.models.intensity.fit.heuristic_file import read_heuristic
 from tunesmith.models.intensity.metrics import Product
 from tunesmith.models.intensity.policies.known_targets import known_target
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type
 from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, Target, UserError
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
@@ -113,7 +113,7 @@ def test_a_product_is_fitted_with_the_bytes_that_a_policy_serves_it_with(
         path = final(tmp_path, target=known_target("sm_90"), gemm=gemm)
         read = read_sample(SourceTask((path,)))
         m, n, batch, k = (read.sample.products[0].m, read.sample.products[0].n, 1, read.sample.products[0].k)
-        served = Situation.of(Problem(gemm, (m, n, batch, k)), known_target("sm_90"))
+        served = PolicyInput.of(Problem(gemm, (m, n, batch, k)), known_target("sm_90"))
         assert read.sample.products[0] == served.product
         assert read.sample.ridge == served.ridge
         assert (read.operand_bytes, read.result_bytes) == (served.element_bytes, served.dest_bytes)

@@ -18,7 +18,7 @@ from tunesmith.formats.portblas.lines import FIRST_LINE
 from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.records import Configuration, UserError
 from tunesmith.session.portblas import generate as portblas_generate
-from tunesmith.session.portblas.generate import MARK, Generated, generate
+from tunesmith.session.portblas.generate import MARK, GeneratedFiles, generate
 
 TWO = {"local": [{**LOCAL, "vectorization_size": [1, 2]}], "naive": [{"cache_line_size": [64]}]}
 SAME = {"non_local": [{**NON_LOCAL, "vectorization_size": [1]}]}
@@ -36,7 +36,7 @@ def _texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portblas_generate, "_standalone", stand_in)
 
 
-def make(folder: Path, document: object, mode: RuleSet = RuleSet.OURS) -> Generated:
+def make(folder: Path, document: object, mode: RuleSet = RuleSet.OURS) -> GeneratedFiles:
     return generate(written(folder, document), mode, folder / "c.def", folder / "gen")
 
 

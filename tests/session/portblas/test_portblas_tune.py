@@ -17,9 +17,9 @@ import tunesmith
 from cuda_runner import H200
 from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, TILES, fake, faulty, tune
-from tunesmith.devices import Found
+from tunesmith.devices import FoundDevice
 from tunesmith.kernels import KERNELS
-from tunesmith.library import Launched
+from tunesmith.library import LaunchRecord
 from tunesmith.library.call_adapters import storage_for
 from tunesmith.library.gemm._call_adapter import GemmCallAdapter
 from tunesmith.logic import Logic
@@ -202,7 +202,7 @@ def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypa
     """An NVIDIA GPU is called through two APIs; on other devices, the system BLAS is called through the kernels'
     API."""
     by_opencl = replace(H200, api="OpenCL", selector="OpenCL:0:0")
-    monkeypatch.setattr(transposition, "discover", lambda selector, check: (Found(H200.name, H200),))
+    monkeypatch.setattr(transposition, "discover", lambda selector, check: (FoundDevice(H200.name, H200),))
     assert transposition.blas_target(by_opencl) == H200
     for other in (H200, replace(by_opencl, name="another GPU"), replace(by_opencl, architecture="gfx90a")):
         assert transposition.blas_target(other) == other
@@ -292,7 +292,7 @@ def multiply(library, problem) -> None:
 def test_the_library_launches_exactly_the_winner_of_each_transposition(run):
     """Loaded as a user loads it, with arrays in each layout; the result is right."""
     outcome, _ = run
-    launched: list[Launched] = []
+    launched: list[LaunchRecord] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
         for tuned in outcome.plan.tuned:
             multiply(library, tuned.problem)
@@ -368,7 +368,7 @@ def test_an_interleaved_batch_is_tuned_and_used(tmp_path):
     assert is_interleaved(tuned.problem.type)
     assert not is_interleaved(tuned.row(RowKind.SYSTEM).solution.type)
     assert [row.failure for row in tuned.rows] == ["", "", "rejected: batch layout", "", "", "rejected: batch layout"]
-    launched: list[Launched] = []
+    launched: list[LaunchRecord] = []
     with tunesmith.load(outcome.folder / "logic", device="OpenCL:0:0", launched=launched.append) as library:
         multiply(library, tuned.problem)
     assert launched[-1].choice.solution == tuned.winner.solution
@@ -385,7 +385,7 @@ def test_the_logic_may_choose_the_system_blas_where_it_is_asked_to(run, tmp_path
     fastest = tuned.ranked()[0]
     assert fastest.kind is RowKind.SYSTEM
     assert tuned.winner.solution == fastest.solution
-    launched: list[Launched] = []
+    launched: list[LaunchRecord] = []
     with tunesmith.load(chosen.logic_files[0], device="OpenCL:0:0", launched=launched.append) as library:
         multiply(library, tuned.problem)
     assert launched[-1].choice.solution.kernel == "VendorBlas"

@@ -6,10 +6,17 @@ from __future__ import annotations
 import pytest
 
 from stream_k_fakes import calibration
-from tunesmith.models.stream_k.predict import Calibrated, Portable, Published, Room, StreamKChoice, Work
+from tunesmith.models.stream_k.predict import (
+    CalibratedModel,
+    DeviceCapacity,
+    PortableModel,
+    StreamKChoice,
+    TensileModel,
+    TiledProduct,
+)
 from tunesmith.session.stream_k.choices import EVEN, as_launched, log_spaced, neighbours_of_best, sweep_of
 
-ROOM = Room(132)
+ROOM = DeviceCapacity(132)
 DEPTH = 64
 
 
@@ -29,7 +36,7 @@ def tried_of(work, room, *predicted, grids=24, parts=(), capped=False):
 
 
 def test_every_number_of_split_tiles_is_tried_on_every_grid():
-    work = Work(140, 64, DEPTH)
+    work = TiledProduct(140, 64, DEPTH)
     tried = tried_of(work, ROOM, StreamKChoice(132), parts=(2, 4))
     for grid in log_spaced(132, 24):
         if 140 % grid and grid > 20:
@@ -38,7 +45,9 @@ def test_every_number_of_split_tiles_is_tried_on_every_grid():
     assert len(tried) == len(set(tried))
 
 
-@pytest.mark.parametrize("work", [Work(140, 64, DEPTH), Work(27, 1024, DEPTH), Work(1, 512, DEPTH)])
+@pytest.mark.parametrize(
+    "work", [TiledProduct(140, 64, DEPTH), TiledProduct(27, 1024, DEPTH), TiledProduct(1, 512, DEPTH)]
+)
 def test_what_is_searched_does_not_depend_on_what_was_predicted(work):
     """If it did, more would be tried near our own choice, and the best that is found would lie there."""
     predictions = (StreamKChoice(132), StreamKChoice(97, work.tiles % 97), StreamKChoice(108, splits=4))
@@ -47,12 +56,12 @@ def test_what_is_searched_does_not_depend_on_what_was_predicted(work):
 
 
 def test_grids_that_cut_every_tile_evenly_are_searched():
-    _, searched = sweep_of(Work(27, 1024, DEPTH), ROOM, [], grids=24, parts=(), capped=False)
+    _, searched = sweep_of(TiledProduct(27, 1024, DEPTH), ROOM, [], grids=24, parts=(), capped=False)
     assert {StreamKChoice(27 * parts, 27) for parts in EVEN if 1 < parts <= 132 // 27} <= set(searched)
 
 
 def test_what_is_next_to_the_best_that_was_searched_is_tried_after_it():
-    work = Work(140, 64, DEPTH)
+    work = TiledProduct(140, 64, DEPTH)
     grids = [grid for grid in log_spaced(132, 24) if grid < 132]
     grid = grids[-1]
     below = max(other for other in log_spaced(132, 24) if other < grid)
@@ -68,26 +77,26 @@ def test_what_is_next_to_the_best_that_was_searched_is_tried_after_it():
 
 
 def test_whole_tiles_are_one_launch_unless_grids_are_capped():
-    work = Work(140, 64, DEPTH)
+    work = TiledProduct(140, 64, DEPTH)
     free = tried_of(work, ROOM, StreamKChoice(132))
     assert [choice for choice in free if not choice.streamed] == [StreamKChoice(132)]
-    capped = tried_of(work, Room(64), StreamKChoice(64), capped=True)
+    capped = tried_of(work, DeviceCapacity(64), StreamKChoice(64), capped=True)
     assert len([choice for choice in capped if not choice.streamed]) > 5
     assert max(choice.grid for choice in capped) == 64
 
 
 def test_what_has_no_chance_is_left_out_unless_it_was_predicted():
-    work = Work(1000, 64, DEPTH)
+    work = TiledProduct(1000, 64, DEPTH)
     tried = tried_of(work, ROOM, StreamKChoice(132, 76))
     assert min(choice.grid for choice in tried if choice.streamed) > 5
     assert StreamKChoice(3, 1) in tried_of(work, ROOM, StreamKChoice(3, 1))
 
 
 def test_what_is_compared_is_always_tried():
-    models = (Portable(ROOM), Published(ROOM), Calibrated(calibration(ROOM)))
+    models = (PortableModel(ROOM), TensileModel(ROOM), CalibratedModel(calibration(ROOM)))
     for tiles in (1, 2, 131, 133, 264, 5000):
         for iterations in (1, 2, 1024):
-            work = Work(tiles, iterations, DEPTH)
+            work = TiledProduct(tiles, iterations, DEPTH)
             for model in models:
                 choice = model.choose(work)
                 tried = tried_of(work, ROOM, choice, grids=4, parts=(2, 4))

@@ -18,12 +18,12 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.gemm.opencl import RegisterGemm, TiledGemm
 from tunesmith.models.stream_k.file import dump, read
 from tunesmith.models.stream_k.predict import (
+    DeviceCapacity,
     MacroTile,
-    Room,
     SharingMode,
     StreamKDecision,
     Subject,
-    Work,
+    TiledProduct,
     calibration_runs,
 )
 from tunesmith.problems.gemm import gemm_type
@@ -110,9 +110,9 @@ def test_a_types_name_says_everything_about_it():
 @pytest.mark.parametrize("tiles", [1, 2, 7, 12, 132, 997])
 def test_a_run_is_a_problem_of_just_so_many_tiles(tiles):
     (kernel,) = kernels_named("Cijk_Ailk_Bljk_SB", None, GPU)
-    problem = kernel.problem_of(Work(tiles, 5, kernel.tile.depth))
+    problem = kernel.problem_of(TiledProduct(tiles, 5, kernel.tile.depth))
     m, n, batch, k = problem.sizes
-    assert kernel.tile.work(m, n, batch, k) == Work(tiles, 5, kernel.tile.depth)
+    assert kernel.tile.work(m, n, batch, k) == TiledProduct(tiles, 5, kernel.tile.depth)
     assert batch == 1
 
 
@@ -141,7 +141,7 @@ def test_the_whole_way_on_this_machine(tmp_path, quick):
     assert first.state is RunState.FINISHED
     (stored,) = read(out)
     assert stored.subject.tile == MacroTile(16, 16, 8)
-    assert stored.subject.room == Room(first.target.compute_units)
+    assert stored.subject.room == DeviceCapacity(first.target.compute_units)
     assert len(stored.runs) == first.ledger.measured - 2, "each run once, and the first twice more as the anchor"
     assert stored.values[0] > 0
 
@@ -178,7 +178,7 @@ def test_a_spent_budget_keeps_what_was_measured(tmp_path, quick):
 
 def test_on_part_of_a_device_no_run_has_more_work_groups_than_that():
     """This includes whole tiles, which without the cap have a work-group each."""
-    (kernel,) = kernels_named("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=Room(16))
+    (kernel,) = kernels_named("s", TileFilter(64, 64), replace(GPU, compute_units=132), room=DeviceCapacity(16))
     for work, choice in calibration_runs(kernel.room, kernel.tile, ()):
         config = kernel.configured(StreamKDecision(work, choice))
         assert not list(kernel.kernel.rejections(config, kernel.type, GPU))
@@ -203,7 +203,7 @@ def test_a_file_that_is_no_calibration_is_not_overwritten(tmp_path):
 
 # --- explaining for a device that is not there ----------------------------------------------------------------------
 
-ROOM = Room(132)
+ROOM = DeviceCapacity(132)
 
 
 @pytest.fixture

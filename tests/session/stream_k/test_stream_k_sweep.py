@@ -15,11 +15,19 @@ from stream_k_fakes import COSTLY, ORIGIN, calibration
 from tunesmith.bench import Bench, Policy
 from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
-from tunesmith.kernels import families
+from tunesmith.kernels import families_of
 from tunesmith.models.stream_k.costs import counts
 from tunesmith.models.stream_k.file import read
 from tunesmith.models.stream_k.launch import GRID
-from tunesmith.models.stream_k.predict import Calibrated, MacroTile, Portable, Room, SharingMode, StreamKChoice, Work
+from tunesmith.models.stream_k.predict import (
+    CalibratedModel,
+    DeviceCapacity,
+    MacroTile,
+    PortableModel,
+    SharingMode,
+    StreamKChoice,
+    TiledProduct,
+)
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Launch, Problem, UserError
@@ -36,7 +44,7 @@ from tunesmith.store import RunState, Store
 
 QUICK = Policy(noise=0.5, maximum_samples=6, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
 GPU = replace(fake_target("GPU"), api="OpenCL", name="a GPU", compute_units=132)
-ROOM = Room(132)
+ROOM = DeviceCapacity(132)
 DEPTH = 64
 
 
@@ -45,14 +53,14 @@ DEPTH = 64
 
 def planner(compute_units=None, known=None):
     (kernel,) = kernels_named("s", TileFilter(64, 64), GPU, room=room_of(GPU, compute_units, 1))
-    return Planner(kernel, known or Portable(kernel.room), grids=4)
+    return Planner(kernel, known or PortableModel(kernel.room), grids=4)
 
 
 def test_a_row_major_product_goes_to_the_type_that_computes_it():
     made = planner().plan(ListedGemm(100, 300, 50, batch=3, trans_b=True))
     assert made.problem.type == gemm_type("s", transpose_a=True, transpose_b=False, batched=True)
     assert made.problem.sizes == (300, 100, 3, 50)
-    assert made.work == Work(5 * 2 * 3, 7, 8, batch=3)
+    assert made.work == TiledProduct(5 * 2 * 3, 7, 8, batch=3)
 
 
 def test_capped_no_launch_has_more_work_groups_than_the_cap():
@@ -79,7 +87,9 @@ HOPPER = replace(
     max_allocation_bytes=2**37,
 )
 ON_CUDA = [
-    family.name for family in families("GEMM") if GRID in family.space(gemm_type("h")) and family.language != "OpenCL"
+    family.name
+    for family in families_of("GEMM")
+    if GRID in family.space(gemm_type("h")) and family.language != "OpenCL"
 ]
 
 
@@ -91,7 +101,7 @@ def test_families_on_cuda_are_swept_alike(name, data_type):
     for units in (None, 64):
         (kernel,) = kernels_named(data_type, None, HOPPER, name, room_of(HOPPER, units, 1))
         assert kernel.kernel.name == name
-        planned = Planner(kernel, Portable(kernel.room), grids=8).plan(ListedGemm(3000, 4096, 4096, trans_b=True))
+        planned = Planner(kernel, PortableModel(kernel.room), grids=8).plan(ListedGemm(3000, 4096, 4096, trans_b=True))
         assert set(planned.chosen.values()) <= set(planned.configs)
         modes = {choice.mode for choice in planned.configs}
         assert modes == {SharingMode.DATA_PARALLEL, SharingMode.STREAM_K, *([] if units else [SharingMode.SPLIT_K])}
@@ -109,7 +119,7 @@ def test_the_whole_device_is_not_capped():
 
 
 def test_what_the_library_asks_comes_first_and_all_rivals_after_it():
-    planned = planner(known=Calibrated(calibration(ROOM))).plan(ListedGemm(640, 640, 4096))
+    planned = planner(known=CalibratedModel(calibration(ROOM))).plan(ListedGemm(640, 640, 4096))
     assert list(planned.chosen) == ["calibrated", "portable", "tensile", "tensile, gate lifted", "data-parallel"]
     assert set(planned.chosen.values()) <= set(planned.configs)
 
@@ -129,7 +139,7 @@ def swept(times, chosen, tiles=140, iterations=64, tag=""):
     listed = ListedGemm(64 * tiles, 64, iterations * DEPTH, family=tag)
     finals = {choice: Estimate(t, 0.9 * t, 1.1 * t, 7) for choice, t in times.items()}
     problem = Problem(gemm_type(transpose_b=False), (64, 64 * tiles, iterations * DEPTH))
-    return Swept(listed, problem, Work(tiles, iterations, DEPTH), chosen, finals, finals)
+    return Swept(listed, problem, TiledProduct(tiles, iterations, DEPTH), chosen, finals, finals)
 
 
 A, B, C = StreamKChoice(132), StreamKChoice(132, 8), StreamKChoice(132, splits=4)
@@ -170,14 +180,14 @@ def asking(known):
     return Planner(replace(planner().kernel, tile=MacroTile(64, 64, DEPTH)), known, grids=4)
 
 
-SUBJECT = asking(Portable(ROOM)).kernel.subject
+SUBJECT = asking(PortableModel(ROOM)).kernel.subject
 
 
 def slower(factor, room=ROOM):
     """Finalists on a device that is slower than the fakes' costs predict."""
     made = []
     for tiles in (1, 8, 100, 133, 140, 200, 263):
-        work = Work(tiles, 128, DEPTH)
+        work = TiledProduct(tiles, 128, DEPTH)
         choices = [
             StreamKChoice.whole_tiles(work, room),
             StreamKChoice(132, tiles % 132),
@@ -189,10 +199,10 @@ def slower(factor, room=ROOM):
 
 
 def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right(tmp_path):
-    old, other = calibration(ROOM, SUBJECT), calibration(Room(64))
+    old, other = calibration(ROOM, SUBJECT), calibration(DeviceCapacity(64))
     old = replace(old, costs=(*old.costs[:6], replace(old.costs[6], adjusted=1.2e-6), *old.costs[7:]))
     path = tmp_path / "calibration.yaml"
-    planned = asking(Calibrated(old))
+    planned = asking(CalibratedModel(old))
     made = refit(path, [old, other], ORIGIN, slower(2.0), planned)
     assert made.before is old
     path.write_text(made.text)
@@ -206,13 +216,13 @@ def test_a_refit_learns_from_the_finalists_and_keeps_what_a_person_has_put_right
 
 
 def test_without_a_calibration_a_refit_makes_the_first_one(tmp_path):
-    made = refit(tmp_path / "c.yaml", (), ORIGIN, slower(1.0), asking(Calibrated(calibration(ROOM))))
+    made = refit(tmp_path / "c.yaml", (), ORIGIN, slower(1.0), asking(CalibratedModel(calibration(ROOM))))
     assert made.before is None
     made.path.write_text(made.text)
     assert read(tmp_path / "c.yaml")[0].subject == SUBJECT
     few = slower(1.0)[:1]
     with pytest.raises(ValueError, match="cannot be fitted"):
-        refit(tmp_path / "c.yaml", (), ORIGIN, few, asking(Calibrated(calibration(ROOM))))
+        refit(tmp_path / "c.yaml", (), ORIGIN, few, asking(CalibratedModel(calibration(ROOM))))
 
 
 # --- the whole way --------------------------------------------------------------------------------------------------
@@ -319,7 +329,7 @@ def test_on_part_of_the_device_everything_stays_on_it(tmp_path, products):
         pytest.skip("a device with one compute unit has no part")
     task = SweepTask(products, tile=TileFilter(16, 16, 8), grids=2, compute_units=1, families=("other",))
     outcome = sweep_stream_k(task, tmp_path / "out", device="OpenCL")
-    assert outcome.plan.room == Room(1)
+    assert outcome.plan.room == DeviceCapacity(1)
     assert len(outcome.plan.swept) == 1
     assert {choice.grid for product in outcome.plan.swept for choice in product.screened} == {1}
     assert "best split-K" not in {name for product in outcome.plan.swept for name in product.said}

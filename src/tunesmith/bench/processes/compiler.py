@@ -64,12 +64,12 @@ class _Builder:
         return Built(time.perf_counter() - began, binary, *failure)
 
     def _compiled(self, module: Module) -> Binary:
-        injected_faults.reached("compiling")
+        injected_faults.pass_point("compiling")
         return TOOLCHAINS[module.language].compile(module, self._target)
 
     def _launch(self, request: Probe) -> None:
         """Execute a small plan once, since some compilers only run at the first launch."""
-        injected_faults.reached("probing")
+        injected_faults.pass_point("probing")
         device = self._device = self._device or open_device(self._target)
         plan, operands = request.plan, OPERATIONS[request.problem.type.operation].operands(request.problem)
         sizes = {operand.name: max(1, operand.storage_elements * itemsize(operand.dtype)) for operand in operands}

@@ -37,7 +37,7 @@ def _opened(start: Start, connection: Connection) -> Device | None:
 def _serve(runner: DeviceRunner, connection: Connection) -> None:
     for request in requests(connection):
         done = _answer(runner, request)
-        injected_faults.reached("reporting")
+        injected_faults.pass_point("reporting")
         connection.send(done)
         if isinstance(done, Done) and done.poisoned is not None:
             return

@@ -25,7 +25,7 @@ from .device_programs import FLAGS, SUMS, VerificationPrograms, bound_name, is_s
 from .host_memory import HostMemory
 from .poison import Bytes, itemsize, output_pattern
 from .regions import WORD, Region, storage_region
-from .run_inspection import RunInspection, Wrong, indices
+from .run_inspection import Defect, RunInspection, indices
 
 _FLAGS_EACH = 4
 """Flags of an output: guard band changed, element not written, element between rows written, value beyond its bound."""
@@ -105,13 +105,13 @@ class DeviceMemory(HostMemory):
         is_flagged = self._device.read(self._buffers[FLAGS], self._flag_bytes).any()
         return self._inspection(poison) if is_flagged else CleanRun(self._sums_of_squares())
 
-    def modified_input(self) -> Wrong | None:
+    def modified_input(self) -> Defect | None:
         """As in HostMemory, and also the first change of any other memory that is kept."""
         changed = self._digests() != self._expected_digests
         names = [name for name, is_changed in zip(self._unchanging, changed, strict=True) if is_changed]
         if wrong := self._changed_input(operand for operand in self.case.inputs_only if operand.name in names):
             return wrong
-        return Wrong("wrote outside the output", f"into memory that is not its own: {names[0]}") if names else None
+        return Defect("wrote outside the output", f"into memory that is not its own: {names[0]}") if names else None
 
     def _fill(self) -> None:
         """Write everything that is kept, and take the hashes."""

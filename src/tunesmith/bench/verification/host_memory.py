@@ -11,7 +11,7 @@ from tunesmith.records import Operand, Plan
 from .case import VerificationCase
 from .poison import Bytes, filled
 from .regions import WORKSPACE, Region, storage_region, workspace_region
-from .run_inspection import HostInspection, RegionBytes, RunInspection, Wrong, changed_input, not_zeroed
+from .run_inspection import Defect, HostInspection, RegionBytes, RunInspection, changed_input, not_zeroed
 
 
 class HostMemory:
@@ -50,13 +50,13 @@ class HostMemory:
         self._carry_out(programs, plan)
         return self._inspection(poison)
 
-    def not_zeroed(self, plan: Plan) -> Wrong | None:
+    def not_zeroed(self, plan: Plan) -> Defect | None:
         """The first byte of the workspace that the last run should have zeroed for the next run."""
         if not plan.zeroed or not self._workspace:
             return None
         return not_zeroed(self._device.read(self._buffers[WORKSPACE], plan.zeroed, self._workspace.start))
 
-    def modified_input(self) -> Wrong | None:
+    def modified_input(self) -> Defect | None:
         """The first change of an input or its guard bands, which no run may change."""
         return self._changed_input(self.case.inputs_only)
 
@@ -95,7 +95,7 @@ class HostMemory:
             {region.name: self._region_bytes(region, image) for region, image in self._images(poison)},
         )
 
-    def _changed_input(self, operands: Iterable[Operand]) -> Wrong | None:
+    def _changed_input(self, operands: Iterable[Operand]) -> Defect | None:
         """The first change of these inputs or their guard bands."""
         for operand in operands:
             image = self.case.images(self._regions)[operand.name]

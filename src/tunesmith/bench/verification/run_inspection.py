@@ -22,7 +22,7 @@ _PIECE = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class Defect:
     """The first defect of a run: `reason` is a constant, `detail` names the element or byte."""
 
     reason: str
@@ -42,16 +42,18 @@ class RegionBytes:
         return self.after[self.region.storage]
 
 
-def not_zeroed(left: Bytes) -> Wrong | None:
+def not_zeroed(left: Bytes) -> Defect | None:
     """The defect of a workspace whose first bytes, `left`, should be zero for the next run."""
     nonzero = np.flatnonzero(left)
-    return Wrong("left no zeros", f"byte {nonzero[0]} of the workspace is {left[nonzero[0]]}") if nonzero.size else None
+    return (
+        Defect("left no zeros", f"byte {nonzero[0]} of the workspace is {left[nonzero[0]]}") if nonzero.size else None
+    )
 
 
 class RunInspection(ABC):
     """The outputs and workspace after one run. By default nothing is wrong; subclasses inspect them."""
 
-    def outside_write(self) -> Wrong | None:
+    def outside_write(self) -> Defect | None:
         """The first write outside an output: into a guard band or between rows."""
         return None
 
@@ -59,7 +61,7 @@ class RunInspection(ABC):
         """For each element of an output whether it still holds this run's poison; None if no element does."""
         return None
 
-    def wrong_value(self) -> Wrong | None:
+    def wrong_value(self) -> Defect | None:
         """The first element beyond its bound. NaN is always beyond."""
         return None
 
@@ -82,7 +84,7 @@ class HostInspection(RunInspection):
     poison: int
     regions: Mapping[str, RegionBytes]
 
-    def outside_write(self) -> Wrong | None:
+    def outside_write(self) -> Defect | None:
         sizes = {operand.name: itemsize(operand.dtype) for operand in self.case.operands}
         for name, run in self.regions.items():
             region = run.region
@@ -99,7 +101,7 @@ class HostInspection(RunInspection):
         holding = np.asarray(logical(operand, self.regions[operand.name].storage.view(word)) == pattern)
         return holding if holding.any() else None
 
-    def wrong_value(self) -> Wrong | None:
+    def wrong_value(self) -> Defect | None:
         compared = self.case.compared()
         defects = (_wrong_value(operand, expected, self.regions[operand.name]) for operand, expected in compared)
         return next(filter(None, defects), None)
@@ -114,7 +116,7 @@ class HostInspection(RunInspection):
         return differences, values
 
 
-def changed_input(operand: Operand, run: RegionBytes) -> Wrong | None:
+def changed_input(operand: Operand, run: RegionBytes) -> Defect | None:
     """The first change of an input or its guard bands."""
     first = _first_change(run.before, run.after)
     if first is None:
@@ -123,11 +125,11 @@ def changed_input(operand: Operand, run: RegionBytes) -> Wrong | None:
     size = itemsize(operand.dtype)
     if changed.any():
         index = int(np.argmax(changed)) // size
-        return Wrong("modified an input", f"{operand.name}: storage element {index} changed")
+        return Defect("modified an input", f"{operand.name}: storage element {index} changed")
     return _outside(run.region, size, first)
 
 
-def never_written(operand: Operand, runs: Sequence[RunInspection]) -> Wrong | None:
+def never_written(operand: Operand, runs: Sequence[RunInspection]) -> Defect | None:
     """The first element that held the poison after every run."""
     unwritten = np.ones(operand.shape, np.bool_)
     for run in runs:
@@ -139,7 +141,7 @@ def never_written(operand: Operand, runs: Sequence[RunInspection]) -> Wrong | No
         return None
     element = f"{operand.name}{list(_first(unwritten))}"
     detail = f"{element} was not written; {int(unwritten.sum())} of {unwritten.size} elements"
-    return Wrong("unwritten element", detail)
+    return Defect("unwritten element", detail)
 
 
 def indices(shape: tuple[int, ...], where: tuple[object, ...]) -> list[NDArray[np.intp]]:
@@ -164,14 +166,14 @@ def _first_change(before: Bytes, after: Bytes) -> int | None:
     return None
 
 
-def _outside(region: Region, size: int, index: int) -> Wrong:
+def _outside(region: Region, size: int, index: int) -> Defect:
     offset = index - region.start
     elements = offset // size if offset < 0 else (offset - region.size) // size + 1
     side = "before the first" if offset < 0 else "behind the last"
-    return Wrong("wrote outside the output", f"{region.name}: {abs(elements)} elements {side}")
+    return Defect("wrote outside the output", f"{region.name}: {abs(elements)} elements {side}")
 
 
-def _changed_padding(operand: Operand, run: RegionBytes) -> Wrong | None:
+def _changed_padding(operand: Operand, run: RegionBytes) -> Defect | None:
     padding = padding_mask(operand)
     if padding is None:
         return None
@@ -180,10 +182,10 @@ def _changed_padding(operand: Operand, run: RegionBytes) -> Wrong | None:
     if not changed.any():
         return None
     detail = f"storage element {int(np.argmax(changed))}, between its rows; {int(changed.sum())} of these"
-    return Wrong("wrote outside the output", f"{operand.name}: {detail}")
+    return Defect("wrote outside the output", f"{operand.name}: {detail}")
 
 
-def _wrong_value(operand: Operand, expected: Expected, run: RegionBytes) -> Wrong | None:
+def _wrong_value(operand: Operand, expected: Expected, run: RegionBytes) -> Defect | None:
     is_exact = expected.value.dtype.kind in "iu"
     got = _written_values(operand, expected, run)
     # In this form a NaN on either side counts as wrong.
@@ -196,7 +198,7 @@ def _wrong_value(operand: Operand, expected: Expected, run: RegionBytes) -> Wron
     exact = f"{got[first]}, expected {value}"
     comparison = exact if is_exact else f"{got[first]:.9g}, expected {value:.9g} within {bound:.3g}"
     detail = f"{operand.name}{location} is {comparison}; {int(wrong.sum())} of {wrong.size} elements wrong"
-    return Wrong("wrong value", detail)
+    return Defect("wrong value", detail)
 
 
 def _written_values(operand: Operand, expected: Expected, run: RegionBytes) -> NDArray[Any]:

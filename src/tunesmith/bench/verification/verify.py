@@ -15,7 +15,7 @@ from .device_memory import DeviceMemory, needed_bytes, supports
 from .device_programs import VerificationPrograms
 from .host_memory import HostMemory
 from .poison import POISONS
-from .run_inspection import RunInspection, Wrong, never_written, relative_error
+from .run_inspection import Defect, RunInspection, never_written, relative_error
 
 _LARGEST_SHARE = 0.25
 """Largest share of the device's memory for all cases that are kept there."""
@@ -25,7 +25,7 @@ _LARGEST_SHARE = 0.25
 class Verdict:
     """The first defect (`wrong`), or None and the relative error of right outputs."""
 
-    wrong: Wrong | None
+    wrong: Defect | None
     error: float | None = None
 
 

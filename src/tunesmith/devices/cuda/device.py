@@ -27,13 +27,13 @@ from tunesmith.records import (
 from tunesmith.toolchains.blas import LANGUAGE as BLAS
 from tunesmith.toolchains.forked import CUDA
 
-from ..api import Api, Found
+from ..api import Api, FoundDevice
 from ..base import Bytes, Device, LaunchError, Prepared
 from .arguments import Convention
 from .cublas import BlasCallState, CuBlas
-from .driver import REMEDY, bindings, call, dropped
+from .driver import REMEDY, bindings, call, destroy_handle
 from .program import CudaFunction, LoadedModule
-from .program import Repeated as Repeated
+from .program import RepeatedLaunch as RepeatedLaunch
 from .repeated import RepeatedPlan as RepeatedPlan
 from .repeated import bound_step
 from .target import cuda_target
@@ -54,18 +54,20 @@ class Cuda(Api):
         ("trial",),
     )
 
-    def find(self) -> tuple[Found, ...]:
+    def find(self) -> tuple[FoundDevice, ...]:
         try:
             call("cuInit", 0)
             count = call("cuDeviceGetCount")
         except ImportError as missing:
-            return (Found("CUDA", problem=f"cannot be used: {missing}", remedy=REMEDY),)
+            return (FoundDevice("CUDA", problem=f"cannot be used: {missing}", remedy=REMEDY),)
         except (LaunchError, RuntimeError) as failed:
-            return (Found("CUDA", problem=f"no NVIDIA driver answers ({failed})", remedy="install NVIDIA's driver"),)
+            return (
+                FoundDevice("CUDA", problem=f"no NVIDIA driver answers ({failed})", remedy="install NVIDIA's driver"),
+            )
         if not count:
-            return (Found("CUDA", problem="the driver shows no GPU", remedy="look at CUDA_VISIBLE_DEVICES"),)
+            return (FoundDevice("CUDA", problem="the driver shows no GPU", remedy="look at CUDA_VISIBLE_DEVICES"),)
         targets = [cuda_target(ordinal) for ordinal in range(count)]
-        return tuple(Found(target.name, target) for target in targets)
+        return tuple(FoundDevice(target.name, target) for target in targets)
 
     def open(self, target: Target) -> Device:
         ordinal = int(target.selector.partition(":")[2])
@@ -186,15 +188,15 @@ class CudaDevice(Device):
         stream = int(self._stream)
         if isinstance(step, Launch):
             # The addresses are bound already, so that only the stream must be written at a launch.
-            return partial(Repeated(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
+            return partial(RepeatedLaunch(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
         return partial(bound_step(step, programs, addresses), stream, addresses)
 
-    def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> Repeated:
+    def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> RepeatedLaunch:
         """A launch to repeat by `launch`, which must write the operands' addresses."""
         operands = {argument.name: 0 for argument in step.arguments if isinstance(argument, OperandArgument)}
-        return Repeated(step, program, operands | {"": workspace.address if workspace else 0})
+        return RepeatedLaunch(step, program, operands | {"": workspace.address if workspace else 0})
 
-    def launch(self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
+    def launch(self, repeated: RepeatedLaunch, grid: int, numbers: Sequence[tuple[int, int]]) -> None:
         """Enqueue with `grid` work-groups in x. `numbers` are (parameter index, integer or address) pairs to write."""
         CUDA.use()
         repeated.enqueue(int(self._stream), grid, numbers)
@@ -291,7 +293,7 @@ class Mark:
 
     def __init__(self) -> None:
         self.event = call("cuEventCreate", bindings().CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-        weakref.finalize(self, dropped, "cuEventDestroy", self.event).atexit = False
+        weakref.finalize(self, destroy_handle, "cuEventDestroy", self.event).atexit = False
 
 
 @contextlib.contextmanager

@@ -58,7 +58,7 @@ def call(function: str, *arguments: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
-def dropped(function: str, handle: Any) -> None:
+def destroy_handle(function: str, handle: Any) -> None:
     """Destroy a handle, unless the driver refuses. In a forked child nothing happens: the parent owns the handle."""
     if CUDA.lost:
         return

@@ -11,7 +11,7 @@ from typing import Any
 from tunesmith.records import Launch, TensorMapArgument
 
 from .arguments import Convention, Parameters, TensorMap, location, packed
-from .driver import bindings, call, driver_function, dropped, error_of_status
+from .driver import bindings, call, destroy_handle, driver_function, error_of_status
 
 TENSOR_MAP_BYTES = 128
 
@@ -44,7 +44,7 @@ class LoadedModule:
     @staticmethod
     def of(module: Any, kernels: Mapping[str, CudaFunction], convention: Convention) -> LoadedModule:
         loaded = LoadedModule(kernels, convention)
-        weakref.finalize(loaded, dropped, "cuModuleUnload", module).atexit = False
+        weakref.finalize(loaded, destroy_handle, "cuModuleUnload", module).atexit = False
         return loaded
 
 
@@ -60,7 +60,7 @@ class LaunchConfig(ctypes.Structure):
     )
 
 
-class Repeated:
+class RepeatedLaunch:
     """A launch to repeat cheaply: the driver's arguments are kept, and only addresses, the stream and the grid are
     written for a launch.
 

@@ -10,7 +10,7 @@ from tunesmith.records import Launch, LibraryCall, Plan, Step, Write, Zero
 from tunesmith.toolchains.forked import CUDA
 
 from .driver import driver_function, error_of_status
-from .program import Repeated
+from .program import RepeatedLaunch
 
 Addresses = Mapping[str, int]
 """Addresses of operands by name. The workspace's name is ""."""
@@ -55,7 +55,7 @@ def bound_step(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enq
     """A function that starts a step. `addresses` are the first ones."""
     match step:
         case Launch():
-            return Repeated(step, programs[step.module], addresses).enqueue_at
+            return RepeatedLaunch(step, programs[step.module], addresses).enqueue_at
         case LibraryCall():
             enqueue: Enqueue = programs[step.module].repeated(step, addresses)
             return enqueue

@@ -42,7 +42,7 @@ from tunesmith.toolchains.forked import OPENCL
 from tunesmith.toolchains.opencl import build, completed, wait_until_running
 from tunesmith.toolchains.opencl_devices import context, platforms
 
-from ..api import Api, Found
+from ..api import Api, FoundDevice
 from ..base import Bytes, Device, LaunchError, Prepared
 from ..host_blas import HostBlas
 from .host import HostPrepared, HostWork, OpenCLMemory
@@ -77,13 +77,15 @@ class OpenCL(Api):
         ("trial",),
     )
 
-    def find(self) -> tuple[Found, ...]:
-        found: list[Found] = []
+    def find(self) -> tuple[FoundDevice, ...]:
+        found: list[FoundDevice] = []
         for number, platform in enumerate(platforms()):
             try:
                 devices = platform.get_devices()
             except cl.Error as error:
-                found.append(Found(platform.name, None, f"lists no devices: {error}", "update or remove its driver"))
+                found.append(
+                    FoundDevice(platform.name, None, f"lists no devices: {error}", "update or remove its driver")
+                )
                 continue
             for index, device in enumerate(devices):
                 found.append(_found(device, f"OpenCL:{number}:{index}"))
@@ -361,14 +363,14 @@ _LAUNCHING, _WAITING = _DriverErrors(poisoned=False), _DriverErrors(poisoned=Tru
 """A call that waits raises if a command failed while it ran. Then the context cannot be used any more."""
 
 
-def _found(device: Any, selector: str) -> Found:
+def _found(device: Any, selector: str) -> FoundDevice:
     try:
         target = describe(device, selector)
         is_usable = device.available and device.compiler_available
     except cl.Error as error:
-        return Found(selector, None, f"does not describe itself: {error}", "update or remove its driver")
+        return FoundDevice(selector, None, f"does not describe itself: {error}", "update or remove its driver")
     problem, remedy = ("", "") if is_usable else ("is not available, or has no compiler", "update its driver")
-    return Found(target.name, target, problem, remedy)
+    return FoundDevice(target.name, target, problem, remedy)
 
 
 _ZERO = np.zeros(1, dtype=np.uint8)
@@ -393,7 +395,7 @@ _REASONS: dict[int, str] = {
 _FATAL = ("context lost", "failed underway")
 """Reasons after which the context cannot be used any more."""
 
-_NO_PLATFORM = Found(
+_NO_PLATFORM = FoundDevice(
     *("OpenCL", None, "no OpenCL driver is installed"),
     "install one: `sh scripts/ensure_opencl`, or Debian's package pocl-opencl-icd, or your GPU's driver",
 )

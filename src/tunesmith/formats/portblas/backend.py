@@ -18,7 +18,7 @@ from .rules import FLOAT_BYTES, rejection
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class TunedSize:
     """A measured problem, with the combination that won and its speed."""
 
     data_type: str
@@ -57,7 +57,7 @@ class BackendTable:
 
     transpose_a: bool
     transpose_b: bool
-    sizes: tuple[Size, ...]
+    sizes: tuple[TunedSize, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ The first is legal for all of portBLAS's element types, also complex ones of 16 
 _ELEMENT_BYTES = {"h": 2, "s": 4, "d": 8}
 
 
-def is_taken(combination: Combination, data_type: str) -> bool:
+def compiles_for(combination: Combination, data_type: str) -> bool:
     """Whether portBLAS's kernels compile with a combination for this data type.
 
     Their assertions depend on the element's size, while our lists, like the original's, are made for single precision.
@@ -88,10 +88,10 @@ def is_taken(combination: Combination, data_type: str) -> bool:
     return _fits(combination, _ELEMENT_BYTES[data_type])
 
 
-def header(sizes: Iterable[Size], device: str, version: str) -> str:
+def header(sizes: Iterable[TunedSize], device: str, version: str) -> str:
     """The header's text. At run time a size that was not tuned gets the choice of the nearest tuned size; a
     transposition that was not tuned gets the choices of another one."""
-    by_real: dict[str, list[Size]] = {}
+    by_real: dict[str, list[TunedSize]] = {}
     for size in sizes:
         by_real.setdefault(size.real, []).append(size)
     types = {real: {layout: _tables(found, layout) for layout in (False, True)} for real, found in by_real.items()}
@@ -101,7 +101,7 @@ def header(sizes: Iterable[Size], device: str, version: str) -> str:
     )
 
 
-def _tables(sizes: Iterable[Size], interleaved: bool) -> list[BackendTable]:
+def _tables(sizes: Iterable[TunedSize], interleaved: bool) -> list[BackendTable]:
     transposes = attrgetter("transpose_a", "transpose_b")
     selected = [size for size in sizes if size.interleaved == interleaved]
     selected.sort(key=lambda size: (transposes(size), -size.gflops))

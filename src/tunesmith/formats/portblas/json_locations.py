@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.problems import shown, text_of
+from tunesmith.problems import shortened, text_of
 from tunesmith.records import UserError
 
 # Commas and colons are not needed, since the text is known to be JSON.
@@ -44,7 +44,7 @@ class JsonNode:
         raise self.wrong(f"is {self.kind()}, expected a list", remedy)
 
     def kind(self) -> str:
-        return _KINDS.get(type(self.content)) or shown(json.dumps(self.content))
+        return _KINDS.get(type(self.content)) or shortened(json.dumps(self.content))
 
 
 def read_json(path: Path) -> JsonNode:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-from tunesmith.records import comment
+from tunesmith.records import comment_text
 
 from .parameter_files import Combination, RuleSet
 
@@ -81,4 +81,4 @@ def stem(combination: Combination, mode: RuleSet) -> str:
 
 def definition(config: str, lines: Iterable[str]) -> str:
     """The text of an X-macro file, without a newline at the end. `config` is the path as the user gave it."""
-    return "\n".join((FIRST_LINE, f"// Config from: {comment(config)}", *_GUARD, *lines))
+    return "\n".join((FIRST_LINE, f"// Config from: {comment_text(config)}", *_GUARD, *lines))

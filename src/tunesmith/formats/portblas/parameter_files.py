@@ -25,7 +25,7 @@ MOST_COMBINATIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedCombination:
     """A combination that breaks a rule, and the location of the element that lists it."""
 
     location: str
@@ -34,7 +34,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class ArrayCounts:
     """Counts of an array's combinations: all, the valid ones, and the valid ones that equal no earlier combination.
 
     `generators` counts all and valid combinations for each element.
@@ -47,19 +47,19 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Config:
+class ParameterFile:
     """The content of a parameter file. `counts` has every array of the file; `notes` are sentences with locations."""
 
     path: Path
     mode: RuleSet
     about: str
     combinations: tuple[Combination, ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedCombination, ...]
     notes: tuple[str, ...]
-    counts: Mapping[str, Count]
+    counts: Mapping[str, ArrayCounts]
 
 
-def read(path: Path, mode: RuleSet) -> Config:
+def read(path: Path, mode: RuleSet) -> ParameterFile:
     """The file's combinations in the original's order; a repeated combination counts at its first position only.
 
     Unknown keys are noted. Raises UserError, with line, column and key, for a file of another kind, a missing key or
@@ -101,9 +101,9 @@ def _generators(array: Array, node: JsonNode, mode: RuleSet, notes: list[str]) -
 
 def _combined(
     path: Path, mode: RuleSet, about: str, generators: Mapping[str, tuple[ElementLists, ...]], notes: list[str]
-) -> Config:
+) -> ParameterFile:
     unique: dict[Combination, None] = {}
-    rejected: list[Rejected] = []
+    rejected: list[RejectedCombination] = []
     counts = {}
     for name, found in generators.items():
         before, per_generator = len(unique), []
@@ -111,14 +111,14 @@ def _combined(
             valid = 0
             for combination in generator.combinations():
                 if reason := rejection(combination, mode):
-                    rejected.append(Rejected(generator.location, combination, reason))
+                    rejected.append(RejectedCombination(generator.location, combination, reason))
                 else:
                     valid += 1
                     unique[combination] = None
             per_generator.append((len(generator), valid))
         raw, valid = (sum(column) for column in zip(*per_generator, strict=True)) if per_generator else (0, 0)
-        counts[name] = Count(raw, valid, len(unique) - before, tuple(per_generator))
-    return Config(path, mode, about, tuple(unique), tuple(rejected), tuple(notes), counts)
+        counts[name] = ArrayCounts(raw, valid, len(unique) - before, tuple(per_generator))
+    return ParameterFile(path, mode, about, tuple(unique), tuple(rejected), tuple(notes), counts)
 
 
 def _about(node: JsonNode | None) -> str:
@@ -131,11 +131,11 @@ def _about(node: JsonNode | None) -> str:
 
 __all__ = [
     "ENVIRONMENT",
+    "ArrayCounts",
     "Combination",
-    "Config",
-    "Count",
+    "ParameterFile",
     "PortBlasSet",
-    "Rejected",
+    "RejectedCombination",
     "RuleSet",
     "find_set",
     "list_sets",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tunesmith.records import LaunchShape, UserError, comment
+from tunesmith.records import LaunchShape, UserError, comment_text
 
 Shapes = Mapping[str, LaunchShape]
 """Launch shapes by architecture."""
@@ -42,7 +42,7 @@ def doubted(text: str, doubts: Mapping[str, str]) -> str:
         name = match[2]
         if name not in doubts:
             return match[0]
-        return f"{match[1]}{f' {DOUBT}{comment(doubts[name])}' if doubts[name] else ''}"
+        return f"{match[1]}{f' {DOUBT}{comment_text(doubts[name])}' if doubts[name] else ''}"
 
     returns = r"^([ \t]*case\s+(?:\w+::)*target_arch::(\w+)\s*:\s*return\s+\w+\s*;)"
     return re.sub(rf"{returns}(?:[ \t]*{re.escape(DOUBT)}[^\n]*)?", line, text, flags=re.MULTILINE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tunesmith.problems import MOST_MADE_BYTES, bytes_of
+from tunesmith.problems import MOST_GENERATED_BYTES, bytes_of
 from tunesmith.records import RandomRow, Rejection, UserError
 
 from . import google_benchmark, primbench
@@ -17,7 +17,7 @@ from .reading import DoubtError, Reading
 from .store import is_store, store_rows
 
 READERS: dict[str, Callable[[Mapping[str, Any], str], Reading]] = {
-    "benchmarks": google_benchmark.rows,
+    "benchmarks": google_benchmark.read_rows,
     "specializations": primbench.rows,
 }
 """Readers by the top-level key that identifies the format."""
@@ -38,7 +38,7 @@ def read_random(paths: Sequence[Path]) -> Reading:
         content, from_store = b"", False
         try:
             from_store = is_store(path)
-            content = b"" if from_store else bytes_of(path, "JSON", MOST_MADE_BYTES, _REMEDY)
+            content = b"" if from_store else bytes_of(path, "JSON", MOST_GENERATED_BYTES, _REMEDY)
             reading = store_rows(path) if from_store else _read(content, str(path))
         except UserError as error:
             reading = Reading(complaints=(error,))

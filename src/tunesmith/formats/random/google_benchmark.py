@@ -106,7 +106,7 @@ def _has_speed(count: int, seconds: float) -> bool:
     return seconds > 0 and math.isfinite(count / seconds)
 
 
-def rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -> Reading:
+def read_rows(document: Mapping[str, Any], file: str, known_architecture: str = "") -> Reading:
     """Every row of a parsed file whose name matches; aggregates and failures are put aside.
 
     Without `known_architecture`, the architecture comes from the context or from the file's name.
@@ -179,7 +179,7 @@ def context(target: Target, output_bytes: int, **more: object) -> dict[str, obje
     return {"executable": "tunesmith", "library_build_type": "release", **texts, **more}
 
 
-def told(cautions: Sequence[str]) -> dict[str, object]:
+def cautions_context(cautions: Sequence[str]) -> dict[str, object]:
     """The entry of a context that holds cautions; empty without cautions."""
     return {CAUTIONS_KEY: list(cautions)} if cautions else {}
 

@@ -17,7 +17,7 @@ from . import rocrand_headers
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSelection:
     """Paths of the files that were written, and the errors that kept the others from being written."""
 
     headers: tuple[Path, ...]
@@ -25,7 +25,9 @@ class Written:
     complaints: tuple[UserError, ...]
 
 
-def write_selection(decisions: Sequence[RandomDecision], folder: Path, merge_from: Path | None = None) -> Written:
+def write_selection(
+    decisions: Sequence[RandomDecision], folder: Path, merge_from: Path | None = None
+) -> WrittenSelection:
     """Write a header for each generator and the table into a folder, which is created.
 
     An existing header keeps its other architectures, and so does the table. If the folder has no such header, the one
@@ -34,7 +36,7 @@ def write_selection(decisions: Sequence[RandomDecision], folder: Path, merge_fro
     """
     named = [decision for decision in decisions if decision.architecture != UNKNOWN_ARCHITECTURE]
     if not named:
-        return Written((), None, ())
+        return WrittenSelection((), None, ())
     can_be_named, refused = _named_in_cpp(named)
     headers, complaints = _headers(can_be_named, folder, merge_from)
     complaints = [*refused, *complaints]
@@ -42,9 +44,9 @@ def write_selection(decisions: Sequence[RandomDecision], folder: Path, merge_fro
     try:
         before = read_table(table) if table.exists() else RandomTable()
     except UserError as error:
-        return Written(tuple(headers), None, (*complaints, error))
+        return WrittenSelection(tuple(headers), None, (*complaints, error))
     write_table(before | _table(named), table)
-    return Written(tuple(headers), table, tuple(complaints))
+    return WrittenSelection(tuple(headers), table, tuple(complaints))
 
 
 def _named_in_cpp(decisions: Sequence[RandomDecision]) -> tuple[list[RandomDecision], list[UserError]]:

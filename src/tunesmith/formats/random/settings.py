@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.logic.random.decision import Weights
-from tunesmith.problems import shown, text_of
+from tunesmith.problems import shortened, text_of
 from tunesmith.records import LaunchShape, UserError
 
 DEFAULTS_FILE = "config_defaults.json"
@@ -94,7 +94,7 @@ def _csv_weights(path: Path) -> Iterator[Line]:
 def _weight(value: object, location: str) -> float:
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_WEIGHT
     if not usable:
-        raise UserError(location, f"{shown(value)} is no weight", f"give a number from zero to {MOST_WEIGHT:g}")
+        raise UserError(location, f"{shortened(value)} is no weight", f"give a number from zero to {MOST_WEIGHT:g}")
     return float(value)  # type: ignore[arg-type]  # `usable` means a number
 
 

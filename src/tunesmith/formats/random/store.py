@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tunesmith.problems import OPERATIONS, beginning_of
 from tunesmith.records import LaunchShape, Measurement, Target, UserError
-from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Store, StoredRun, StoreEntry, in_rounds
+from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Store, StoredRun, StoreEntry, combined_rounds
 
 from . import google_benchmark
 from .reading import DoubtError, Reading
@@ -58,11 +58,13 @@ def store_rows(path: Path) -> Reading:
     for target, benchmark_entry in kept:
         by_target[target].append(benchmark_entry)
     with Store.read(path) as store:
-        caution_entries = {target: google_benchmark.told(cautions_of(store, target)) for target in by_target}
+        caution_entries = {
+            target: google_benchmark.cautions_context(cautions_of(store, target)) for target in by_target
+        }
     rows = Reading(complaints=unknown)
     for target, entries in by_target.items():
         document = google_benchmark.document(entries, google_benchmark.context(target, 0, **caution_entries[target]))
-        rows += google_benchmark.rows(document, str(path), target.architecture)
+        rows += google_benchmark.read_rows(document, str(path), target.architecture)
     if not older:
         return rows
     what = f"{older} measurements with another device, driver, compiler or parameter than the last of their kind"
@@ -109,7 +111,7 @@ def _split(entries: Iterable[StoreEntry], file: str) -> tuple[list[Read], int, t
                 best[entry.key] = entry
     read: list[Read] = []
     for entry in best.values():
-        whole = replace(entry, measurement=in_rounds(entry.measurement, rounds[entry.key]))
+        whole = replace(entry, measurement=combined_rounds(entry.measurement, rounds[entry.key]))
         try:
             read.append((whole, *_written(whole)))
         except UserError as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.logic import NOT_MEASURED, details_of
-from tunesmith.problems import MOST_MADE_BYTES, OPERATIONS, text_of
+from tunesmith.problems import MOST_GENERATED_BYTES, OPERATIONS, text_of
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution, UserError
 
 _REMEDY = "give the details that `tunesmith tune` wrote beside the table"
@@ -52,7 +52,7 @@ def read_details(table: Path) -> FinalDetails | None:
         return None
     try:
         rows = list(
-            csv.DictReader(io.StringIO(text_of(path, "CSV", MOST_MADE_BYTES, _REMEDY), newline=""), strict=True)
+            csv.DictReader(io.StringIO(text_of(path, "CSV", MOST_GENERATED_BYTES, _REMEDY), newline=""), strict=True)
         )
     except csv.Error as error:
         raise UserError(str(path), f"cannot be read as CSV ({error})", _REMEDY) from error

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tunesmith.problems import MOST_MADE_BYTES, bytes_of
+from tunesmith.problems import MOST_GENERATED_BYTES, bytes_of
 from tunesmith.records import Configuration, UserError, Value
 
 from .tuned_shape import TunedShape
@@ -108,7 +108,7 @@ _CONVOLUTION_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 
 
 def _text(path: Path) -> str:
-    raw = bytes_of(path, "CSV", MOST_MADE_BYTES, _REMEDY)
+    raw = bytes_of(path, "CSV", MOST_GENERATED_BYTES, _REMEDY)
     if raw[:2] == b"\x1f\x8b":
         raw = _unpacked(raw, path)
     try:
@@ -120,11 +120,11 @@ def _text(path: Path) -> str:
 def _unpacked(raw: bytes, path: Path) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
-            text = packed.read(MOST_MADE_BYTES + 1)
+            text = packed.read(MOST_GENERATED_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(str(path), f"cannot be unpacked ({error})", "fetch the file again") from error
-    if len(text) > MOST_MADE_BYTES:
-        raise UserError(str(path), f"unpacks to more than {MOST_MADE_BYTES} bytes", "split it into several files")
+    if len(text) > MOST_GENERATED_BYTES:
+        raise UserError(str(path), f"unpacks to more than {MOST_GENERATED_BYTES} bytes", "split it into several files")
     return text
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from tunesmith.records import Value
-from tunesmith.spaces import Parameter, When
+from tunesmith.spaces import ActsAt, Parameter
 
 
 def _listed(accepts: str, name: str, values: tuple[Value, ...], doc: str, default: Value | None = None) -> Parameter:
@@ -105,7 +105,7 @@ STREAM_GRID = Parameter(
     "then split the rest along K evenly, whatever the number of tiles. Sums over part of K go to the workspace and are "
     "added in a fixed order. -1: for each problem when it is launched, with StreamKFullTiles, by what stream-K is "
     "predicted to cost.",
-    When.LAUNCH,
+    ActsAt.LAUNCH,
     accepts="natural number or -1",
 )
 STREAM_FULL_TILES = Parameter(
@@ -114,7 +114,7 @@ STREAM_FULL_TILES = Parameter(
     (0, 1, -1),
     "How many whole waves of tiles are split along K together with those beyond whole waves (StreamKGrid). -1: none is "
     "split, not even the tiles beyond whole waves.",
-    When.LAUNCH,
+    ActsAt.LAUNCH,
     accepts="natural number or -1",
 )
 GROUP_MAPPING = positive(

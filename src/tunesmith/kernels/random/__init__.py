@@ -6,6 +6,6 @@ serve several, `mrg.h` is shared). `programs.py` says which texts make a program
 """
 
 from .family import CudaRandom, OpenCLRandom
-from .launches import COUNT, changed, groups, start_argument
+from .launches import COUNT_ARGUMENT, start_argument, with_arguments, work_groups_of_fill
 
-__all__ = ["COUNT", "CudaRandom", "OpenCLRandom", "changed", "groups", "start_argument"]
+__all__ = ["COUNT_ARGUMENT", "CudaRandom", "OpenCLRandom", "start_argument", "with_arguments", "work_groups_of_fill"]

@@ -29,9 +29,9 @@ from tunesmith.records import (
     WorkspaceArgument,
     Write,
 )
-from tunesmith.spaces import Parameter, Space, When
+from tunesmith.spaces import ActsAt, Parameter, Space
 
-from .launches import groups
+from .launches import work_groups_of_fill
 from .programs import HEADERS, PROGRAMS, GeneratorProgram, constant_tables, workspace_offsets
 
 CHECKED_TURNS = 2
@@ -76,7 +76,7 @@ class OpenCLRandom(Kernel):
                     (64, 128, 256, 512, 1024, 2048),
                     "Work-groups (rocRAND's blocks), of a Sobol generator in each dimension; fewer for a small buffer, "
                     "where that changes no number.",
-                    When.LAUNCH,
+                    ActsAt.LAUNCH,
                     accepts="positive integer",
                 ),
             )
@@ -136,7 +136,7 @@ class OpenCLRandom(Kernel):
         program = PROGRAMS[fill.generator.name]
         block = (config.integer("BlockSize"), 1, 1)
         size = fill.count * np.dtype(fill.dtype).itemsize
-        grid = (groups(fill.generator, block[0], config.integer("GridSize"), size), fill.dimensions, 1)
+        grid = (work_groups_of_fill(fill.generator, block[0], config.integer("GridSize"), size), fill.dimensions, 1)
         tables, shared = constant_tables(fill), self._local_at_launch(program, block[0])
         offsets, workspace_size = workspace_offsets(program, engines_of(config), tables)
         distribution = tuple(_distribution_arguments(fill, problem.scalars, offsets))

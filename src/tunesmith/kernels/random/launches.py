@@ -12,11 +12,11 @@ STORES = {GeneratorKind.COUNTER: 8, GeneratorKind.QUASI: 4}
 """The fewest stores of 16 bytes for which a work-item is worth its start: a work-group of a Sobol generator makes
 tables first. The number of engines is not limited in this way, because it is part of their sequence."""
 
-COUNT = 1
+COUNT_ARGUMENT = 1
 """The index of `generate`'s argument with the number of values."""
 
 
-def groups(generator: GeneratorSpec, block: int, grid: int, size: int) -> int:
+def work_groups_of_fill(generator: GeneratorSpec, block: int, grid: int, size: int) -> int:
     """The number of work-groups of `block` work-items: `grid`, or fewer if `size` bytes (in each dimension) are little.
 
     Counter-based generators keep their default number while each work-item has a store to make, so that a small buffer
@@ -36,7 +36,7 @@ def start_argument(generator: GeneratorSpec) -> int:
     return 4 if generator.kind is GeneratorKind.QUASI else 3
 
 
-def changed(launch: Launch, grid: int, numbers: Sequence[tuple[int, int]]) -> Launch:
+def with_arguments(launch: Launch, grid: int, numbers: Sequence[tuple[int, int]]) -> Launch:
     """The launch with `grid` work-groups in x and with other scalar arguments: pairs of an index and a value."""
     arguments = list(launch.arguments)
     for index, value in numbers:

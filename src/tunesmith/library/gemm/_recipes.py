@@ -9,7 +9,7 @@ from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
 from tunesmith.library.launch._launcher import WORKSPACE, Launcher, ReadyLaunch, with_left_out
 from tunesmith.problems.gemm import is_interleaved
-from tunesmith.records import ZEROED_HEAD, ProblemType, UserError, fresh
+from tunesmith.records import ZEROED_HEAD, ProblemType, UserError, unraised_copy
 
 from ._batches import numpy_serves, vendors_batch, vendors_match
 from ._checked_call import CheckedCall
@@ -304,11 +304,11 @@ def _unserved(call: CheckedCall, launcher: Launcher) -> UserError:
     If an unusable logic has such a type, the error says why that logic cannot be used."""
     request, kind = call.request, unserved_type(launcher, call)
     if launcher.absent and not kind:
-        return fresh(launcher.absent)
+        return unraised_copy(launcher.absent)
     for attempt in request.attempts:
         for unused_type, error in launcher.unused.items():
             if attempt.served_by(unused_type):
-                return fresh(error)
+                return unraised_copy(error)
     what = request.operands
     if request.dest != request.data:
         what += f" operands and a {request.result} result"

@@ -42,7 +42,7 @@ WORKSPACE = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchRecord:
     """A launch: the choice, the problem, the plan that was carried out, and the plan's solution: the choice's solution
     with the parameters that were decided at run time (`_stream_k`)."""
 
@@ -56,7 +56,7 @@ class Launched:
 class ReadyLaunch:
     """A problem's choice with its plan. `prepared` is bound to the pool's buffers of that `generation`."""
 
-    launched: Launched
+    launched: LaunchRecord
     compiled: CompiledPrograms
     prepared: Prepared | None = None
     generation: int = -1
@@ -146,7 +146,7 @@ class Launcher:
         plan = replace(plan, steps=tuple(map(changed, plan.steps)))
         if not aligned and _asks_for_alignment(plan):
             return None
-        return ReadyLaunch(Launched(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution), compiled)
+        return ReadyLaunch(LaunchRecord(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution), compiled)
 
     def run(
         self, ready: ReadyLaunch, arrays: Mapping[str, Array], roles: Mapping[str, str], stand_ins: Mapping[str, str]
@@ -201,7 +201,7 @@ class Launcher:
             if not aligned and (compiled.aligned or _asks_for_alignment(plan)):
                 refusals[choice.name] = Rejection("alignment", f"{ALIGNMENT} bytes, of every operand's address")
                 continue
-            return ReadyLaunch(Launched(choice, problem, plan, solution), compiled)
+            return ReadyLaunch(LaunchRecord(choice, problem, plan, solution), compiled)
         reasons = "; ".join(f"{name}: {reason}" for name, reason in (self.refusals(problem) | refusals).items())
         raise UserError(
             problem.type.name,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-from ._launcher import Launched, Launcher
+from ._launcher import Launcher, LaunchRecord
 
 REMEMBERED = 4096
 """The most layouts that are kept."""
@@ -19,7 +19,7 @@ class LayoutCache(Generic[Entry]):
     `launched`, if given, is called after every launch."""
 
     def __init__(
-        self, launcher_of: Callable[[str], Launcher], lock: RLock, launched: Callable[[Launched], None] | None
+        self, launcher_of: Callable[[str], Launcher], lock: RLock, launched: Callable[[LaunchRecord], None] | None
     ) -> None:
         self._launcher_of, self._lock, self._launched = launcher_of, lock, launched
         self._entries: dict[Any, Entry] = {}

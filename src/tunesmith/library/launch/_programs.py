@@ -10,7 +10,7 @@ from typing import Any
 from tunesmith.devices import Device, Program
 from tunesmith.kernels import Kernel
 from tunesmith.records import Binary, CompiledFacts, Configuration, Module, ProblemType, Rejection, Target
-from tunesmith.toolchains import TOOLCHAINS, BinaryCache, CompileError, compiled, user_cache
+from tunesmith.toolchains import TOOLCHAINS, BinaryCache, CompileError, compile_cached, user_cache
 
 from ._locks import call_lock
 
@@ -65,7 +65,7 @@ class Programs:
         if digest not in self._loaded:
             if missing := TOOLCHAINS[module.language].unavailable():
                 raise CompileError("no compiler", missing)
-            binary = compiled(module, device.target, _cache(user_cache(), device.target))
+            binary = compile_cached(module, device.target, _cache(user_cache(), device.target))
             program = device.load(binary)
             self._loaded[digest] = program, binary
             self._new.append((module, program, binary))

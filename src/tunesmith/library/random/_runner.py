@@ -11,8 +11,8 @@ import numpy as np
 
 from tunesmith.devices import Buffer as Memory
 from tunesmith.devices import Device, LaunchError, Program
-from tunesmith.devices.cuda.device import CudaDevice, Mark, Repeated
-from tunesmith.kernels.random import COUNT, changed, groups, start_argument
+from tunesmith.devices.cuda.device import CudaDevice, Mark, RepeatedLaunch
+from tunesmith.kernels.random import COUNT_ARGUMENT, start_argument, with_arguments, work_groups_of_fill
 from tunesmith.library.arrays._streams import Stream
 from tunesmith.library.launch._memory import Pool, lent
 from tunesmith.library.launch._programs import Programs
@@ -82,7 +82,7 @@ class _Planned:
     width: int
     values: int
     itemsize: int
-    repeated: Repeated | None = None
+    repeated: RepeatedLaunch | None = None
 
 
 class Runner:
@@ -255,7 +255,7 @@ class Runner:
 
     def _enqueue(self, planned: _Planned, begin: Position, count: int, out: Memory) -> None:
         grid, numbers = self._sized(planned, begin, count)
-        self._carry_out(planned, (changed(planned.launch, grid, numbers),), out)
+        self._carry_out(planned, (with_arguments(planned.launch, grid, numbers),), out)
 
     def _repeat(self, device: CudaDevice, planned: _Planned, begin: Position, count: int, address: int) -> None:
         if planned.repeated is None:
@@ -268,8 +268,8 @@ class Runner:
         generator, start = self._settings.generator, begin.offset
         if self._settings.engines_depend:
             start = (start + begin.vectors) % self._engines
-        grid = groups(generator, planned.shape.block, planned.shape.grid, count * planned.itemsize)
-        return grid, ((COUNT, count), (start_argument(generator), start))
+        grid = work_groups_of_fill(generator, planned.shape.block, planned.shape.grid, count * planned.itemsize)
+        return grid, ((COUNT_ARGUMENT, count), (start_argument(generator), start))
 
     def _carry_out(self, planned: _Planned, steps: tuple[Step, ...], out: Memory | None = None) -> None:
         plan = Plan(steps, planned.workspace_bytes)

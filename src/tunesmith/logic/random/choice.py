@@ -1,4 +1,4 @@
-"""`choose`: launch shapes for generators on architectures, a pure function of measured rows."""
+"""`choose_shapes`: launch shapes for generators on architectures, a pure function of measured rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Selection:
     complaints: tuple[UserError, ...]
 
 
-def choose(
+def choose_shapes(
     rows: Sequence[RandomRow],
     objective: RandomObjective = RandomObjective.GEOMEAN,
     defaults: Mapping[str, LaunchShape] = DEFAULT_SHAPES,

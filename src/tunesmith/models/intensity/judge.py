@@ -22,11 +22,11 @@ from .distance import distance, same_tile
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
-GOOD = 0.95
+GOOD_EFFICIENCY = 0.95
 """From this efficiency on, a choice counts as good as the best."""
 TIE = 1e-9
 """Distances that differ by less are equal."""
-RANKS = (1, 3, 5)
+GUESS_COUNTS = (1, 3, 5)
 """How many first guesses of a policy are tried, if the policy ranks several."""
 
 
@@ -205,7 +205,7 @@ def _score(matrix: TimeMatrix, pick_by_row: Mapping[int, ScoredColumn], unanswer
         clustered_interval(efficiencies, families, seed),
         float(np.quantile(efficiencies, 0.1)),
         float(efficiencies.min()),
-        float((efficiencies >= GOOD).mean()),
+        float((efficiencies >= GOOD_EFFICIENCY).mean()),
         sum(not pick.is_measured for pick in picks) / len(picks),
         sum(not pick.has_tile for pick in picks) / len(picks),
         unanswered,

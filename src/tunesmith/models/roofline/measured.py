@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from tunesmith.problems import Node, read_yaml, shown
+from tunesmith.problems import Node, read_yaml, shortened
 from tunesmith.records import UserError
 
 from .figures import Provenance, Roofline
@@ -69,7 +69,7 @@ def read_rooflines(path: Path) -> tuple[MeasuredRoofline, ...]:
     fields = read_yaml(path).fields("a file of rooflines", (_KEY, "rooflines"))
     version = fields[_KEY]
     if version.content != FORMAT:
-        what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
+        what = f"format {shortened(version.content)}, this tunesmith reads {FORMAT}"
         raise UserError(version.location, what, "calibrate again into another file")
     by_subject: dict[tuple[str, ...], MeasuredRoofline] = {}
     for node in fields["rooflines"].sequence("rooflines"):
@@ -127,5 +127,5 @@ def _rate(node: Node, key: str) -> float:
     """The rate in the node, which is in 10^9 per second, as a number per second."""
     value = node.content
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < MOST:
-        raise node.wrong(f"{key} is {shown(value)}", f"give a positive number, or {_REMEDY}")
+        raise node.wrong(f"{key} is {shortened(value)}", f"give a positive number, or {_REMEDY}")
     return value * 1e9

@@ -12,7 +12,7 @@ from tunesmith.records import Configuration, ProblemType, Target
 from .costs import COSTS
 from .fit import FittedCost, fit
 from .memory_demand import Floats
-from .records import MacroTile, Room
+from .records import DeviceCapacity, MacroTile
 from .runs import StreamKRun
 
 TF32 = "x"
@@ -40,10 +40,10 @@ class Subject:
     kernel: str
     data_type: str
     tile: MacroTile
-    room: Room
+    room: DeviceCapacity
 
     @staticmethod
-    def of(target: Target, kernel: str, data_type: str, tile: MacroTile, room: Room) -> Subject:
+    def of(target: Target, kernel: str, data_type: str, tile: MacroTile, room: DeviceCapacity) -> Subject:
         """The subject, with the number of iterations whose operands fit into the device's last-level cache."""
         # Imported here because a program that only decides should not load YAML.
         from tunesmith.problems.gemm import DATA_TYPES

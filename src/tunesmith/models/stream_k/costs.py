@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from tunesmith.kernels.gemm.stream_k import StreamKSchedule, ceil_div
 
 from .memory_demand import Floats, MemoryDemand
-from .records import Room, StreamKChoice, Work
+from .records import DeviceCapacity, StreamKChoice, TiledProduct
 
 COSTS = {
     "start": "launch, cold caches, the writing of one tile",
@@ -69,7 +69,7 @@ Stretch = tuple[int, int, int]
 at the same position of K."""
 
 
-def counts(work: Work, choice: StreamKChoice, room: Room) -> Floats:
+def counts(work: TiledProduct, choice: StreamKChoice, room: DeviceCapacity) -> Floats:
     """The factor of each of COSTS for one choice."""
     schedule = StreamKSchedule(work.tiles, work.iterations, choice.grid, choice.streamed, choice.splits)
     share = schedule.per_group + (schedule.extra > 0)
@@ -103,7 +103,7 @@ def _waits(memory: MemoryDemand, stretches: Iterable[Stretch]) -> float:
     return sum(iterations * memory.waiting(busy, together) for iterations, busy, together in stretches)
 
 
-def _stretches(work: Work, schedule: StreamKSchedule) -> Iterator[Stretch]:
+def _stretches(work: TiledProduct, schedule: StreamKSchedule) -> Iterator[Stretch]:
     """The stretches of the work-group that has most: parts of tiles, or first whole tiles and then a share."""
     grid, alone, streamed = schedule.grid, schedule.alone, schedule.streamed
     if schedule.splits > 1:
@@ -115,7 +115,7 @@ def _stretches(work: Work, schedule: StreamKSchedule) -> Iterator[Stretch]:
         yield schedule.per_group + (schedule.extra > 0), busy, max(1, busy // (_even_parts(schedule) or grid))
 
 
-def _turns(work: Work, parts: int, grid: int) -> Stretch:
+def _turns(work: TiledProduct, parts: int, grid: int) -> Stretch:
     """The stretch of split-K. In a single turn, all work-groups at the same part of K are together; in several turns
     fewer are."""
     busy = min(work.tiles * parts, grid)
@@ -165,7 +165,7 @@ class Dealt(NamedTuple):
     even: NDArray[np.bool_]
 
     @staticmethod
-    def of(work: Work, grid: Floats) -> Dealt:
+    def of(work: TiledProduct, grid: Floats) -> Dealt:
         # Numbers are whole and below 2^53, so that quotients of doubles round down as those of integers do.
         tiles, iterations = float(work.tiles), float(work.iterations)
         turns = tiles / grid
@@ -188,7 +188,7 @@ class Scan:
     One object serves one device and one set of costs; the arrays that depend only on these are computed once.
     """
 
-    def __init__(self, costs: Floats, room: Room, parts: Sequence[int] = SPLITS) -> None:
+    def __init__(self, costs: Floats, room: DeviceCapacity, parts: Sequence[int] = SPLITS) -> None:
         self.costs, self.room, self._parts = costs, room, tuple(parts)
         grid = np.arange(1.0, room.groups + 1)
         busy = np.minimum(1.0, grid / room.multiprocessors)
@@ -198,10 +198,10 @@ class Scan:
         self._costs: tuple[float, ...] = tuple(costs.tolist())
         self._iterations: tuple[float, ...] = tuple(self._iteration.tolist())
 
-    def seconds(self, work: Work, choice: StreamKChoice) -> float:
+    def seconds(self, work: TiledProduct, choice: StreamKChoice) -> float:
         return float(counts(work, choice, self.room) @ self.costs)
 
-    def table(self, work: Work) -> Floats:
+    def table(self, work: TiledProduct) -> Floats:
         """Expected seconds: a column for each grid, from 1 work-group on, and three rows.
 
         Row 0: no tile is streamed. Row 1: the remainder is; infinite if there is none. Row 2: the remainder and one
@@ -228,7 +228,7 @@ class Scan:
             self._add_waiting(seconds, work, dealt, memory)
         return seconds
 
-    def _add_waiting(self, seconds: Floats, work: Work, dealt: Dealt, memory: MemoryDemand) -> None:
+    def _add_waiting(self, seconds: Floats, work: TiledProduct, dealt: Dealt, memory: MemoryDemand) -> None:
         """Adds the cost of waiting for memory to a table: `_stretches` for all grids at once."""
         tiles, iterations, misaligned, units = work.tiles, work.iterations, self._costs[MISALIGNED], memory.units
         shared = memory.cost_alone(misaligned, np.minimum(dealt.beyond / units, self._busy))
@@ -245,7 +245,7 @@ class Scan:
             remainder += dealt.waves * whole
             with_wave += (dealt.waves - 1) * whole
 
-    def splits(self, work: Work, below: float = math.inf) -> list[Timed]:
+    def splits(self, work: TiledProduct, below: float = math.inf) -> list[Timed]:
         """Split-K with its expected seconds, for each number of parts up to the iterations of K. Numbers of parts that
         cannot take less than `below` are left out."""
         timed = [(self._split(work, parts), parts) for parts in self._parts if parts <= work.iterations]
@@ -258,7 +258,7 @@ class Scan:
             for seconds, parts in timed
         ]
 
-    def _out_of_step(self, work: Work, parts: int, memory: MemoryDemand) -> float:
+    def _out_of_step(self, work: TiledProduct, parts: int, memory: MemoryDemand) -> float:
         """Seconds that split-K waits for memory, and what several turns cost besides."""
         stretch = _turns(work, parts, self.room.groups)
         seconds = self._costs[MISALIGNED] * _waits(memory, [stretch])
@@ -266,7 +266,7 @@ class Scan:
             seconds += self._costs[APART] * stretch[0] * memory.again
         return seconds
 
-    def _split(self, work: Work, parts: int) -> float:
+    def _split(self, work: TiledProduct, parts: int) -> float:
         """Expected seconds of split-K if no work-group waits for memory."""
         units, groups = work.tiles * parts, self.room.groups
         grid = units if units < groups else groups
@@ -276,7 +276,7 @@ class Scan:
         collecting = partial + peer * (parts - 1)
         return start - tile + dealt * (longest * self._iterations[grid - 1] + tile + collecting)
 
-    def candidates(self, work: Work) -> list[Timed]:
+    def candidates(self, work: TiledProduct) -> list[Timed]:
         """The best choice of each kind without split-K: whole tiles; the remainder streamed; the remainder and one full
         wave streamed. The latter two, if they exist, are on the largest of the equally good grids."""
         table, whole = self.table(work), StreamKChoice.whole_tiles(work, self.room)
@@ -289,7 +289,7 @@ class Scan:
                 candidates.append((row_on(work, column + 1, row), float(seconds[column])))
         return candidates
 
-    def best(self, work: Work) -> Timed:
+    def best(self, work: TiledProduct) -> Timed:
         """The fastest choice; among equals whole tiles, then the fewest streamed tiles, then split-K."""
         best, *others = self.candidates(work)
         for other in others:
@@ -299,20 +299,20 @@ class Scan:
         fastest = min(self.splits(work, below) if work.tiles else (), key=_seconds, default=best)
         return fastest if _seconds(fastest) < below else best
 
-    def best_on(self, work: Work, grid: int | None, full_tiles: int | None) -> Timed:
+    def best_on(self, work: TiledProduct, grid: int | None, full_tiles: int | None) -> Timed:
         """The fastest choice with this grid, or with this number of full waves beside the remainder, or with both, as
         an override requires. Whole tiles may then be on fewer work-groups than usual."""
         grids = range(1, self.room.groups + 1) if grid is None else (grid,)
-        choices = (choice for work_groups in grids for choice in choices_on(work, work_groups, full_tiles))
+        choices = (choice for work_groups in grids for choice in choices_on_grid(work, work_groups, full_tiles))
         return min(((choice, self.seconds(work, choice)) for choice in choices), key=_seconds)
 
 
-def row_on(work: Work, grid: int, row: int) -> StreamKChoice:
+def row_on(work: TiledProduct, grid: int, row: int) -> StreamKChoice:
     """The choice that a cell of `Scan.table` is about."""
     return StreamKChoice(grid, min(work.tiles % grid + (row - 1) * grid, work.tiles) if row else 0)
 
 
-def choices_on(work: Work, grid: int, full_tiles: int | None) -> list[StreamKChoice]:
+def choices_on_grid(work: TiledProduct, grid: int, full_tiles: int | None) -> list[StreamKChoice]:
     """The choices on this grid: no tile streamed, the remainder, the remainder and one full wave; with `full_tiles`,
     only the remainder and so many full waves."""
     rows = range(3) if full_tiles is None else (full_tiles + 1,)

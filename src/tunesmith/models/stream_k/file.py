@@ -12,13 +12,13 @@ import numpy as np
 import yaml
 
 from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
-from tunesmith.problems import MOST_MADE_BYTES, Node, beginning_of, read_yaml, shown
+from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, read_yaml, shortened
 from tunesmith.records import Configuration, UserError, thaw
 
 from .calibration import CalibrationOrigin, StreamKCalibration, Subject
 from .costs import COSTS
 from .fit import FittedCost
-from .records import MacroTile, Room, StreamKChoice, Work
+from .records import DeviceCapacity, MacroTile, StreamKChoice, TiledProduct
 from .runs import StreamKRun
 
 FORMAT = 2
@@ -44,7 +44,7 @@ calibrations:
 """
 
 
-class OtherFormatError(UserError):
+class OtherVersionError(UserError):
     """The file was written by another version, in another format."""
 
 
@@ -62,7 +62,7 @@ def _has_calibrations(file: Path) -> bool:
     """Whether a line begins with the key. False for anything but a regular file, since opening it might block for
     ever."""
     return file.is_file() and any(
-        line.startswith(_KEY.encode()) for line in beginning_of(file, "YAML", MOST_MADE_BYTES).split(b"\n")
+        line.startswith(_KEY.encode()) for line in beginning_of(file, "YAML", MOST_GENERATED_BYTES).split(b"\n")
     )
 
 
@@ -72,9 +72,9 @@ def read(path: Path) -> tuple[StreamKCalibration, ...]:
     fields = read_yaml(path).fields("a calibration of stream-K", (_KEY, "calibrations"))
     version = fields[_KEY]
     if version.content != FORMAT:
-        what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
+        what = f"format {shortened(version.content)}, this tunesmith reads {FORMAT}"
         remedy = "calibrate again into another file, and copy what a person had adjusted"
-        raise OtherFormatError(version.location, what, remedy)
+        raise OtherVersionError(version.location, what, remedy)
     by_subject: dict[Subject, StreamKCalibration] = {}
     for node in fields["calibrations"].sequence("calibrations"):
         calibration = _calibration(node)
@@ -137,7 +137,7 @@ def _calibration(node: Node) -> StreamKCalibration:
     device = fields["device"].fields("device", _DEVICE)
     along_m, along_n = (_whole(item, "cached", 0) for item in _items(fields["cached"], "cached", 2))
     units, occupancy = (_whole(device[key], key, 1) for key in _DEVICE[4:])
-    room = Room(units, occupancy, (along_m, along_n))
+    room = DeviceCapacity(units, occupancy, (along_m, along_n))
     configuration = fields["configuration"].mapping("configuration")
     mapping = configuration.get(GROUP_MAPPING.name)
     block = _whole(mapping, GROUP_MAPPING.name, 1) if mapping else 1
@@ -183,7 +183,7 @@ def _read_run(node: Node, tile: MacroTile) -> StreamKRun:
     if tiles % down:
         raise node.wrong(f"{tiles} tiles, {down} of them along M, make no rectangle", _REMEDY)
     return StreamKRun(
-        Work(tiles, iterations, tile.depth, 1, down, tile.block), StreamKChoice(grid, streamed, splits), seconds
+        TiledProduct(tiles, iterations, tile.depth, 1, down, tile.block), StreamKChoice(grid, streamed, splits), seconds
     )
 
 
@@ -197,7 +197,7 @@ def _items(node: Node, what: str, count: int) -> tuple[Node, ...]:
 def _whole(node: Node, what: str, least: int) -> int:
     value: Any = node.content
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise node.wrong(f"{what} cannot be {shown(value)}", f"give a whole number of at least {least}")
+        raise node.wrong(f"{what} cannot be {shortened(value)}", f"give a whole number of at least {least}")
     return value
 
 
@@ -206,5 +206,5 @@ def _number(node: Node, what: str, least: float = -math.inf) -> float:
     valid = isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value and abs(value) <= _MOST
     if not valid:
         bound = "" if least == -math.inf else f" of at least {least:g}"
-        raise node.wrong(f"{what} cannot be {shown(value)}", f"give a number{bound}")
+        raise node.wrong(f"{what} cannot be {shortened(value)}", f"give a number{bound}")
     return float(value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .costs import COSTS, counts
 from .memory_demand import Floats
-from .records import Room
+from .records import DeviceCapacity
 from .runs import StreamKRun
 
 RESAMPLES = 200
@@ -39,7 +39,7 @@ class FittedCost:
 
 
 def fit(
-    runs: Sequence[StreamKRun], room: Room, random: np.random.Generator, resamples: int = RESAMPLES
+    runs: Sequence[StreamKRun], room: DeviceCapacity, random: np.random.Generator, resamples: int = RESAMPLES
 ) -> tuple[tuple[FittedCost, ...], Floats, float]:
     """Costs in the order of COSTS, their covariance, and the relative standard deviation of a run around them.
 

@@ -1,8 +1,8 @@
 """Decides at run time the grid of a solution, and how many tiles run stream-K, for each problem that is launched.
 
-`Deciding.solutions` is the entry, for solutions whose configuration leaves the grid open (`StreamKGrid: -1`) or has a
-grid that was tuned for another size. `Deciding.decide` returns the decision with its reasons. The numbers come from the
-models in `predict.py`.
+`LaunchDecisions.solutions` is the entry, for solutions whose configuration leaves the grid open (`StreamKGrid: -1`) or
+has a grid that was tuned for another size. `LaunchDecisions.decide` returns the decision with its reasons. The numbers
+come from the models in `predict.py`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import Configuration, Problem, Solution, Target
 
 from .costs import SPLITS
-from .file import OtherFormatError, calibration_files, read
+from .file import OtherVersionError, calibration_files, read
 from .predict import Calibrations, Predictor, StreamKCalibration, StreamKOverride, Subject, data_type_of
-from .records import MacroTile, Room, StreamKDecision
+from .records import DeviceCapacity, MacroTile, StreamKDecision
 
 GRID, FULL_TILES, SPLIT = "StreamKGrid", "StreamKFullTiles", "GlobalSplitU"
 """The parameters that a decision sets."""
@@ -42,7 +42,7 @@ SCHEDULE = "Schedule"
 _WHOLE_TILES = Configuration({GRID: 0, FULL_TILES: 0})
 
 
-class Deciding:
+class LaunchDecisions:
     """Decides for one device, once for each product, kernel and tile. Not thread-safe.
 
     A decision never needs another program, since nobody waits for a compiler at run time: a compiled-in schedule stays,
@@ -58,7 +58,7 @@ class Deciding:
     @staticmethod
     def of(
         target: Target, folders: Iterable[Path], environment: Mapping[str, str], warn: Callable[[str], None]
-    ) -> Deciding:
+    ) -> LaunchDecisions:
         """With the overrides of the environment, the calibrations in these folders, and those in the file that the
         environment names. The latter take priority.
 
@@ -70,12 +70,12 @@ class Deciding:
         for file in (file for folder in dict.fromkeys(folders) for file in calibration_files(folder)):
             try:
                 calibrations += read(file)
-            except OtherFormatError as error:
+            except OtherVersionError as error:
                 warn(str(error))
         if named_file := environment.get(CALIBRATION, "").strip():
             calibrations += read(Path(named_file))
         # If two have the same subject, the later one counts.
-        return Deciding(target, Calibrations(calibrations, warn), override)
+        return LaunchDecisions(target, Calibrations(calibrations, warn), override)
 
     def _solutions(self, solution: Solution, problem: Problem) -> tuple[Solution, ...]:
         """The solution with the decided parameters, then the same with whole tiles, as a fallback if the first cannot
@@ -92,7 +92,7 @@ class Deciding:
 
     def _predictor_of(self, solution: Solution) -> Predictor:
         kernel, config, problem_type = KERNELS[solution.kernel], solution.configuration, solution.type
-        tile, whole_device = tile_of(solution), Room(self.target.compute_units)
+        tile, whole_device = tile_of(solution), DeviceCapacity(self.target.compute_units)
         subject = Subject.of(self.target, kernel.name, data_type_of(problem_type), tile, whole_device)
         subject = self._calibrations.widest(subject)
         splits = SPLIT in kernel.space(problem_type, self.target).launch_time(config) and SCHEDULE not in config
@@ -100,7 +100,7 @@ class Deciding:
         return Predictor(tile, model, self.override)
 
 
-def configured(config: Configuration, parameters: Configuration) -> Configuration:
+def with_decision(config: Configuration, parameters: Configuration) -> Configuration:
     """The configuration with a decision's parameters, as far as its family has them; a schedule is set to match."""
     unstreamed = "SplitK" if parameters.integer(SPLIT) > 1 else "DataParallel"
     schedule = Configuration({SCHEDULE: "StreamK" if parameters.integer(GRID) else unstreamed})

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 
-from .records import Room, Work
+from .records import DeviceCapacity, TiledProduct
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class MemoryDemand(NamedTuple):
     units: int
 
     @staticmethod
-    def of(work: Work, room: Room) -> MemoryDemand:
+    def of(work: TiledProduct, room: DeviceCapacity) -> MemoryDemand:
         """Zero if there is no work, or if the size of the cache is unknown."""
         along_m, along_n = room.cached
         if not (work.tiles and along_m and along_n):

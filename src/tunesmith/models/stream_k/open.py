@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
-from tunesmith.models.stream_k.launch import GRID, OPEN, Deciding
+from tunesmith.models.stream_k.launch import GRID, OPEN, LaunchDecisions
 from tunesmith.records import Configuration, Problem, Solution, Target
 
 
@@ -29,14 +29,14 @@ class OpenGrids:
         return self._deciding.solutions(solution, problem)[0] if is_open(solution.configuration) else solution
 
     @cached_property
-    def _deciding(self) -> Deciding:
-        return Deciding.of(self._target, self._folders, os.environ, self._warn)
+    def _deciding(self) -> LaunchDecisions:
+        return LaunchDecisions.of(self._target, self._folders, os.environ, self._warn)
 
 
 def is_open(config: Configuration) -> bool:
     return config.get(GRID) == OPEN
 
 
-def with_a_grid(config: Configuration) -> Configuration:
+def with_arbitrary_grid(config: Configuration) -> Configuration:
     """The configuration with an arbitrary grid instead of an open one, for use where no problem is known."""
     return config | {GRID: 1} if is_open(config) else config

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tunesmith.records import UserError
 
 from . import tensile as tensile
-from .records import Work
+from .records import TiledProduct
 
 PREFIXES = ("TUNESMITH_STREAMK_", "TENSILE_STREAMK_")
 
@@ -78,7 +78,7 @@ class StreamKOverride:
         """The variable that sets the grid; empty if none does."""
         return next((name for name in self.values if name != FULL_TILES), "")
 
-    def grid(self, work: Work, compute_units: int) -> int | None:
+    def grid(self, work: TiledProduct, compute_units: int) -> int | None:
         """The overriding grid, at least 1; None if no variable sets the grid."""
         value = self.values.get(self.grid_from, 0)
         match self.grid_from:

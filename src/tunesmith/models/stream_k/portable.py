@@ -11,7 +11,7 @@ import math
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 
-from .records import StreamKChoice, Work
+from .records import StreamKChoice, TiledProduct
 
 FEWEST_ITERATIONS = 3
 """The fewest iterations of a share. Tensile's curve is remainder x K / grid = 194 steps, with 64 steps an iteration,
@@ -25,7 +25,7 @@ FULL_ENOUGH = 0.92
 """The share of work-groups, over all waves, that data-parallel must keep busy. Source: CUTLASS."""
 
 
-def choice(work: Work, grid: int) -> StreamKChoice:
+def choice(work: TiledProduct, grid: int) -> StreamKChoice:
     """How to launch the product on at most `grid` work-groups.
 
     - No more tiles than work-groups: each tile is split among as many work-groups as pays.
@@ -42,7 +42,7 @@ def choice(work: Work, grid: int) -> StreamKChoice:
     return StreamKChoice(grid, remainder + (grid if with_full_wave else 0))
 
 
-def _few_tiles(work: Work, groups: int) -> StreamKChoice:
+def _few_tiles(work: TiledProduct, groups: int) -> StreamKChoice:
     """For no more tiles than work-groups: the number of parts for which the longest part and its fix-up together take
     least."""
 

@@ -3,10 +3,10 @@
 `launch.py` asks them at run time. `Model.decide` returns a `StreamKDecision`; a `StreamKOverride` from the environment
 takes priority over the model. There are three models:
 
-- `Calibrated` knows the costs of launches on the device, with this tile and data type. It evaluates every grid that
-  fits, every useful number of split tiles, and split-K.
-- `Portable` uses ratios that hold for most devices. It is used if there is no calibration.
-- `Published` is Tensile's predictor, to compare with.
+- `CalibratedModel` knows the costs of launches on the device, with this tile and data type. It evaluates every grid
+  that fits, every useful number of split tiles, and split-K.
+- `PortableModel` uses ratios that hold for most devices. It is used if there is no calibration.
+- `TensileModel` is Tensile's predictor, to compare with.
 """
 
 from __future__ import annotations
@@ -21,25 +21,24 @@ from tunesmith.kernels.gemm.stream_k import streamed_tiles
 from . import portable as portable
 from . import tensile as tensile
 from .calibration import CalibrationOrigin, StreamKCalibration, Subject, data_type_of, merged
-from .costs import COSTS, SPLITS, Scan, choices_on, counts
+from .costs import COSTS, SPLITS, Scan, choices_on_grid, counts
 from .fit import FittedCost
 from .override import StreamKOverride
-from .records import MacroTile, Room, SharingMode, StreamKChoice, StreamKDecision, Work
+from .records import DeviceCapacity, MacroTile, SharingMode, StreamKChoice, StreamKDecision, TiledProduct
 from .runs import StreamKRun, calibration_runs
 
 __all__ = [
     "COSTS",
     "SPLITS",
-    "Calibrated",
+    "CalibratedModel",
     "CalibrationOrigin",
     "Calibrations",
+    "DeviceCapacity",
     "FittedCost",
     "MacroTile",
     "Model",
-    "Portable",
+    "PortableModel",
     "Predictor",
-    "Published",
-    "Room",
     "SharingMode",
     "StreamKCalibration",
     "StreamKChoice",
@@ -47,12 +46,13 @@ __all__ = [
     "StreamKOverride",
     "StreamKRun",
     "Subject",
-    "Work",
+    "TensileModel",
+    "TiledProduct",
     "calibration_runs",
-    "choices_on",
+    "choices_on_grid",
     "data_type_of",
     "merged",
-    "rivals",
+    "models_to_compare",
 ]
 
 REMEMBERED = 65_536
@@ -67,17 +67,17 @@ class Model(ABC):
     """Decides for a kernel with one tile on a device with this room. The same product always gets the same answer."""
 
     name: str
-    room: Room
+    room: DeviceCapacity
 
     @abstractmethod
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
+    def choose(self, work: TiledProduct, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         """The best choice; if given, only among those on `grid`, or with `full_tiles` waves beside the remainder."""
 
-    def expect(self, work: Work, choice: StreamKChoice) -> tuple[float | None, tuple[float, float] | None]:
+    def expect(self, work: TiledProduct, choice: StreamKChoice) -> tuple[float | None, tuple[float, float] | None]:
         """Expected seconds and their 95 % interval; None for what the model cannot predict."""
         return None, None
 
-    def decide(self, work: Work, override: StreamKOverride | None = None) -> StreamKDecision:
+    def decide(self, work: TiledProduct, override: StreamKOverride | None = None) -> StreamKDecision:
         """The choice with its expected time. `override` takes priority over the model."""
         if override is None or not override.used:
             choice = self.choose(work)
@@ -86,7 +86,7 @@ class Model(ABC):
         return StreamKDecision(work, choice, self.name, *self.expect(work, choice), override.used if override else ())
 
 
-class Calibrated(Model):
+class CalibratedModel(Model):
     """Takes the choice with the least expected time, by the costs of a calibration. Split-K is among the choices with
     each number of parts in `parts`."""
 
@@ -96,12 +96,12 @@ class Calibrated(Model):
         self.calibration, self.room = calibration, calibration.subject.room
         self._scan, self._doubt = Scan(calibration.values, self.room, parts), calibration.doubt
 
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
+    def choose(self, work: TiledProduct, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         if grid is None and full_tiles is None:
             return self._scan.best(work)[0]
         return self._scan.best_on(work, grid, full_tiles)[0]
 
-    def expect(self, work: Work, choice: StreamKChoice) -> tuple[float, tuple[float, float]]:
+    def expect(self, work: TiledProduct, choice: StreamKChoice) -> tuple[float, tuple[float, float]]:
         """The interval covers 95 % of runs. It includes the uncertainty of the costs and the scatter of a run."""
         features = counts(work, choice, self.room)
         seconds = float(features @ self._scan.costs)
@@ -110,52 +110,52 @@ class Calibrated(Model):
         reach = REACH * max(0.0, variance) ** 0.5
         return seconds, (max(0.0, seconds - reach), seconds + reach)
 
-    def considered(self, work: Work) -> Iterator[StreamKChoice]:
+    def considered(self, work: TiledProduct) -> Iterator[StreamKChoice]:
         """The best choice of each kind: no tile streamed, the remainder streamed, the remainder and one full wave, and
         each number of parts of split-K."""
         yield from (choice for choice, _ in (*self._scan.candidates(work), *self._scan.splits(work)))
 
 
-class Portable(Model):
+class PortableModel(Model):
     """Decides by dimensionless ratios and the rule of three iterations (`portable.py`). Predicts no times."""
 
     name = "portable"
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: DeviceCapacity) -> None:
         self.room = room
 
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
+    def choose(self, work: TiledProduct, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         if full_tiles is not None:
             grid = grid or self.room.groups
             return StreamKChoice(grid, streamed_tiles(work.tiles, grid, full_tiles))
         return portable.choice(work, grid or self.room.groups)
 
 
-class Published(Model):
+class TensileModel(Model):
     """Tensile's predictor: as published, with its curve for 304 compute units only, or not `gated`: the curve for
     all."""
 
-    def __init__(self, room: Room, gated: bool = True) -> None:
+    def __init__(self, room: DeviceCapacity, gated: bool = True) -> None:
         self.room, self.gated = room, gated
         self.name = "tensile" if gated else "tensile, gate lifted"
 
-    def choose(self, work: Work, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
+    def choose(self, work: TiledProduct, grid: int | None = None, full_tiles: int | None = None) -> StreamKChoice:
         units = self.room.multiprocessors
         grid = grid or units
         if full_tiles is None:
             full_tiles = tensile.full_tiles(work.tiles % grid, work.k, units, self.gated)
         return StreamKChoice(grid, streamed_tiles(work.tiles, grid, full_tiles))
 
-    def expect(self, work: Work, choice: StreamKChoice) -> tuple[float | None, None]:
+    def expect(self, work: TiledProduct, choice: StreamKChoice) -> tuple[float | None, None]:
         """The time of Tensile's analytical model, which covers only choices with all tiles streamed."""
         if not work.tiles or choice.streamed < work.tiles:
             return None, None
         return 1e-6 * tensile.microseconds(work.tiles, work.iterations, choice.grid), None
 
 
-def rivals(model: Model) -> tuple[Model, ...]:
+def models_to_compare(model: Model) -> tuple[Model, ...]:
     """The models to compare with: all that need no calibration, except `model` itself."""
-    others = (Portable(model.room), Published(model.room), Published(model.room, gated=False))
+    others = (PortableModel(model.room), TensileModel(model.room), TensileModel(model.room, gated=False))
     return tuple(other for other in others if other.name != model.name)
 
 
@@ -193,11 +193,11 @@ class Calibrations:
 
     def model(self, subject: Subject, driver: str, parts: Sequence[int] = SPLITS) -> Model:
         """The calibrated model of a subject; the portable one if there is no calibration. `driver` is the driver in
-        use; `parts` as for `Calibrated`."""
+        use; `parts` as for `CalibratedModel`."""
         calibration = self._calibrations.get(subject)
         if calibration is None:
             self._warn_once(f"nothing is calibrated for {subject}: stream-K goes by rules of thumb")
-            return Portable(subject.room)
+            return PortableModel(subject.room)
         if calibration.origin.driver != driver:
             self._warn_once(f"{subject} was calibrated with driver {calibration.origin.driver}, this is {driver}")
-        return Calibrated(calibration, parts)
+        return CalibratedModel(calibration, parts)

@@ -1,4 +1,4 @@
-"""The input of a stream-K prediction (`Work`, `Room`) and its result (`StreamKChoice`, `StreamKDecision`)."""
+"""A stream-K prediction's input (`TiledProduct`, `DeviceCapacity`) and result (`StreamKChoice`, `StreamKDecision`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def squarest(tiles: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TiledProduct:
     """A product in macro tiles: `tiles` of all `batch` matrices, each with `iterations` of `depth` steps along K.
 
     `down` is the number of tiles along M; 0 means the most square arrangement. Work-groups walk over the tiles in
@@ -67,14 +67,14 @@ class MacroTile:
     def __str__(self) -> str:
         return f"{self.m}x{self.n}x{self.depth}"
 
-    def work(self, m: int, n: int, batch: int, k: int) -> Work:
+    def work(self, m: int, n: int, batch: int, k: int) -> TiledProduct:
         down = ceil_div(m, self.m)
         tiles = down * ceil_div(n, self.n) * batch
-        return Work(tiles, iterations_of(k, self.depth), self.depth, batch, down, self.block)
+        return TiledProduct(tiles, iterations_of(k, self.depth), self.depth, batch, down, self.block)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DeviceCapacity:
     """What a device can run at once: multiprocessors, and work-groups on each of them (`occupancy`).
 
     `cached` is the size of the last-level cache, as the number of iterations for which it can hold a tile's pieces of
@@ -100,12 +100,12 @@ class StreamKChoice:
     splits: int = 1
 
     @staticmethod
-    def whole_tiles(work: Work, room: Room) -> StreamKChoice:
+    def whole_tiles(work: TiledProduct, room: DeviceCapacity) -> StreamKChoice:
         """Data-parallel: a work-group for each tile, or as many as run at once."""
         return StreamKChoice(max(1, min(work.tiles, room.groups)))
 
     @staticmethod
-    def split_k(work: Work, room: Room, parts: int) -> StreamKChoice:
+    def split_k(work: TiledProduct, room: DeviceCapacity, parts: int) -> StreamKChoice:
         """A work-group for each part of each tile, or as many as run at once."""
         return StreamKChoice(min(work.tiles * parts, room.groups), splits=parts)
 
@@ -125,7 +125,7 @@ class StreamKDecision:
     environment variables that decided instead of the model.
     """
 
-    work: Work
+    work: TiledProduct
     choice: StreamKChoice
     model: str = ""
     seconds: float | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tunesmith.kernels.gemm.stream_k import ceil_div
 
-from .records import MacroTile, Room, StreamKChoice, Work
+from .records import DeviceCapacity, MacroTile, StreamKChoice, TiledProduct
 
 WHOLE = (4, 16, 64, 256)
 """Iterations of tiles that are not split."""
@@ -35,12 +35,14 @@ overhead does not dominate the run."""
 class StreamKRun:
     """A choice and its measured time: median seconds of the whole launch plan."""
 
-    work: Work
+    work: TiledProduct
     choice: StreamKChoice
     seconds: float
 
 
-def calibration_runs(room: Room, tile: MacroTile, splits: Collection[int]) -> list[tuple[Work, StreamKChoice]]:
+def calibration_runs(
+    room: DeviceCapacity, tile: MacroTile, splits: Collection[int]
+) -> list[tuple[TiledProduct, StreamKChoice]]:
     """What to measure for a tile, without duplicates. No run has more work-groups than `room` holds, or than the
     largest of PARTS if that is more. `splits` are the numbers of parts of K that the kernel supports."""
     depth = tile.depth
@@ -50,7 +52,7 @@ def calibration_runs(room: Room, tile: MacroTile, splits: Collection[int]) -> li
     planned = [(tiles, iterations * scale, choice) for tiles, iterations, choice in cached]
     planned += [(tiles, min(iterations, DEEPEST // depth), choice) for tiles, iterations, choice in uncached]
     return [
-        (Work(tiles, iterations, depth, block=tile.block), choice)
+        (TiledProduct(tiles, iterations, depth, block=tile.block), choice)
         for tiles, iterations, choice in dict.fromkeys(planned)
     ]
 
@@ -59,7 +61,7 @@ Planned = tuple[int, int, StreamKChoice]
 """Tiles, iterations of each, and the choice to measure."""
 
 
-def _whole(room: Room) -> Iterator[Planned]:
+def _whole(room: DeviceCapacity) -> Iterator[Planned]:
     """One tile for each work-group. The slope over iterations gives start and iteration, the number of groups gives
     busy and wave."""
     for grid in (1, room.multiprocessors, room.groups):
@@ -70,14 +72,14 @@ def _whole(room: Room) -> Iterator[Planned]:
         yield half, iterations, StreamKChoice(half)
 
 
-def _in_turn(room: Room) -> Iterator[Planned]:
+def _in_turn(room: DeviceCapacity) -> Iterator[Planned]:
     """Several tiles for each work-group, which gives the cost of each further tile."""
     for waves in (2, 4):
         for iterations in (WHOLE[0], WHOLE[2]):
             yield waves * room.multiprocessors, iterations, StreamKChoice(room.multiprocessors)
 
 
-def _shared(room: Room) -> Iterator[Planned]:
+def _shared(room: DeviceCapacity) -> Iterator[Planned]:
     """Tiles in equal parts. The slope over the number of parts gives partial and peer."""
     for parts in PARTS:
         tiles = max(1, room.multiprocessors // parts)
@@ -85,7 +87,7 @@ def _shared(room: Room) -> Iterator[Planned]:
             yield tiles, iterations, StreamKChoice(tiles * parts, streamed=tiles)
 
 
-def _skewed(room: Room) -> Iterator[Planned]:
+def _skewed(room: DeviceCapacity) -> Iterator[Planned]:
     """A full wave with a remainder of one tile, of half a wave, of all but one tile; and remainders alone."""
     grid = room.multiprocessors
     remainders = sorted({1, max(1, grid // 2), max(1, grid - 1)})
@@ -100,7 +102,7 @@ def _skewed(room: Room) -> Iterator[Planned]:
             yield tiles, iterations, StreamKChoice(room.groups, streamed=tiles)
 
 
-def _beyond_the_cache(room: Room) -> Iterator[Planned]:
+def _beyond_the_cache(room: DeviceCapacity) -> Iterator[Planned]:
     """Squares of about a third of a wave and of a wave and a half, with every share at another position of K; and the
     second square as whole tiles, all at the same position of K."""
     grid = room.multiprocessors
@@ -111,7 +113,7 @@ def _beyond_the_cache(room: Room) -> Iterator[Planned]:
         yield tiles, iterations, StreamKChoice(grid)
 
 
-def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
+def _in_parts(room: DeviceCapacity, splits: Collection[int]) -> Iterator[Planned]:
     """A square of about four waves in parts of K: many turns, and long ones."""
     for parts in IN_TURNS if all(room.cached) else ():
         if parts in splits:
@@ -119,7 +121,7 @@ def _in_parts(room: Room, splits: Collection[int]) -> Iterator[Planned]:
             yield tiles, iterations, StreamKChoice(min(tiles * parts, room.groups), splits=parts)
 
 
-def _square(room: Room, side: int, cache_sizes: int) -> tuple[int, int]:
+def _square(room: DeviceCapacity, side: int, cache_sizes: int) -> tuple[int, int]:
     """Tiles and iterations of a product with `side` tiles along M and one more along N, whose operands are
     `cache_sizes` times as large as the cache."""
     m, n = room.cached

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tunesmith.problems.files import read_regular
-from tunesmith.problems.keys import shown
+from tunesmith.problems.keys import shortened
 from tunesmith.records import Configuration, ProblemType, UserError
 
 from .description import Description, describe
@@ -114,5 +114,7 @@ def _below(folder: Path, file: str, location: str) -> Path:
     """
     path = folder / file
     if "\0" in file or not path.resolve().is_relative_to(folder.resolve()):
-        raise UserError(location, f"{shown(file)} does not lie under {folder}", "copy the file beside the description")
+        raise UserError(
+            location, f"{shortened(file)} does not lie under {folder}", "copy the file beside the description"
+        )
     return path

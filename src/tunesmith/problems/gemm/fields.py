@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import ml_dtypes  # noqa: F401  (teaches NumPy the names bfloat16, float8_e4m3fn and float8_e5m2)
 
-from tunesmith.problems.keys import Key, shown
+from tunesmith.problems.keys import Key, shortened
 from tunesmith.records import UserError, Value
 
 
@@ -137,4 +137,4 @@ def data_type(name: str, value: Value, location: str) -> str:
         if word in candidate.words:
             return letter
     remedy = f"give one of {', '.join(DATA_TYPES if name != 'DataType' else INPUTS)}"
-    raise UserError(location, f"{name}: {shown(value)} is not supported", remedy)
+    raise UserError(location, f"{name}: {shortened(value)} is not supported", remedy)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch, strided, traffic
-from tunesmith.problems.keys import shown, unknown_key
+from tunesmith.problems.keys import shortened, unknown_key
 from tunesmith.problems.lists import ListedProblem
 from tunesmith.problems.mistakes import Mistakes
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
@@ -203,7 +203,7 @@ def _checked(fields: Mapping[str, Value], location: Callable[[str], str]) -> dic
     for name, value in fields.items():
         with mistakes.caught():
             if name in UNSUPPORTED and not _is_default(name, value, fields, location):
-                raise UserError(location(name), f"{name}: {shown(value)} is not supported", UNSUPPORTED[name].doc)
+                raise UserError(location(name), f"{name}: {shortened(value)} is not supported", UNSUPPORTED[name].doc)
             if name not in by_name and name not in UNSUPPORTED:
                 raise unknown_key(location(name), name, by_name, "the ProblemType of a GEMM")
             if name in DATA_TYPE_FIELDS:

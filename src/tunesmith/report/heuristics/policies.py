@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.intensity.judge import RANKS, SelectionScore
+from tunesmith.models.intensity.judge import GUESS_COUNTS, SelectionScore
 from tunesmith.models.intensity.policies import PolicyChoice, PolicyRefusal
 from tunesmith.records import Problem, Target, thaw
 from tunesmith.session.frame.record import RunOutcome
@@ -85,7 +85,7 @@ def _title(judgement: Judgement) -> str:
 
 def _scores(judgement: Judgement) -> RenderableType:
     right = ("products", "geomean", "10th %", "worst", ">= 0.95", "in kernel", "of least", "looked up", "other tile")
-    tops = tuple(f"top {count}" for count in RANKS[1:])
+    tops = tuple(f"top {count}" for count in GUESS_COUNTS[1:])
     looked_up = () if judgement.is_measured else right[-2:]
     common = ("common",) if judgement.common < len(judgement.matrix.problems) else ()
     columns = (*right[:2], "95 %", *common, *right[2:7], *tops, *looked_up)
@@ -101,7 +101,7 @@ def _scores(judgement: Judgement) -> RenderableType:
         geomean, *rest = (f"{number:.3f}" for number in numbers)
         common_scores = (f"{verdict.common_geomean:.3f}" if judgement.common else "-" for _ in common)
         first = (str(len(score.rows)), geomean, f"{low:.3f} - {high:.3f}", *common_scores, *rest)
-        guesses = (f"{verdict.top[count]:.3f}" if verdict.top else "-" for count in RANKS[1:])
+        guesses = (f"{verdict.top[count]:.3f}" if verdict.top else "-" for count in GUESS_COUNTS[1:])
         shares = (score.unmeasured, score.other_tile)[: len(looked_up)]
         shown.add_row(verdict.entrant.name, kernels, *first, *guesses, *(f"{100 * share:.0f} %" for share in shares))
     return shown

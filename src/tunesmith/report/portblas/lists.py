@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 
-from tunesmith.session.portblas.generate import Generated
+from tunesmith.session.portblas.generate import GeneratedFiles
 from tunesmith.session.portblas.sets import ListedSet
 
 from ..run import Document, fields
@@ -17,7 +17,7 @@ MOST_EQUALS = 20
 """Equal candidates that the text shows; the list and the JSON have all."""
 
 
-def generated(result: Generated) -> RenderableType:
+def generated(result: GeneratedFiles) -> RenderableType:
     """Counts by array, rejections by reason with an example, equal candidates, notes, and counts of changed files."""
     config = result.config
     raw = sum(count.raw for count in config.counts.values())
@@ -33,7 +33,7 @@ def generated(result: Generated) -> RenderableType:
     return Group(*parts)
 
 
-def sentences(result: Generated) -> Iterator[str]:
+def sentences(result: GeneratedFiles) -> Iterator[str]:
     """What a person has to know in every output format: equal candidates, notes, and whether the list is empty."""
     equal = [candidate for candidate in result.candidates if candidate.equal_to]
     if equal:
@@ -46,7 +46,7 @@ def sentences(result: Generated) -> Iterator[str]:
         yield f"look at: {result.config.path} makes no combination"
 
 
-def generated_document(result: Generated) -> Document:
+def generated_document(result: GeneratedFiles) -> Document:
     """The list for `--json`, with stable keys (docs/json.md)."""
     config, changes = result.config, result.changes
     return {
@@ -110,20 +110,20 @@ def _set(entry: ListedSet) -> Document:
     }
 
 
-def _counts(result: Generated) -> Document:
+def _counts(result: GeneratedFiles) -> Document:
     return {
         name: {"asked": count.raw, "valid": count.valid, "unique": count.unique}
         for name, count in result.config.counts.items()
     }
 
 
-def _arrays(result: Generated) -> RenderableType:
+def _arrays(result: GeneratedFiles) -> RenderableType:
     numbers = ("asked for", "valid", "unique")
     rows = ((name, count.raw, count.valid, count.unique) for name, count in result.config.counts.items())
     return table("array", *numbers, right=numbers, rows=rows)
 
 
-def _rejected(result: Generated) -> RenderableType:
+def _rejected(result: GeneratedFiles) -> RenderableType:
     rejections = [rejected.rejection for rejected in result.config.rejected]
     example = {rejection.reason: rejection.detail for rejection in reversed(rejections)}
     counts = Counter(rejection.reason for rejection in rejections).most_common()

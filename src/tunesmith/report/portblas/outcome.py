@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from tunesmith.records import thaw
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import HEADER, PortBlasPlan
-from tunesmith.session.portblas.rows import RowKind, SolutionRow, Tuned
+from tunesmith.session.portblas.rows import RowKind, SolutionRow, TunedTransposition
 
 from .. import numbers as _numbers
 from ..run import Document, closing, head
@@ -47,7 +47,7 @@ def _files(outcome: RunOutcome[PortBlasPlan]) -> Iterator[tuple[str, Path]]:
         yield kind, path
 
 
-def _tuned(tuned: Tuned, device: str) -> Iterator[RenderableType]:
+def _tuned(tuned: TunedTransposition, device: str) -> Iterator[RenderableType]:
     yield from ("", tuned.listing(device), "")
     yield _best(tuned)
     yield from _sentences(tuned)
@@ -56,7 +56,7 @@ def _tuned(tuned: Tuned, device: str) -> Iterator[RenderableType]:
     yield ""
 
 
-def _best(tuned: Tuned) -> RenderableType:
+def _best(tuned: TunedTransposition) -> RenderableType:
     """The `TOP` best rows, and the rows of the system BLAS and the current library at any rank."""
     ranked = tuned.ranked()
     numbers = ("GFLOP/s", "±", "time", "system BLAS / it", "error")
@@ -67,7 +67,7 @@ def _best(tuned: Tuned) -> RenderableType:
     return titled(f"{tuned.name}: {tuned.problem.type.name} {tuned.problem}, the best of {len(ranked)} that ran", shown)
 
 
-def _cells(tuned: Tuned, row: SolutionRow, index: int) -> list[str]:
+def _cells(tuned: TunedTransposition, row: SolutionRow, index: int) -> list[str]:
     assert row.time is not None
     assert row.measurement is not None
     ratio, error = tuned.over_system(row), row.measurement.error
@@ -83,7 +83,7 @@ def _cells(tuned: Tuned, row: SolutionRow, index: int) -> list[str]:
     ]
 
 
-def _sentences(tuned: Tuned) -> Iterator[str]:
+def _sentences(tuned: TunedTransposition) -> Iterator[str]:
     if tuned.winner:
         kept = tuned.decision.incumbent_kept if tuned.decision else False
         why = "the current library stays" if kept else "the winner"
@@ -103,7 +103,7 @@ def _failures(failures: list[tuple[str, int, str]]) -> RenderableType:
     return table("what did not run", "count", "the first", right=("count",), rows=rows)
 
 
-def _transposition(tuned: Tuned) -> dict[str, object]:
+def _transposition(tuned: TunedTransposition) -> dict[str, object]:
     rows = [*tuned.ranked(), *(row for row in tuned.rows if not row.time)]
     return {
         "name": tuned.name,
@@ -123,7 +123,7 @@ def _transposition(tuned: Tuned) -> dict[str, object]:
     }
 
 
-def _row(tuned: Tuned, row: SolutionRow) -> dict[str, object]:
+def _row(tuned: TunedTransposition, row: SolutionRow) -> dict[str, object]:
     time = row.time
     return {
         "kind": row.kind.value,

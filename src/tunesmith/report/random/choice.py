@@ -12,7 +12,7 @@ from tunesmith.logic.random.choice import Selection
 from tunesmith.logic.random.decision import RandomDecision, Scored
 from tunesmith.logic.random.matrix import SpeedRatio
 from tunesmith.records import LaunchShape, printable
-from tunesmith.session.random.select import Selected
+from tunesmith.session.random.select import SelectedShapes
 
 from .. import numbers as _numbers
 from ..run import Document, fields, finite
@@ -22,7 +22,7 @@ MOST_COMPLAINTS = 20
 """Complaints about one file that the text shows; the JSON has all."""
 
 
-def tables(found: Selected) -> RenderableType:
+def tables(found: SelectedShapes) -> RenderableType:
     """A row for each decision, then what a person should check: pairs that regress, remarks and complaints."""
     selection = found.selection
     parts: list[RenderableType] = [
@@ -39,7 +39,7 @@ def tables(found: Selected) -> RenderableType:
     return Group(*parts, *(f"look at: {sentence}" for sentence in _shortened(found)))
 
 
-def document(found: Selected) -> Document:
+def document(found: SelectedShapes) -> Document:
     """The selection for `--json`, with stable keys (docs/json.md)."""
     selection, written = found.selection, found.written
     return {
@@ -60,12 +60,12 @@ def grid_list(compute_units: int, device: str | None, sizes: Sequence[int]) -> R
     return ", ".join(map(str, sizes))
 
 
-def look_at(found: Selected) -> list[str]:
+def look_at(found: SelectedShapes) -> list[str]:
     """Sentences on what a person should look at."""
     return [*_remarks(found.selection, look=True), *map(str, found.complaints)]
 
 
-def _shortened(found: Selected) -> Iterator[str]:
+def _shortened(found: SelectedShapes) -> Iterator[str]:
     """The sentences of `look_at`, with at most `MOST_COMPLAINTS` complaints about one file."""
     yield from _remarks(found.selection, look=True)
     shown: Counter[str] = Counter()

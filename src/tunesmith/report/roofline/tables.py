@@ -12,7 +12,7 @@ from tunesmith.models.intensity.published import Bucket
 from tunesmith.models.roofline.figures import Roofline
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.intensity.calibrate import RooflinePlan
-from tunesmith.session.intensity.characterize import Characterization, Characterized
+from tunesmith.session.intensity.characterize import Characterization, CharacterizedProblem
 
 from .. import numbers
 from ..run import Document, closing, fields, head
@@ -94,7 +94,7 @@ def measured_document(outcome: RunOutcome[RooflinePlan]) -> Document:
     return {**head(outcome), "rooflines": rooflines}
 
 
-def _row(problem: Characterized) -> Document:
+def _row(problem: CharacterizedProblem) -> Document:
     listed, product = problem.listed, problem.listed.product
     return {
         "problem": listed.problem,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tunesmith.models.stream_k.predict import SharingMode, StreamKChoice, StreamKDecision, Work
+from tunesmith.models.stream_k.predict import SharingMode, StreamKChoice, StreamKDecision, TiledProduct
 from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept
 
@@ -36,7 +36,7 @@ class LaunchSeries:
 
     name: str
     colour: str
-    takes: Callable[[Work, StreamKChoice], bool]
+    takes: Callable[[TiledProduct, StreamKChoice], bool]
 
 
 LINES = (
@@ -139,7 +139,7 @@ def _points(swept: Iterable[Swept], line: LaunchSeries, groups: int) -> list[tup
     return sorted(points)
 
 
-def _waves(work: Work, choice: StreamKChoice) -> int:
+def _waves(work: TiledProduct, choice: StreamKChoice) -> int:
     """Whole waves among the split tiles; -1 for a choice that is not stream-K."""
     return StreamKDecision(work, choice).full_tiles if choice.mode is SharingMode.STREAM_K else -1
 

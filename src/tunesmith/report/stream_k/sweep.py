@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.stream_k.predict import SharingMode, StreamKChoice, StreamKDecision, Work
+from tunesmith.models.stream_k.predict import SharingMode, StreamKChoice, StreamKDecision, TiledProduct
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.sweep import SweepPlan
@@ -97,7 +97,7 @@ def _launch(product: Swept, choice: StreamKChoice) -> str:
     return f"{_choice(product.work, choice)}: {_numbers.time(product.finals[choice].seconds)}"
 
 
-def _choice(work: Work, choice: StreamKChoice) -> str:
+def _choice(work: TiledProduct, choice: StreamKChoice) -> str:
     """`data-parallel`, `split-k 4`, or `stream-k 132, 8 tiles + 1 wave`."""
     decision = StreamKDecision(work, choice)
     match decision.mode:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunesmith.bench import Drift, drift
-from tunesmith.bench.machine_failures import blame
+from tunesmith.bench.machine_failures import machine_failure
 from tunesmith.protocol import DRIFT, Cell
 from tunesmith.records import Estimate, Problem
 
@@ -74,12 +74,12 @@ class Anchor:
         if measure.ledger.measured == self._measured_then:
             return
         measurement = measure.again(cell, _round(len(self._series)))
-        if blame(measurement):
+        if machine_failure(measurement):
             return  # it is not in the store, and the next visit takes its number
         self._series.append(measurement.estimate)
         self._last, self._measured_then = self._clock(), measure.ledger.measured
         if len(self._changes) > 1 and self._series[-1]:
-            self._observe(events.DriftSeen(self._changes[-1].ratio, self._changes[-1].alarm))
+            self._observe(events.DriftMeasured(self._changes[-1].ratio, self._changes[-1].alarm))
 
     @property
     def worst(self) -> Drift | None:

@@ -56,7 +56,7 @@ class StepEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class DriftSeen:
+class DriftMeasured:
     """The anchor was measured again: `ratio` of its time now to its first; `alarm` when that is beyond noise."""
 
     ratio: float
@@ -64,7 +64,7 @@ class DriftSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Message:
     """A sentence for the person: a default that was taken, something ignored, something to look at."""
 
     text: str
@@ -79,7 +79,17 @@ class CompilingBegan:
     modules: int
 
 
-Event = RunBegan | GroupBegan | BatchBegan | CellMeasured | StepEnded | DriftSeen | Said | CompilingBegan | bench.Event
+Event = (
+    RunBegan
+    | GroupBegan
+    | BatchBegan
+    | CellMeasured
+    | StepEnded
+    | DriftMeasured
+    | Message
+    | CompilingBegan
+    | bench.Event
+)
 Observer = Callable[[Event], None]
 
 

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from tunesmith.devices.health import Health, look
+from tunesmith.devices.health import Health, device_health
 from tunesmith.records import Target
 
 from . import events
@@ -26,7 +26,7 @@ class HealthWatch:
     def __init__(
         self,
         target: Target,
-        look_at: Callable[[Target], Health] = look,
+        look_at: Callable[[Target], Health] = device_health,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target, self._look_at, self._clock = target, look_at, clock

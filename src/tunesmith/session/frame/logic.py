@@ -17,10 +17,10 @@ import tunesmith
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Document, FinalTable, Origin, TableCell, write_logic
 from tunesmith.logic.build import build, merge
-from tunesmith.models.stream_k.open import with_a_grid
+from tunesmith.models.stream_k.open import with_arbitrary_grid
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution
-from tunesmith.store import FULL, RECHECK, in_rounds
+from tunesmith.store import FULL, RECHECK, combined_rounds
 from tunesmith.toolchains import TOOLCHAINS
 
 from .earlier import EarlierLogic, SizeKey, keep_aside
@@ -69,7 +69,9 @@ def logic_output(
 
     def runs_anywhere(solution: Solution) -> bool:
         tiny = Problem(kind, (1,) * len(kind.indices), scalars=scalars)
-        return not any(KERNELS[solution.kernel].rejections_for(with_a_grid(solution.configuration), tiny, target))
+        return not any(
+            KERNELS[solution.kernel].rejections_for(with_arbitrary_grid(solution.configuration), tiny, target)
+        )
 
     tables = [replace(table, decided={p: d for p, d in decided.items() if p in table.problems}) for table in tables]
     logic = build(tables, origin, general=runs_anywhere, unfinished=run.plan.unfinished)
@@ -86,7 +88,9 @@ def stored_table(run: Run, kind: ProblemType, left_out: Collection[str] = ()) ->
         is_of_table = entry.problem.type == kind and entry.target.same_device(run.outcome.target)
         if is_of_table and entry.solution.kernel not in left_out:
             rounds[entry.problem, entry.solution][entry.round.removesuffix(RECHECK)] = entry.measurement
-    cells = {cell: TableCell.of(in_rounds(stored[FULL], stored)) for cell, stored in rounds.items() if FULL in stored}
+    cells = {
+        cell: TableCell.of(combined_rounds(stored[FULL], stored)) for cell, stored in rounds.items() if FULL in stored
+    }
     problems = tuple(dict.fromkeys(problem for problem, _ in cells))
     solutions = tuple(dict.fromkeys(solution for _, solution in cells))
     return FinalTable(kind, problems, tuple(map(OPERATIONS[kind.operation].work, problems)), solutions, cells)

@@ -12,20 +12,20 @@ import numpy as np
 from tunesmith.bench import connect_to_parent
 from tunesmith.devices import LaunchError
 from tunesmith.kernels import KERNELS
-from tunesmith.library import Launched, Library, load
+from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.library.call_adapters import Storage, call_adapter_of, logical_arrays, storage_for
 from tunesmith.logic import Document, Logic, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
 from tunesmith.records import Problem, Solution, UserError
 
 
-def watched(path: Path) -> Iterator[str]:
+def mistakes_in(path: Path) -> Iterator[str]:
     """Sentences on what is wrong with one logic; see `logic_check.check_logic`."""
     logic = Logic.load(path)
     kind = logic.document.problem_type
     if not call_adapter_of(kind).takes_host_arrays(kind):
         return
-    launched: list[Launched] = []
+    launched: list[LaunchRecord] = []
     try:
         with load(path, launched=launched.append) as library:
             for row in _smallest(logic.document):
@@ -40,7 +40,7 @@ def _smallest(document: Document) -> list[SizeRow]:
     return list({row.solution: row for row in rows}.values())
 
 
-def _mistakes(library: Library, logic: Logic, row: SizeRow, launched: list[Launched]) -> Iterator[str]:
+def _mistakes(library: Library, logic: Logic, row: SizeRow, launched: list[LaunchRecord]) -> Iterator[str]:
     kind = logic.document.problem_type
     operation = OPERATIONS[kind.operation]
     usual = Problem(kind, row.sizes, row.leading, operation.scalars_of(kind.fields, str))
@@ -79,7 +79,7 @@ def _agrees(output: Array, expected: Expected) -> bool:
 
 def main(arguments: list[str]) -> None:
     connection = connect_to_parent(arguments)
-    connection.send([sentence for path in connection.recv() for sentence in watched(path)])
+    connection.send([sentence for path in connection.recv() for sentence in mistakes_in(path)])
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
-from tunesmith.bench.injected_faults import reached
-from tunesmith.bench.machine_failures import blame
+from tunesmith.bench.injected_faults import pass_point
+from tunesmith.bench.machine_failures import machine_failure
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, TimeTable
 from tunesmith.records import Configuration, Cost, Estimate, Measurement, Problem
@@ -21,13 +21,13 @@ from tunesmith.store import (
     FULL,
     RACE,
     RECHECK,
-    Renewed,
+    RenewedKey,
     Store,
     StoreEntry,
+    combined_rounds,
     confirm_round,
-    in_rounds,
+    full_round_name,
     measurement_key,
-    repetition,
 )
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -115,7 +115,7 @@ class RecordedMeasure:
         self.ledger.failures |= {
             self.key(cell): f"{m.outcome.value}: {m.reason}"
             for cell, m in known.items()
-            if failed(m.outcome) and not blame(m)
+            if failed(m.outcome) and not machine_failure(m)
         }
         return TimeTable(_times(known))
 
@@ -165,7 +165,7 @@ class RecordedMeasure:
         def later(cell: Cell) -> dict[str, Measurement]:
             return {name: taken for name, taken in self.rounds(cell).items() if name in among}
 
-        return {cell: in_rounds(first, later(cell)) for cell, first in known.items()}
+        return {cell: combined_rounds(first, later(cell)) for cell, first in known.items()}
 
     def again(self, cell: Cell, round_: str) -> Measurement:
         """One cell measured under a named round of its own (a visit of the anchor), or found there."""
@@ -231,7 +231,7 @@ class RecordedMeasure:
     def _carry_over(self, cells: Iterable[Cell]) -> None:
         """Copy measurements of these cells that earlier versions stored under other keys to today's keys."""
         renewed = {
-            self._key(cell, former): Renewed(self.key(cell), self.oracle.launched(*cell), cell[1])
+            self._key(cell, former): RenewedKey(self.key(cell), self.oracle.launched(*cell), cell[1])
             for cell in cells
             for former in self._former(cell[1])
         }
@@ -287,7 +287,7 @@ class RecordedMeasure:
         found = [self.key(cell) for cell in ordered if round_ in self.rounds(cell)]
         known = len(found)
         self._begin(len(ordered), known)
-        reached("confirming")
+        pass_point("confirming")
         if known == len(ordered):
             self.ledger.reused += known
         else:
@@ -303,14 +303,14 @@ class RecordedMeasure:
 
     def _commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
         for cell, measurement in done:
-            if reason := blame(measurement):
+            if reason := machine_failure(measurement):
                 self.ledger.unmeasured[self.key(cell)] = f"{measurement.outcome.value}: {reason}"
                 # A second result that the machine caused does not invalidate the first.
                 if not round_.endswith(RECHECK):
                     self._unstored.setdefault(self.key(cell), {})[round_] = measurement
             else:
                 self.ledger.unmeasured.pop(self.key(cell), None)
-        stored = [(cell, measurement) for cell, measurement in done if not blame(measurement)]
+        stored = [(cell, measurement) for cell, measurement in done if not machine_failure(measurement)]
         entries = [
             StoreEntry(
                 key=self.key(cell),
@@ -324,7 +324,7 @@ class RecordedMeasure:
             )
             for cell, measurement in stored
         ]
-        reached("committing")
+        pass_point("committing")
         committed = {(entry.key, round_) for entry in entries}
         base = round_.removesuffix(RECHECK)
         replacing = {(key, round_) for key, _ in committed if {(key, round_), (key, base)} & self._replaced}
@@ -333,7 +333,7 @@ class RecordedMeasure:
         for cell, _ in done:
             # The store has the last word: another run may have committed the same cell before.
             self._remembered.pop(self.key(cell), None)
-        reached("committing")
+        pass_point("committing")
         for (config, problem), measurement in done:
             self.ledger.add(measurement.cost)
             rate = self.oracle.work(problem) / measurement.estimate.seconds if measurement.estimate else None
@@ -363,7 +363,7 @@ def _times(known: Mapping[Cell, Measurement]) -> dict[Cell, Estimate]:
 
 def _repetitions(rounds: int) -> list[str]:
     """The store's names of the rounds after the first."""
-    return [repetition(round_) for round_ in range(2, rounds + 2)]
+    return [full_round_name(round_) for round_ in range(2, rounds + 2)]
 
 
 def _cells(group: Sequence[Configuration], problems: Sequence[Problem]) -> Iterator[Cell]:

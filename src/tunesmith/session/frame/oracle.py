@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel, family_for
-from tunesmith.models.stream_k.open import OpenGrids, is_open, with_a_grid
+from tunesmith.models.stream_k.open import OpenGrids, is_open, with_arbitrary_grid
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Solution, Target, Value
 
@@ -68,7 +68,7 @@ class ConfigurationOracle:
             return (Rejection("no such kernel", str(error)),)
         if language not in APIS[self.target.api].languages:
             return (Rejection("language", f"{self.target.name} is reached through {self.target.api}, not {language}"),)
-        return tuple(self.family(config).rejections(with_a_grid(config), self.problem_type, self.target))
+        return tuple(self.family(config).rejections(with_arbitrary_grid(config), self.problem_type, self.target))
 
     def _rejections_for(self, config: Configuration, problem: Problem) -> tuple[Rejection, ...]:
         family, launched = self.family(config), self.launched(config, problem).configuration

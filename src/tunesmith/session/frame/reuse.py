@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tunesmith.bench.machine_failures import blame
+from tunesmith.bench.machine_failures import machine_failure
 from tunesmith.records import Measurement, Outcome
 from tunesmith.store import RunState, Store
 
@@ -61,7 +61,7 @@ class ReuseRule:
         """Whether the run uses this stored measurement for its key and round, and does not measure again."""
         if (key, round_) in self.measured_now:
             return True
-        if blame(measurement):
+        if machine_failure(measurement):
             return False
         if self.reuse is Reuse.ALL or measurement.started >= self.since:
             return True

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunesmith.bench import Bench, Policy
-from tunesmith.bench.injected_faults import reached
+from tunesmith.bench.injected_faults import pass_point
 from tunesmith.models.stream_k.open import OpenGrids
 from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store
@@ -183,7 +183,7 @@ class Run:
         return self._benches[target]
 
     def say(self, sentence: str) -> None:
-        self.observe(events.Said(sentence))
+        self.observe(events.Message(sentence))
 
     def complain(self, sentence: str) -> None:
         """Add a sentence to those that a person should look at in the end; each is kept once."""
@@ -202,7 +202,7 @@ class Run:
     def write(self, output: Output) -> tuple[Path, ...]:
         """Write one output now; the paths that were written. Raises UserError if a file cannot be written."""
         path = self.outcome.folder / output.path
-        reached("writing")
+        pass_point("writing")
         written = output.write(path)
         return written if isinstance(written, tuple) else (path,)
 
@@ -212,7 +212,7 @@ class Run:
         if began >= self._write_from:
             self.write_decided()
             self._write_from = time.monotonic() + (time.monotonic() - began) / WRITING_SHARE
-        reached("decided")
+        pass_point("decided")
 
     def write_decided(self) -> None:
         """Write all files of the plan that hold decisions."""
@@ -230,7 +230,7 @@ class Run:
             self.say(note)
         for measure in self._measures.values():
             measure.deadline = None  # the budget does not limit the anchor
-        reached("closing")
+        pass_point("closing")
         self.anchor.visit()
         if self.cautions() != self._written_cautions:
             self.write_decided()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.bench.machine_failures import blame
+from tunesmith.bench.machine_failures import machine_failure
 from tunesmith.formats.winners.final_details import FinalDetails, NamedDevice, read_details
 from tunesmith.logic import Document, Logic, logic_files, read_csv
 from tunesmith.problems import OPERATIONS
@@ -85,7 +85,7 @@ def _of_entry(entry: StoreEntry) -> Iterator[MatrixCell]:
 
 
 def _has_failed(measurement: Measurement) -> bool:
-    return not measurement.ok and not blame(measurement)
+    return not measurement.ok and not machine_failure(measurement)
 
 
 def _of_details(details: FinalDetails, target: Target) -> Iterator[MatrixCell]:

@@ -19,7 +19,7 @@ import numpy as np
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.intensity.judge import RANKS, TimeMatrix
+from tunesmith.models.intensity.judge import GUESS_COUNTS, TimeMatrix
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Estimate, Problem, Solution, Target, UserError
 from tunesmith.session.frame import events
@@ -68,7 +68,7 @@ def judge_heuristics(
 
     Raises UserError for a task that makes no sense, KeyboardInterrupt after everything is written.
     """
-    plan = JudgePlan(task, device, policy, lambda sentence: observe(events.Said(sentence)))
+    plan = JudgePlan(task, device, policy, lambda sentence: observe(events.Message(sentence)))
     return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 
@@ -167,7 +167,7 @@ def _devices(subjects: Sequence[JudgedSubject], device: str | None) -> list[Targ
 
 
 def _guesses(entrant: Entrant, subject: JudgedSubject) -> list[Guesses]:
-    count = max(RANKS) if entrant.policy.ranks else 1
+    count = max(GUESS_COUNTS) if entrant.policy.ranks else 1
     return [entrant.ranked(problem, subject.target, count) for problem in subject.matrix.problems]
 
 

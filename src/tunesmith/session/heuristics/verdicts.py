@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.models.intensity.judge import (
-    RANKS,
+    GUESS_COUNTS,
     SelectionScore,
     TimeMatrix,
     best_of_first,
@@ -15,7 +15,7 @@ from tunesmith.models.intensity.judge import (
     scored,
     scored_by,
 )
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.published import intensity_bucket
 from tunesmith.records import Problem, Solution, Target
 
@@ -95,7 +95,7 @@ def _geomean_on(score: SelectionScore | None, rows: set[int]) -> float:
 
 def bucket_of(problem: Problem, target: Target) -> str:
     """A problem's bucket by the published rule, with the chip's ridge if a data sheet has it."""
-    situation = Situation.of(problem, target)
+    situation = PolicyInput.of(problem, target)
     return intensity_bucket(situation.product, situation.ridge).value
 
 
@@ -108,7 +108,11 @@ def _verdict(
         score = scored(matrix, choices, by_neighbour=by_neighbour)
     except ValueError:
         return PolicyVerdict(entrant, None, len(choices), (), {}, {}, {}, {}, None)
-    top = {count: best_of_first(matrix, ranked, count, by_neighbour) for count in RANKS} if entrant.policy.ranks else {}
+    top = (
+        {count: best_of_first(matrix, ranked, count, by_neighbour) for count in GUESS_COUNTS}
+        if entrant.policy.ranks
+        else {}
+    )
     return PolicyVerdict(
         entrant,
         score,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, asks_for_hidden, choose
-from tunesmith.kernels import KERNELS, VENDOR, families
+from tunesmith.kernels import KERNELS, VENDOR, families_of
 from tunesmith.logic import write_atomically
 from tunesmith.models.roofline.measured import (
     MeasuredRoofline,
@@ -143,7 +143,7 @@ class RooflinePlan(RunPlan):
 
     def _families(self, kind: ProblemType) -> list[list[str]]:
         """Groups of families to try in turn: the vendor's library, then all our families with legal defaults."""
-        general = [kernel for kernel in families(kind.operation, self._hidden) if not kernel.named_by]
+        general = [kernel for kernel in families_of(kind.operation, self._hidden) if not kernel.named_by]
         legal = [
             kernel.name
             for kernel in general

@@ -31,7 +31,7 @@ class CharacterizeTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Characterized:
+class CharacterizedProblem:
     """A problem's numbers. `ridges` is the product's intensity in multiples of the device's ridge; `waves` are macro
     tiles of `REFERENCE_TILE` over the compute units. None if the ridge or the compute units are not known."""
 
@@ -51,7 +51,7 @@ class Characterization:
     device: str
     compute_units: int | None
     rooflines: Mapping[str, Roofline]
-    problems: Sequence[Characterized]
+    problems: Sequence[CharacterizedProblem]
     remarks: tuple[str, ...]
 
     def census(self) -> dict[str, dict[Bucket, int]]:
@@ -89,9 +89,9 @@ def characterize(task: CharacterizeTask) -> Characterization:
     )
 
 
-def _characterized(listed: ListedProduct, roofline: Roofline | None, units: int | None) -> Characterized:
+def _characterized(listed: ListedProduct, roofline: Roofline | None, units: int | None) -> CharacterizedProblem:
     product, ridge = listed.product, roofline.ridge if roofline else None
-    return Characterized(
+    return CharacterizedProblem(
         listed,
         product.of_ridge(ridge) if ridge else None,
         product.waves(*REFERENCE_TILE, units) if units else None,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.kernels import chosen, families, tuning_space
+from tunesmith.kernels import families_meant, families_of, tuning_space
 from tunesmith.models.intensity.metrics import Product
 from tunesmith.models.intensity.products import implicit_product
 from tunesmith.models.stream_k.predict import data_type_of
@@ -88,7 +88,7 @@ def _of_gemm_list(path: Path, data_type: str) -> Iterator[ListedProduct]:
 
 
 def _of_tuning_file(path: Path) -> Iterator[ListedProduct]:
-    file = read_tuning_file(path, _space, derived_names, families=chosen)
+    file = read_tuning_file(path, _space, derived_names, families=families_meant)
     for phases in file.groups:
         for step in phases.steps:
             for problem in () if isinstance(step, Fork) else step.problems:
@@ -100,7 +100,7 @@ def _of_tuning_file(path: Path) -> Iterator[ListedProduct]:
 
 def _space(problem_type: ProblemType) -> Space:
     """The tuning space; empty for an operation without a kernel, whose problems can still be characterised."""
-    return tuning_space(problem_type) if families(problem_type.operation) else Space(())
+    return tuning_space(problem_type) if families_of(problem_type.operation) else Space(())
 
 
 def _listed(problem: Problem, family: str = "") -> ListedProduct:

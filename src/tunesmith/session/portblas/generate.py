@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.formats.portblas import lines as portblas_lines
-from tunesmith.formats.portblas.parameter_files import Combination, Config, RuleSet, find_set, read
+from tunesmith.formats.portblas.parameter_files import Combination, ParameterFile, RuleSet, find_set, read
 from tunesmith.records import Configuration, UserError
 
 from .made_files import MadeFiles
@@ -37,14 +37,14 @@ class GeneratedKernel:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedFiles:
     """The result of `generate`.
 
     `definition` is the text of the list. `listed` are the paths of the source files, or their names if no folder was
     given. `programs` is the number of different programs, None if no text was made.
     """
 
-    config: Config
+    config: ParameterFile
     candidates: tuple[GeneratedKernel, ...]
     programs: int | None
     definition: str
@@ -60,7 +60,7 @@ def generate(
     list_only: bool = False,
     folders: tuple[Path, ...] = (),
     source: Source | None = None,
-) -> Generated:
+) -> GeneratedFiles:
     """Read a parameter file (or a set, by name), write the list to `definition` and the sources into `folder`.
 
     With `list_only` nothing is written. Files that would not change are not touched; sources in `folder` that an
@@ -95,7 +95,7 @@ def generate(
     text = portblas_lines.definition(str(config.path), lines)
     if definition is not None and not list_only:
         files.write(definition, text, portblas_lines.FIRST_LINE)
-    return Generated(config, tuple(candidates), len(stems) if make_source else None, text, tuple(listed), files)
+    return GeneratedFiles(config, tuple(candidates), len(stems) if make_source else None, text, tuple(listed), files)
 
 
 def _text(source: Source, combination: Combination, stem: str, mode: RuleSet) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tunesmith.protocol import Searched, carry_out
+from tunesmith.protocol import SearchRun, carry_out
 from tunesmith.records import Configuration, Problem, Value
 from tunesmith.search import STRATEGIES, Candidates, MeasureMode
 from tunesmith.session.frame.measure import RecordedMeasure
@@ -32,4 +32,4 @@ def measure_guided(run: Run, measure: RecordedMeasure, configs: Sequence[Configu
     candidates = replace(Candidates.of_list(configs), describe=describe, mode=MeasureMode.FULL)
     search = strategy.start(candidates, np.random.default_rng(SEED))
     with run.batch(measure.purpose, strategy.count(candidates.choices.count, None)):
-        carry_out([Searched(search, [problem])], measure)
+        carry_out([SearchRun(search, [problem])], measure)

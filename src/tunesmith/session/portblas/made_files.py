@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunesmith.problems import MOST_MADE_BYTES, beginning_of, bytes_of
+from tunesmith.problems import MOST_GENERATED_BYTES, beginning_of, bytes_of
 from tunesmith.records import UserError
 
 
@@ -26,7 +26,7 @@ class MadeFiles:
         """
         new = text.encode("utf-8", "backslashreplace")
         try:
-            old = bytes_of(path, "generated", MOST_MADE_BYTES) if path.exists() else b""
+            old = bytes_of(path, "generated", MOST_GENERATED_BYTES) if path.exists() else b""
             if old and not old.startswith(mark.encode()):
                 what = "is there already and was not generated"
                 raise UserError(str(path), what, "give another place, or move it away")

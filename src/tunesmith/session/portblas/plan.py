@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import tunesmith
-from tunesmith.formats.portblas.backend import Size, header, is_taken
+from tunesmith.formats.portblas.backend import TunedSize, compiles_for, header
 from tunesmith.formats.portblas.results import combination_of
 from tunesmith.kernels import VENDOR
 from tunesmith.logic import Document, FinalTable, write_atomically
@@ -25,7 +25,7 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
-from .rows import Tuned
+from .rows import TunedTransposition
 from .task import PortBlasTask
 from .transposition import Transposition
 
@@ -59,7 +59,7 @@ class PortBlasPlan(RunPlan):
         self.task, self.target, self.policy = task, target, task.policy
         self.config, candidates = task.candidates(target)
         self.file, self._listed = self.config.path, tuple(candidates)
-        self.tuned: list[Tuned] = []
+        self.tuned: list[TunedTransposition] = []
         self._decided = 0
 
     def carry_out(self, run: Run) -> None:
@@ -115,7 +115,7 @@ class PortBlasPlan(RunPlan):
                 yield f"{tuned.name}: nothing ran"
 
 
-def _sizes(document: Document, table: FinalTable) -> Iterator[Size]:
+def _sizes(document: Document, table: FinalTable) -> Iterator[TunedSize]:
     """For each size, its winner. If portBLAS cannot take the winner (another family, or a combination that its kernel
     does not take for this data type), the fastest combination that it can take."""
     kind, chosen = document.problem_type, rows_of(document)
@@ -123,7 +123,7 @@ def _sizes(document: Document, table: FinalTable) -> Iterator[Size]:
     ours = [
         solution
         for solution in table.solutions
-        if (combination := combination_of(solution.configuration)) and is_taken(combination, data_type)
+        if (combination := combination_of(solution.configuration)) and compiles_for(combination, data_type)
     ]
     for problem, flops in table:
         times = {solution: time for solution in ours if (time := table.time(problem, solution))}
@@ -133,7 +133,7 @@ def _sizes(document: Document, table: FinalTable) -> Iterator[Size]:
         best = solution if solution in times else min(times, key=lambda s: times[s].seconds)
         combination, gemm = combination_of(best.configuration), Gemm.of(problem)
         assert combination is not None
-        yield Size(
+        yield TunedSize(
             data_type=data_type,
             transpose_a=gemm.transpose_a,
             transpose_b=gemm.transpose_b,

@@ -88,7 +88,7 @@ class SolutionRow:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedTransposition:
     """The results of one transposition. `rows` are the system BLAS, the current library, and the candidates in the
     list's order.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.formats.portblas.parameter_files import Config, PortBlasSet, RuleSet, list_sets, read
+from tunesmith.formats.portblas.parameter_files import ParameterFile, PortBlasSet, RuleSet, list_sets, read
 from tunesmith.records import UserError
 
 
@@ -15,7 +15,7 @@ class ListedSet:
     """A set with its parsed contents; if it cannot be read, `problem` is the mistake in it."""
 
     set: PortBlasSet
-    config: Config | None = None
+    config: ParameterFile | None = None
     problem: str = ""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, choose
-from tunesmith.formats.portblas.parameter_files import Combination, Config, RuleSet, find_set, read
+from tunesmith.formats.portblas.parameter_files import Combination, ParameterFile, RuleSet, find_set, read
 from tunesmith.kernels import KERNELS, LANGUAGE
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target, UserError
@@ -101,7 +101,7 @@ class PortBlasTask:
         runnable = [name for name in APIS[target.api].languages if name in FAMILIES]
         return self.language or runnable[0]
 
-    def candidates(self, target: Target) -> tuple[Config, dict[Configuration, Combination]]:
+    def candidates(self, target: Target) -> tuple[ParameterFile, dict[Configuration, Combination]]:
         """The parameter file, and its combinations by their configurations of the family."""
         path = find_set(self.config or own_set(target), self.folders)
         config, language = read(path, RuleSet.OURS), self.language_on(target)

@@ -17,7 +17,7 @@ from tunesmith.session.frame.run import Run
 
 from .current import current_choice
 from .guided import measure_guided
-from .rows import RowKind, SolutionRow, Tuned
+from .rows import RowKind, SolutionRow, TunedTransposition
 from .task import PortBlasTask
 
 LONG_LIST = 500
@@ -69,7 +69,7 @@ class Transposition:
         self._run.anchor.visit_if_due(self._ours, ran)
         self._decision = self._decide()
 
-    def tuned(self) -> Tuned:
+    def tuned(self) -> TunedTransposition:
         """The results so far: a row for every solution to try, and the winner if it is decided."""
         rows = [
             *self._rows(RowKind.SYSTEM, self._system, [self._vendor], self._strided),
@@ -80,7 +80,7 @@ class Transposition:
         if self._decision:
             solution = self._ours.oracle.solution(self._decision.winner)
             winner = next(row for row in reversed(rows) if row.solution == solution)
-        return Tuned(
+        return TunedTransposition(
             self.name,
             self._problem,
             self._ours.oracle.work(self._problem),

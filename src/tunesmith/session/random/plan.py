@@ -1,6 +1,6 @@
 """The plan of tuning random generators: launch shapes of each are measured for every distribution and type.
 
-The best shapes are decided by `logic.random.choice.choose` (`RandomPlan.selection`).
+The best shapes are decided by `logic.random.choice.choose_shapes` (`RandomPlan.selection`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tunesmith.devices import choose as choose_device
 from tunesmith.formats.random import google_benchmark
 from tunesmith.formats.random.outputs import write_selection
 from tunesmith.formats.random.store import cautions_of
-from tunesmith.kernels import families
-from tunesmith.logic.random.choice import Selection, choose
+from tunesmith.kernels import families_of
+from tunesmith.logic.random.choice import Selection, choose_shapes
 from tunesmith.logic.random.table import FILE_NAME as TABLE
 from tunesmith.problems.random import GeneratorSpec
 from tunesmith.protocol import DRIFT
@@ -37,7 +37,7 @@ from tunesmith.records import (
     Target,
     architecture_name,
 )
-from tunesmith.search import Candidates, Growing, MeasureMode, Told
+from tunesmith.search import Candidates, Growing, MeasuredTimes, MeasureMode
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import write_table
 from tunesmith.session.frame.measure import ROUNDS_MORE
@@ -86,7 +86,7 @@ def tune_random(
     size. Raises UserError for a task that makes no sense, KeyboardInterrupt after everything is written.
     """
     task.check()
-    target = choose_device(device, languages=sorted({family.language for family in families("Random")}))
+    target = choose_device(device, languages=sorted({family.language for family in families_of("Random")}))
     return carry_out(
         RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe
     )
@@ -170,7 +170,7 @@ class RandomPlan(RunPlan):
             shapes = dict.fromkeys((default_shape(generator), *matrix.shapes()))
             return replace(Candidates.of_list(map(_as_configuration, shapes)), mode=MeasureMode.FULL)
 
-        def beyond(before: Candidates, results: Told) -> Candidates:
+        def beyond(before: Candidates, results: MeasuredTimes) -> Candidates:
             nonlocal matrix
             grown = matrix.beyond(self._winners(generator)) if self.task.grow else matrix
             if grown == matrix:
@@ -245,7 +245,7 @@ class RandomPlan(RunPlan):
 
     def _choose(self, generators: Sequence[str]) -> Selection:
         rows = [row for row in self.rows() if row.generator in generators]
-        return choose(rows)
+        return choose_shapes(rows)
 
 
 def _as_configuration(shape: LaunchShape) -> Configuration:
@@ -279,7 +279,7 @@ def _entry(measured: MeasuredShape) -> google_benchmark.BenchmarkEntry:
 
 def _generators(text: str) -> set[str]:
     """The generators with rows in a file of google-benchmark."""
-    return {row.generator for row in google_benchmark.rows(json.loads(text), "").rows}
+    return {row.generator for row in google_benchmark.read_rows(json.loads(text), "").rows}
 
 
 def _is_of_size(written: int, requested: int) -> bool:
@@ -296,5 +296,5 @@ def _context(target: Target, size: int, cautions: Sequence[str]) -> dict[str, ob
         host_name=platform.node(),
         num_cpus=os.cpu_count() or 1,
         load_avg=list(os.getloadavg()),
-        **google_benchmark.told(cautions),
+        **google_benchmark.cautions_context(cautions),
     )

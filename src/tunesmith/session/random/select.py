@@ -11,7 +11,7 @@ from tunesmith.formats import DoubtError, read_random
 from tunesmith.formats.random.outputs import write_selection
 from tunesmith.formats.random.settings import read_defaults, read_weights
 from tunesmith.logic import write_atomically
-from tunesmith.logic.random.choice import Selection, choose
+from tunesmith.logic.random.choice import Selection, choose_shapes
 from tunesmith.logic.random.decision import RandomDecision, RandomObjective
 from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 from tunesmith.records import UserError
@@ -21,7 +21,7 @@ Draw = Callable[[Sequence[RandomDecision]], Iterable[tuple[RandomDecision, str]]
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectedShapes:
     """The chosen shapes, the mistakes found in the files, and the paths of the written files by their kind."""
 
     selection: Selection
@@ -46,7 +46,7 @@ def select_random(
     default_config: Path | None = None,
     weights: Path | None = None,
     no_regressions: bool = False,
-) -> Selected:
+) -> SelectedShapes:
     """Choose a launch shape for each generator and architecture. Headers and table go to `out_dir`, pictures beside
     `plot_out`.
 
@@ -55,8 +55,10 @@ def select_random(
     """
     defaults = {**DEFAULT_SHAPES, **(read_defaults(default_config) if default_config else {})}
     reading = read_random(files)
-    selection = choose(reading.rows, objective, defaults, read_weights(weights) if weights else None, no_regressions)
-    selected = Selected(selection, [*reading.complaints, *selection.complaints])
+    selection = choose_shapes(
+        reading.rows, objective, defaults, read_weights(weights) if weights else None, no_regressions
+    )
+    selected = SelectedShapes(selection, [*reading.complaints, *selection.complaints])
     if out_dir and selection.decisions:
         outputs = write_selection(selection.decisions, out_dir, merge_from)
         selected.complaints.extend(outputs.complaints)

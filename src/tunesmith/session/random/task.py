@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunesmith.devices import APIS
-from tunesmith.kernels import Kernel, families
+from tunesmith.kernels import Kernel, families_of
 from tunesmith.kernels.random.programs import PROGRAMS
 from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, GeneratorKind, GeneratorSpec, random_type, scalars_for
 from tunesmith.records import Configuration, LaunchShape, Problem, ProblemType, Target, UserError
@@ -124,7 +124,7 @@ def plain_name(kind: ProblemType) -> str:
 
 def family_on(target: Target) -> Kernel:
     """The family of random generators that a device's API runs."""
-    return next(family for family in families("Random") if family.language in APIS[target.api].languages)
+    return next(family for family in families_of("Random") if family.language in APIS[target.api].languages)
 
 
 def configuration_of(kind: ProblemType, shape: LaunchShape, target: Target) -> Configuration:

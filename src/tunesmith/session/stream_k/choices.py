@@ -7,7 +7,13 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from tunesmith.models.stream_k.predict import Room, StreamKChoice, StreamKDecision, Work, choices_on
+from tunesmith.models.stream_k.predict import (
+    DeviceCapacity,
+    StreamKChoice,
+    StreamKDecision,
+    TiledProduct,
+    choices_on_grid,
+)
 
 GRIDS = 24
 SPLITS = (2, 4, 8, 16)
@@ -20,7 +26,7 @@ FUTILE = 10.0
 other cost of a launch makes up for that."""
 
 
-def as_launched(work: Work, choice: StreamKChoice, room: Room, capped: bool) -> StreamKChoice:
+def as_launched(work: TiledProduct, choice: StreamKChoice, room: DeviceCapacity, capped: bool) -> StreamKChoice:
     """The choice that stands for all choices with the same launch, in the form that the models use.
 
     Whole tiles are launched with a work-group for each tile, whatever the grid, unless grids are `capped`. With
@@ -31,14 +37,14 @@ def as_launched(work: Work, choice: StreamKChoice, room: Room, capped: bool) -> 
     return choice if choice.streamed or capped else StreamKChoice.whole_tiles(work, room)
 
 
-def split_k(work: Work, room: Room, parts: Collection[int]) -> list[StreamKChoice]:
+def split_k(work: TiledProduct, room: DeviceCapacity, parts: Collection[int]) -> list[StreamKChoice]:
     """A split-K choice for each number of parts, if K has at least so many iterations."""
     return [StreamKChoice.split_k(work, room, number) for number in parts if number <= work.iterations]
 
 
 def sweep_of(
-    work: Work,
-    room: Room,
+    work: TiledProduct,
+    room: DeviceCapacity,
     predicted: Iterable[StreamKChoice],
     *,
     grids: int,
@@ -62,7 +68,7 @@ def sweep_of(
 
 
 def neighbours_of_best(
-    work: Work, best: StreamKChoice, room: Room, *, grids: int, parts: Collection[int], capped: bool
+    work: TiledProduct, best: StreamKChoice, room: DeviceCapacity, *, grids: int, parts: Collection[int], capped: bool
 ) -> Iterator[StreamKChoice]:
     """The choices next to the best searched one. For split-K: one part more or less. Else grids with one work-group
     more or less, and grids half the way to the next searched grids on a logarithmic scale."""
@@ -82,16 +88,16 @@ def neighbours_of_best(
             yield from (as_launched(work, choice, room, capped) for choice in _choices_on_grid(work, grid))
 
 
-def _searched_grids(work: Work, room: Room, grids: int) -> list[int]:
+def _searched_grids(work: TiledProduct, room: DeviceCapacity, grids: int) -> list[int]:
     """Log-spaced grids, and the grids with equally many work-groups (`EVEN`) for every tile."""
     even = (work.tiles * parts for parts in EVEN)
     return sorted({*log_spaced(room.groups, grids), *(grid for grid in even if grid <= room.groups)})
 
 
-def _choices_on_grid(work: Work, grid: int) -> list[StreamKChoice]:
+def _choices_on_grid(work: TiledProduct, grid: int) -> list[StreamKChoice]:
     """Choices on a grid that split no tile, the remainder, or the remainder and a whole wave. Without a remainder, only
     the first: splitting would give every work-group whole tiles."""
-    choices = choices_on(work, grid, None)
+    choices = choices_on_grid(work, grid, None)
     return choices if work.tiles % grid else choices[:1]
 
 

@@ -11,18 +11,18 @@ from tunesmith.devices import choose
 from tunesmith.models.stream_k.file import read
 from tunesmith.models.stream_k.override import StreamKOverride
 from tunesmith.models.stream_k.predict import (
-    Calibrated,
+    CalibratedModel,
     Calibrations,
+    DeviceCapacity,
     MacroTile,
     Model,
-    Portable,
-    Room,
+    PortableModel,
     StreamKCalibration,
     StreamKChoice,
     StreamKDecision,
-    Work,
+    TiledProduct,
     data_type_of,
-    rivals,
+    models_to_compare,
 )
 from tunesmith.protocol import Cell
 from tunesmith.records import Configuration, Estimate, Problem, Target, UserError
@@ -68,8 +68,8 @@ class Explanation:
     """The first of the `lines` is the launch that is chosen. `said` are sentences on what the choice rests on."""
 
     tile: MacroTile
-    work: Work
-    room: Room
+    work: TiledProduct
+    room: DeviceCapacity
     model: str
     lines: tuple[ExplainedLaunch, ...]
     said: tuple[str, ...]
@@ -91,13 +91,13 @@ def explain_stream_k(
     lines = tuple(_lines(work, model, override))
     if kernel and task.measure:
         lines = _measured(lines, kernel, task.sizes, observe)
-    if isinstance(model, Calibrated):
+    if isinstance(model, CalibratedModel):
         adjusted = model.calibration.adjusted
         notes += [f"{name} was put right by hand: {1e6 * value:.4g} µs" for name, value in adjusted.items()]
     return Explanation(tile, work, model.room, model.name, lines, tuple(notes))
 
 
-def _lines(work: Work, model: Model, override: StreamKOverride) -> Iterator[ExplainedLaunch]:
+def _lines(work: TiledProduct, model: Model, override: StreamKOverride) -> Iterator[ExplainedLaunch]:
     """The launch that is chosen; then the model's own choice if it was overridden, the choices that the model
     considered, and the other models' choices."""
     predicted = model.decide(work)
@@ -105,10 +105,10 @@ def _lines(work: Work, model: Model, override: StreamKOverride) -> Iterator[Expl
         yield ExplainedLaunch("overridden", model.decide(work, override))
     yield ExplainedLaunch("predicted" if override.used else "chosen", predicted)
     whole = StreamKChoice.whole_tiles(work, model.room)
-    for choice in model.considered(work) if isinstance(model, Calibrated) else (whole,):
+    for choice in model.considered(work) if isinstance(model, CalibratedModel) else (whole,):
         if choice != predicted.choice:
             yield ExplainedLaunch("considered", StreamKDecision(work, choice, model.name, *model.expect(work, choice)))
-    for other in rivals(model):
+    for other in models_to_compare(model):
         yield ExplainedLaunch(other.name, other.decide(work))
 
 
@@ -152,18 +152,18 @@ def _subject(task: ExplainTask, notes: list[str]) -> tuple[MacroTile, Model, Str
     is_default_device = task.calibration is None and task.compute_units is None
     if task.measure or task.device is not None or is_default_device:
         target = choose(task.device, languages=languages())
-        room = Room(task.compute_units or target.compute_units, task.occupancy)
+        room = DeviceCapacity(task.compute_units or target.compute_units, task.occupancy)
         kernel = kernels_named(task.type, task.tile, target, room=room)[0]
         model = Calibrations(known, notes.append).model(kernel.subject, target.driver, kernel.parts)
         return kernel.tile, model, kernel
     if task.calibration:
         calibration = _matching_calibration(known, task, task.calibration)
-        return calibration.subject.tile, Calibrated(calibration), None
+        return calibration.subject.tile, CalibratedModel(calibration), None
     notes.append("no calibration is given: stream-K goes by rules of thumb")
     if task.tile.depth is None:
         raise UserError("--tile", f"{task.tile} has no depth", "write rows, columns and depth, such as 128x128x64")
     tile = MacroTile(task.tile.m, task.tile.n, task.tile.depth)
-    return tile, Portable(Room(task.compute_units or 1, task.occupancy)), None
+    return tile, PortableModel(DeviceCapacity(task.compute_units or 1, task.occupancy)), None
 
 
 def _matching_calibration(known: Sequence[StreamKCalibration], task: ExplainTask, path: Path) -> StreamKCalibration:

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import tunesmith
 from tunesmith.devices import APIS
-from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families, family_for
-from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, configured, tile_of
+from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families_of, family_for
+from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, tile_of, with_decision
 from tunesmith.models.stream_k.predict import (
     SPLITS,
     CalibrationOrigin,
+    DeviceCapacity,
     MacroTile,
-    Room,
     StreamKDecision,
     Subject,
-    Work,
+    TiledProduct,
     data_type_of,
 )
 from tunesmith.problems import OPERATIONS
@@ -61,7 +61,7 @@ class StreamKernel:
     configuration: Configuration
     tile: MacroTile
     target: Target
-    room: Room
+    room: DeviceCapacity
 
     @property
     def subject(self) -> Subject:
@@ -81,7 +81,7 @@ class StreamKernel:
 
     def configured(self, decision: StreamKDecision) -> Configuration:
         """The configuration that launches a decision; if the kernel is `capped`, on exactly the decision's grid."""
-        return configured(self.configuration, decision.on_grid if self.capped else decision.parameters)
+        return with_decision(self.configuration, decision.on_grid if self.capped else decision.parameters)
 
     def laid_out(self, kind: ProblemType) -> StreamKernel | None:
         """The kernel of the same family and tile for another type, if possible with the same configuration; None if
@@ -99,7 +99,7 @@ class StreamKernel:
             raise UserError("--size", f"{self.type.name} has no batch, {batch} was given", "name a type with one")
         return Problem(self.type, tuple(sizes[index] for index in self.type.indices))
 
-    def problem_of(self, work: Work) -> Problem:
+    def problem_of(self, work: TiledProduct) -> Problem:
         """A problem of whole tiles with this work."""
         return self.problem(work.down * self.tile.m, work.tiles // work.down * self.tile.n, 1, work.k)
 
@@ -127,17 +127,17 @@ class TileFilter:
         return f"{self.m}x{self.n}" + (f"x{self.depth}" if self.depth else "")
 
 
-def room_of(target: Target, compute_units: int | None, occupancy: int) -> Room:
+def room_of(target: Target, compute_units: int | None, occupancy: int) -> DeviceCapacity:
     """The room of so many of the device's compute units, or all. Raises UserError for more than the device has."""
     units = compute_units or target.compute_units
     if units > target.compute_units:
         what = f"{units} is more than the {target.compute_units} of {target.name}"
         raise UserError("--compute-units", what, "give fewer, or leave it out")
-    return Room(units, occupancy)
+    return DeviceCapacity(units, occupancy)
 
 
 def kernels_named(
-    what: str, tile: TileFilter | None, target: Target, kernel: str = "", room: Room | None = None
+    what: str, tile: TileFilter | None, target: Target, kernel: str = "", room: DeviceCapacity | None = None
 ) -> list[StreamKernel]:
     """The kernels that `what` (a tuning file, a data type, a problem type's name) names on a device, or in a `room` of
     it, one for each tile.
@@ -190,7 +190,7 @@ def languages() -> tuple[str, ...]:
 
 
 def _stream_k_families() -> list[Kernel]:
-    return [family for family in families("GEMM", hidden=False) if GRID in family.space(gemm_type())]
+    return [family for family in families_of("GEMM", hidden=False) if GRID in family.space(gemm_type())]
 
 
 def type_named(what: str) -> ProblemType:
@@ -224,7 +224,7 @@ def _of_type(kind: ProblemType, tile: TileFilter | None, target: Target) -> Iter
 
     Families whose form suits the device (local memory on GPUs) come first.
     """
-    able = [family for family in families("GEMM", hidden=False) if _streams(family, kind, target)]
+    able = [family for family in families_of("GEMM", hidden=False) if _streams(family, kind, target)]
     for kernel in sorted(able, key=lambda family: family.form.get("LocalMemory", True) != (target.kind == "GPU")):
         space = kernel.space(kind, target)
         start = (space.defaults | _PLAIN | _SCHEDULED).only(parameter.name for parameter in space)
@@ -273,6 +273,6 @@ def _streams(kernel: Kernel, kind: ProblemType, target: Target) -> bool:
 
 def _legal(kernel: Kernel, kind: ProblemType, config: Configuration, target: Target) -> Iterator[StreamKernel]:
     """The kernel of a configuration, if it is legal with a stream-K grid."""
-    if not any(kernel.rejections(configured(config, _STREAMED), kind, target)):
+    if not any(kernel.rejections(with_decision(config, _STREAMED), kind, target)):
         tile = tile_of(Solution(kind, kernel.name, config))
-        yield StreamKernel(kernel, kind, config, tile, target, Room(target.compute_units))
+        yield StreamKernel(kernel, kind, config, tile, target, DeviceCapacity(target.compute_units))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tunesmith.models.stream_k.predict import Model, StreamKChoice, StreamKDecision, Work, rivals
+from tunesmith.models.stream_k.predict import Model, StreamKChoice, StreamKDecision, TiledProduct, models_to_compare
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Problem
@@ -27,7 +27,7 @@ class PlannedProduct:
 
     listed: ListedGemm
     problem: Problem
-    work: Work
+    work: TiledProduct
     chosen: Mapping[str, StreamKChoice]
     configs: Mapping[StreamKChoice, Configuration]
     searched: frozenset[StreamKChoice]
@@ -38,7 +38,7 @@ class Planner:
 
     def __init__(self, kernel: StreamKernel, model: Model, grids: int) -> None:
         self.kernel, self.grids = kernel, grids
-        self.models = (model, *rivals(model))
+        self.models = (model, *models_to_compare(model))
         self._in_type = cache(kernel.laid_out)
         self._oracle = cache(lambda kind: ConfigurationOracle(kind, kernel.target))
 
@@ -75,7 +75,7 @@ class Planner:
         return SPLITS if self.kernel.parts else ()
 
     def _legal(
-        self, kernel: StreamKernel, problem: Problem, work: Work, choices: Iterable[StreamKChoice]
+        self, kernel: StreamKernel, problem: Problem, work: TiledProduct, choices: Iterable[StreamKChoice]
     ) -> dict[StreamKChoice, Configuration]:
         configs = {choice: kernel.configured(StreamKDecision(work, choice)) for choice in choices}
         oracle = self._oracle(problem.type)
@@ -85,6 +85,6 @@ class Planner:
             if not (oracle.rejections(config) or oracle.rejections_for(config, problem))
         }
 
-    def launched(self, model: Model, work: Work) -> StreamKChoice:
+    def launched(self, model: Model, work: TiledProduct) -> StreamKChoice:
         """The choice of a model, as it is launched."""
         return as_launched(work, model.choose(work), self.kernel.room, self.kernel.capped)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tunesmith.models.stream_k.file import dump
-from tunesmith.models.stream_k.predict import Calibrated, CalibrationOrigin, StreamKCalibration, StreamKRun, merged
+from tunesmith.models.stream_k.predict import CalibratedModel, CalibrationOrigin, StreamKCalibration, StreamKRun, merged
 
 from .calibrate import SEED
 from .planned import Planner
@@ -49,7 +49,7 @@ def refit(
     fitted = StreamKCalibration.of(subject, origin, runs, np.random.default_rng(SEED))
     calibrations = merged(known, [fitted])
     after = next(calibration for calibration in calibrations if calibration.subject == subject)
-    library_model, refitted = planner.models[0].name, Calibrated(after, planner.kernel.parts)
+    library_model, refitted = planner.models[0].name, CalibratedModel(after, planner.kernel.parts)
     changed = sum(product.said[library_model] != planner.launched(refitted, product.work) for product in swept)
     return Refit(before, after, path, dump(calibrations), changed)
 

@@ -81,7 +81,7 @@ def sweep_stream_k(
     table. Raises UserError for a task that makes no sense and for files that cannot be read, KeyboardInterrupt after
     everything is written.
     """
-    plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Said(sentence)))
+    plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Message(sentence)))
     return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
 
 

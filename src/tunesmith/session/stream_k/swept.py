@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from tunesmith.models.stream_k.predict import StreamKChoice, StreamKDecision, Work
+from tunesmith.models.stream_k.predict import StreamKChoice, StreamKDecision, TiledProduct
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Problem
 
@@ -24,7 +24,7 @@ class Swept:
 
     listed: ListedGemm
     problem: Problem
-    work: Work
+    work: TiledProduct
     said: Mapping[str, StreamKChoice]
     screened: Mapping[StreamKChoice, Estimate]
     finals: Mapping[StreamKChoice, Estimate]

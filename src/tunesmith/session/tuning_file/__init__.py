@@ -1,16 +1,16 @@
 """The commands on a tuning file: tuning it, forecasting and summarising the run, comparing its logic with a peer."""
 
 from .forecast import Forecast, GroupForecast, plan
-from .peer import Compared, Comparison, against_numpy, compare_with_numpy
+from .peer import NumpyComparison, SizeComparison, against_numpy, compare_with_numpy
 from .summary import Summary, summarise
 from .tuning import Group, TuningPlan, tune
 
 __all__ = [
-    "Compared",
-    "Comparison",
     "Forecast",
     "Group",
     "GroupForecast",
+    "NumpyComparison",
+    "SizeComparison",
     "Summary",
     "TuningPlan",
     "against_numpy",

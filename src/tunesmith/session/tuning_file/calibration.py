@@ -13,7 +13,7 @@ from statistics import median
 from tunesmith.bench import Policy
 from tunesmith.protocol import Cell, Join, Phases
 from tunesmith.records import Configuration, Measurement, Problem, Target
-from tunesmith.search import some
+from tunesmith.search import all_or_sample
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
@@ -157,7 +157,7 @@ class _CalibrationPlan(RunPlan):
 def first_configurations(phases: Phases) -> list[Configuration]:
     """The start, and the start with each single choice of each step; only with some choices if there are very many."""
     steps = [step for step in phases.steps if not isinstance(step, Join)]
-    return [phases.start, *(phases.start | choice for step in steps for choice in some(step.choices))]
+    return [phases.start, *(phases.start | choice for step in steps for choice in all_or_sample(step.choices))]
 
 
 def _programs(

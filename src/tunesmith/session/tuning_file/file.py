@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, asks_for_hidden, choose
-from tunesmith.kernels import LANGUAGE, OPEN, chosen, families, languages, tuning_space
+from tunesmith.kernels import LANGUAGE, OPEN, families_meant, families_of, languages, tuning_space
 from tunesmith.protocol import Benchmark, Final, Fork, Phases, TuningFile, read_tuning_file
 from tunesmith.records import ProblemType, Target, UserError
 from tunesmith.spaces import Space
@@ -27,12 +27,12 @@ def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
     space = partial(_tuned_space, hidden=asks_for_hidden(selector))
-    return read_tuning_file(path, space, derived_names, max_size, chosen)
+    return read_tuning_file(path, space, derived_names, max_size, families_meant)
 
 
 def _tuned_space(problem_type: ProblemType, hidden: bool) -> Space:
     """The space to tune. Raises LookupError if no kernel computes the operation."""
-    if not families(problem_type.operation, hidden):
+    if not families_of(problem_type.operation, hidden):
         operation = problem_type.operation
         raise LookupError(f"no kernel computes {operation} yet: `tunesmith characterize` takes it, tuning does not")
     return tuning_space(problem_type, hidden=hidden)
@@ -41,7 +41,7 @@ def _tuned_space(problem_type: ProblemType, hidden: bool) -> Space:
 def derived_names(problem_type: ProblemType) -> frozenset[str]:
     """The names of derived values: a join may name these as well as parameters."""
     names: set[str] = set()
-    for family in families(problem_type.operation):
+    for family in families_of(problem_type.operation):
         names.update(family.derived(family.space(problem_type).defaults))
     return frozenset(names)
 

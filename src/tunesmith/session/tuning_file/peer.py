@@ -12,7 +12,7 @@ import numpy as np
 
 from tunesmith.devices import environment
 from tunesmith.devices.host_load import HostLoad
-from tunesmith.library import Launched, Library, load
+from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.library.call_adapters import call_adapter_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
@@ -39,7 +39,7 @@ CHOSEN_BY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SizeComparison:
     """One size: the solution that the library launched, and the peer's time over ours (host time of public calls)."""
 
     problem: Problem
@@ -50,21 +50,21 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class NumpyComparison:
     """All sizes compared with NumPy; `peer` is NumPy's BLAS, `look_at` has reasons to trust a figure less."""
 
-    rows: tuple[Comparison, ...]
+    rows: tuple[SizeComparison, ...]
     peer: LoadedBlas
     look_at: tuple[str, ...]
 
 
-def against_numpy(folder: Path) -> Compared:
+def against_numpy(folder: Path) -> NumpyComparison:
     """`compare_with_numpy` on every size, with the settings and the load that must be known to read the ratios."""
     load = HostLoad()
     rows = tuple(compare_with_numpy(folder))
     peer = numpy_blas()
     look_at = (*settings_of(peer, os.environ, len(load.processors)), *conditions_of(rows, load))
-    return Compared(rows, peer, look_at)
+    return NumpyComparison(rows, peer, look_at)
 
 
 def settings_of(peer: LoadedBlas, variables: Mapping[str, str], processors: int) -> Iterator[str]:
@@ -83,7 +83,7 @@ def settings_of(peer: LoadedBlas, variables: Mapping[str, str], processors: int)
         )
 
 
-def conditions_of(rows: Sequence[Comparison], load: HostLoad) -> Iterator[str]:
+def conditions_of(rows: Sequence[SizeComparison], load: HostLoad) -> Iterator[str]:
     """Sentences on a load that disturbed the comparison, and on ratios that are too uncertain."""
     processors = len(load.processors)
     others = load.others()
@@ -105,7 +105,7 @@ def is_wide(ratio: PeerRatio) -> bool:
     return ratio.high > WIDE * ratio.low
 
 
-def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
+def compare_with_numpy(folder: Path) -> Iterator[SizeComparison]:
     """Compare on every size of every logic in a folder that NumPy can compute too. Raises UserError if there is none.
 
     Both sides get the same arrays. Several sets of arrays are used in turn, so that the last-level cache is equally
@@ -113,7 +113,7 @@ def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
     """
     # As in the bench: threads are pinned, and its compiled programs are found again.
     os.environ.update(environment(folder / CACHE if folder.is_dir() else folder.parent / CACHE))
-    launched: list[Launched] = []
+    launched: list[LaunchRecord] = []
     compared = False
     with load(folder, launched=launched.append) as library:
         for kind in library.problem_types:
@@ -126,7 +126,7 @@ def compare_with_numpy(folder: Path) -> Iterator[Comparison]:
         raise UserError(str(folder), "no logic in it that NumPy computes", "give a folder that a GEMM was tuned into")
 
 
-def _compared(library: Library, problem: Problem, launched: list[Launched]) -> Iterator[Comparison]:
+def _compared(library: Library, problem: Problem, launched: list[LaunchRecord]) -> Iterator[SizeComparison]:
     """The comparison on one problem; none if the peer cannot compute it."""
     adapter, random = call_adapter_of(problem.type), np.random.default_rng(0)
     first = storage_for(problem, random)
@@ -137,4 +137,4 @@ def _compared(library: Library, problem: Problem, launched: list[Launched]) -> I
     peers = [call for storage in sets if (call := adapter.peer(problem, storage))]
     ratio = compare([adapter.call(library, problem, storage) for storage in sets], peers)
     flops = OPERATIONS[problem.type.operation].flops(problem)
-    yield Comparison(problem, flops, launched[-1].choice.name, launched[-1].choice.rule.value, ratio)
+    yield SizeComparison(problem, flops, launched[-1].choice.name, launched[-1].choice.rule.value, ratio)

@@ -52,7 +52,7 @@ def tune(
     order = checked_order(order)
     file, target = ready(path, max_size, device)
     for note in file.notes:
-        observe(events.Said(note))
+        observe(events.Message(note))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
     return carry_out(
         TuningPlan(path, file, target, order), folder, budget_minutes=minutes, reuse=reuse, observe=observe

@@ -35,7 +35,7 @@ from tunesmith.records import (
     Value,
     WorkspaceArgument,
 )
-from tunesmith.spaces import Space, When
+from tunesmith.spaces import ActsAt, Space
 
 REDUCE_THREADS = 256
 LARGEST_THREAD_TILE = 128
@@ -53,7 +53,7 @@ class CudaSimtGemm(Kernel):
     name, operation, language = "CudaSimtGemm", "GEMM", "CUDA"
 
     def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
-        return Space((language(self.language), *tile_parameters(), replace(GLOBAL_SPLIT, when=When.LAUNCH)))
+        return Space((language(self.language), *tile_parameters(), replace(GLOBAL_SPLIT, when=ActsAt.LAUNCH)))
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         tile = BlockTile.of(config)

@@ -16,7 +16,7 @@ from tunesmith.kernels.gemm.parameters import (
     positive,
     switch,
 )
-from tunesmith.spaces import When
+from tunesmith.spaces import ActsAt
 
 STAGES = positive(
     "NumStages",
@@ -96,7 +96,7 @@ FLATTEN = switch(
     "Persistent: the loops over tiles and along K become one, so that the next tile is fetched while the last one is "
     "stored.",
 )
-SPLIT = replace(GLOBAL_SPLIT, values=(1, 2, 3, 4, 6, 8, 12, 16, 32), when=When.LAUNCH)
+SPLIT = replace(GLOBAL_SPLIT, values=(1, 2, 3, 4, 6, 8, 12, 16, 32), when=ActsAt.LAUNCH)
 DEPTH = replace(
     DEPTH_U,
     values=(0, 16, 32, 64, 128, 256),

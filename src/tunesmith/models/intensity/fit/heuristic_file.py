@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from tunesmith.models.intensity.metrics import METRICS
-from tunesmith.problems import Node, read_yaml, shown
+from tunesmith.problems import Node, read_yaml, shortened
 from tunesmith.records import Configuration, UserError, Value, thaw
 
 from .heuristic import BucketSeed, CutPoint, FitOrigin, FittedHeuristic, MetricRule, Question, answers
@@ -68,7 +68,7 @@ def read_heuristic(path: Path) -> FittedHeuristic:
     rule_keys = ("tree",) if is_tree else ("metric", "cut-points")
     version = root.mapping("a heuristic").get(_KEY)
     if version is not None and version.content != FORMAT:
-        what = f"format {shown(version.content)}, this tunesmith reads {FORMAT}"
+        what = f"format {shortened(version.content)}, this tunesmith reads {FORMAT}"
         raise UserError(version.location, what, "fit again into another file, and copy the cut points that are pinned")
     fields = root.fields("a heuristic", (_KEY, *_SHARED, *rule_keys))
     seeds = tuple(_read_bucket(node) for node in fields["buckets"].sequence("buckets"))
@@ -80,7 +80,7 @@ def read_heuristic(path: Path) -> FittedHeuristic:
         _read_origin(fields),
         _number(fields["ridge"], "ridge", LEAST_RIDGE),
         _whole(fields["units"], "units", 1),
-        {name: _number(node, f"the score {shown(name)}") for name, node in scores.items()},
+        {name: _number(node, f"the score {shortened(name)}") for name, node in scores.items()},
         rule,
         seeds,
     )
@@ -191,7 +191,7 @@ def _read_tree(node: Node, buckets: int) -> Question:
     reached = sorted(answers(root))
     if reached != list(range(buckets)):
         raise node.wrong(
-            f"the tree leads to buckets {shown(tuple(reached))} of {buckets}", "lead to each bucket once, from 0 on"
+            f"the tree leads to buckets {shortened(tuple(reached))} of {buckets}", "lead to each bucket once, from 0 on"
         )
     return root
 
@@ -223,14 +223,14 @@ def _finite(value: Value, node: Node) -> Value:
         if isinstance(number, tuple):
             _finite(number, node)
         elif isinstance(number, float) and not math.isfinite(number):
-            raise node.wrong(f"{shown(number)} in a configuration", "give a finite number")
+            raise node.wrong(f"{shortened(number)} in a configuration", "give a finite number")
     return value
 
 
 def _name_in(node: Node, what: str, names: Mapping[str, object]) -> str:
     word = node.word(what)
     if word not in names:
-        raise node.wrong(f"{what} cannot be {shown(word)}", f"give one of {', '.join(names)}")
+        raise node.wrong(f"{what} cannot be {shortened(word)}", f"give one of {', '.join(names)}")
     return word
 
 
@@ -240,7 +240,8 @@ def _number(node: Node, what: str, least: float = -math.inf) -> float:
     if not (is_number and least <= value and abs(value) <= LARGEST):
         bound = "" if least == -math.inf else f" of at least {least:g}"
         raise node.wrong(
-            f"{what} cannot be {shown(value) if not isinstance(value, dict) else 'a mapping'}", f"give a number{bound}"
+            f"{what} cannot be {shortened(value) if not isinstance(value, dict) else 'a mapping'}",
+            f"give a number{bound}",
         )
     return float(value)
 
@@ -249,7 +250,7 @@ def _whole(node: Node, what: str, least: int, most: int = LARGEST_COUNT) -> int:
     value: Any = node.content
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise node.wrong(
-            f"{what} cannot be {shown(value) if not isinstance(value, dict) else 'a mapping'}",
+            f"{what} cannot be {shortened(value) if not isinstance(value, dict) else 'a mapping'}",
             f"give a whole number from {least} to {most}",
         )
     return value

@@ -13,7 +13,7 @@ from .mappings import FamilyMapping
 from .policy import ALIGNMENT, MATRIX_VECTOR, STEPS, TilePolicy
 from .seed_steps import SEED_STEPS, work_groups
 from .seeds import TRIP_COUNT_SEEDS, TileSeed, Workload, generation_of, published_seed
-from .situation import Situation
+from .situation import PolicyInput
 from .tile_steps import TILE_STEPS
 from .wish import TileWish
 
@@ -28,14 +28,14 @@ class SeededPolicy(TilePolicy):
     acts: ClassVar[tuple[str, ...]] = STEPS
 
     @abstractmethod
-    def start(self, situation: Situation) -> tuple[Bucket, TileSeed, str]:
+    def start(self, situation: PolicyInput) -> tuple[Bucket, TileSeed, str]:
         """The bucket, its seed, and the reason for the bucket in words."""
 
-    def active_steps(self, situation: Situation) -> frozenset[str]:
+    def active_steps(self, situation: PolicyInput) -> frozenset[str]:
         """The steps that act on this target."""
         return self.steps
 
-    def wish(self, situation: Situation, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
+    def wish(self, situation: PolicyInput, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         bucket, seed, why = self.start(situation)
         active = self.active_steps(situation)
         lines.append(ReasonLine("bucket", why))
@@ -62,7 +62,7 @@ class TripCountPolicy(SeededPolicy):
     name = "trip-count"
     steps = frozenset(_SAFE)
 
-    def start(self, situation: Situation) -> tuple[Bucket, TileSeed, str]:
+    def start(self, situation: PolicyInput) -> tuple[Bucket, TileSeed, str]:
         bucket = trip_count_bucket(situation.product)
         return bucket, TRIP_COUNT_SEEDS[bucket], f"M N = {situation.product.mn} makes it {bucket}"
 
@@ -78,7 +78,7 @@ class PublishedIntensityPolicy(SeededPolicy):
     workload = Workload.GEMM
     steps = frozenset(("workgroup-cap", ALIGNMENT, *_SAFE))
 
-    def start(self, situation: Situation) -> tuple[Bucket, TileSeed, str]:
+    def start(self, situation: PolicyInput) -> tuple[Bucket, TileSeed, str]:
         ridge, product = situation.ridge, situation.product
         bucket = intensity_bucket(product, ridge)
         workload = Workload.SCALED_GEMM if situation.gemm.scaled else self.workload
@@ -86,13 +86,13 @@ class PublishedIntensityPolicy(SeededPolicy):
         why = f"{product.intensity:.1f} FLOP/element, {against}: {bucket}"
         return bucket, published_seed(situation.target.architecture, workload, bucket), why
 
-    def active_steps(self, situation: Situation) -> frozenset[str]:
+    def active_steps(self, situation: PolicyInput) -> frozenset[str]:
         is_published = self.steps == type(self).steps and not situation.gemm.scaled
         if is_published and generation_of(situation.target.architecture) == _BOOSTED_GENERATION:
             return self.steps | {"boost", "utilisation-guard"}
         return self.steps
 
 
-def _seed_text(before: TileSeed, after: TileSeed, situation: Situation) -> str:
+def _seed_text(before: TileSeed, after: TileSeed, situation: PolicyInput) -> str:
     groups = f"{work_groups(after, situation):.0f} work-groups on {situation.units} compute units"
     return f"{after}; {groups}" if after != before else f"unchanged; {groups}"

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from .seeds import TileSeed
-from .situation import Situation
+from .situation import PolicyInput
 from .wish import TileWish
 
 LONG, MANY_TILES = 4, 8
@@ -88,7 +88,7 @@ def _with_surplus(shares: SeedShares, rows: int, columns: int, seed: TileSeed) -
     return replace(shares, tiles=(tiles[0], tiles[1]))
 
 
-def tile_of(seed: TileSeed, situation: Situation, is_padded: bool) -> TileWish:
+def tile_of(seed: TileSeed, situation: PolicyInput, is_padded: bool) -> TileWish:
     """The tile of a seed for a product. `is_padded` rounds M and N up first (the step `alignment`)."""
     unit, product = situation.unit, situation.product
     m, n = (padded(product.m), padded(product.n)) if is_padded else (product.m, product.n)

@@ -19,7 +19,7 @@ from .latency import LatencyPolicy
 from .legal import tuned_configuration
 from .mappings import FamilyMapping
 from .policy import MATRIX_VECTOR, TilePolicy
-from .situation import Situation
+from .situation import PolicyInput
 from .tile_steps import TILE_STEPS
 from .tuned_tile import KERNEL, family_values, tuned_wish
 from .wish import TileWish
@@ -47,7 +47,7 @@ class FittedPolicy(TilePolicy):
             for number, seed in enumerate(heuristic.seeds, 1)
         )
 
-    def wish(self, situation: Situation, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
+    def wish(self, situation: PolicyInput, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         why = self._begin(situation, lines)
         wish = self._wishes[self.heuristic.bucket(situation.product)]
         if wish is None:
@@ -68,7 +68,7 @@ class FittedPolicy(TilePolicy):
         return wish
 
     def tuned(
-        self, situation: Situation, problem: Problem, kernel: Kernel, lines: list[ReasonLine]
+        self, situation: PolicyInput, problem: Problem, kernel: Kernel, lines: list[ReasonLine]
     ) -> PolicyChoice | None:
         configuration = self.heuristic.seed(situation.product).configuration
         if configuration.get(KERNEL) != kernel.name:
@@ -89,12 +89,12 @@ class FittedPolicy(TilePolicy):
         """The family that the product's bucket names; None if the bucket only has a tile."""
         if problem.type.operation != "GEMM" or not all(problem.sizes):
             return None
-        situation = Situation.of(problem, target)
+        situation = PolicyInput.of(problem, target)
         if situation.is_vector and MATRIX_VECTOR in self.steps:
             return None
         return self.heuristic.seed(situation.product).configuration.get(KERNEL)
 
-    def _begin(self, situation: Situation, lines: list[ReasonLine]) -> str:
+    def _begin(self, situation: PolicyInput, lines: list[ReasonLine]) -> str:
         """The reason for the product's bucket, in words. If `lines` is empty, the bucket and its seed are appended."""
         product = situation.product
         bucket = self.heuristic.bucket(product)
@@ -121,7 +121,7 @@ def _policy_of(path: Path, changed: int) -> FittedPolicy:
     return FittedPolicy(read_heuristic(path), str(path))
 
 
-def clip(wish: TileWish, situation: Situation) -> TileWish:
+def clip(wish: TileWish, situation: PolicyInput) -> TileWish:
     """The wish with no side longer than that of the product, rounded up to unit tiles, and no more depth than K."""
     unit, gemm = situation.unit, situation.gemm
     sides = (

@@ -15,7 +15,7 @@ from typing import ClassVar
 from .answers import ReasonLine
 from .mappings import FamilyMapping
 from .policy import MATRIX_VECTOR, TilePolicy
-from .situation import Situation
+from .situation import PolicyInput
 from .wish import TileWish
 
 SPLITS, SPLIT_TILES = (2, 4, 8, 16), 6
@@ -53,7 +53,7 @@ class LatencyPolicy(TilePolicy):
     steps = frozenset((MATRIX_VECTOR, "split"))
     ranks: ClassVar[bool] = True
 
-    def wish(self, situation: Situation, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
+    def wish(self, situation: PolicyInput, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         unsplit = [estimate(wish, situation, mapping) for wish in mapping.candidates(situation)]
         best = min(unsplit, key=lambda candidate: candidate.seconds)
         lines.append(ReasonLine("candidates", f"{len(unsplit)} tiles; the best in one piece: {_text(best)}"))
@@ -65,14 +65,14 @@ class LatencyPolicy(TilePolicy):
         lines.append(ReasonLine("tile", f"least expected time: {_text(best)}"))
         return best.wish
 
-    def further_wishes(self, situation: Situation, mapping: FamilyMapping) -> Iterable[TileWish]:
+    def further_wishes(self, situation: PolicyInput, mapping: FamilyMapping) -> Iterable[TileWish]:
         unsplit = [estimate(wish, situation, mapping) for wish in mapping.candidates(situation)]
         split_wishes = _split_wishes(unsplit, situation) if "split" in self.steps else []
         split = [estimate(wish, situation, mapping) for wish in split_wishes]
         return [candidate.wish for candidate in sorted((*unsplit, *split), key=lambda candidate: candidate.seconds)[1:]]
 
 
-def estimate(wish: TileWish, situation: Situation, mapping: FamilyMapping) -> LatencyEstimate:
+def estimate(wish: TileWish, situation: PolicyInput, mapping: FamilyMapping) -> LatencyEstimate:
     """The estimated time of a product with a tile, in a family with this mapping.
 
     waves = ceil(tiles x parts / units). An iteration = max(arithmetic, cache, memory, latency / stages), plus a share
@@ -108,7 +108,7 @@ def estimate(wish: TileWish, situation: Situation, mapping: FamilyMapping) -> La
     return LatencyEstimate(wish, seconds, waves, bound)
 
 
-def _efficiency(wish: TileWish, situation: Situation) -> float:
+def _efficiency(wish: TileWish, situation: PolicyInput) -> float:
     """The share of the arithmetic rate that a tile reaches, by its reuse of fetched elements: the harmonic mean of the
     tile's sides; if the wish names a work-item's tile, also that of its sides in vectors of 16 bytes (CPU: 64)."""
     if wish.item != (0, 0):
@@ -137,7 +137,7 @@ def _distinct(wish: TileWish, tiles_m: int, tiles_n: int, active: int) -> float:
     return blocks * (down * wish.m + across * wish.n) * wish.depth * wish.split
 
 
-def _split_wishes(unsplit: list[LatencyEstimate], situation: Situation) -> list[TileWish]:
+def _split_wishes(unsplit: list[LatencyEstimate], situation: PolicyInput) -> list[TileWish]:
     """The best tiles with K in parts, as long as the parts find idle compute units and have enough iterations."""
     wishes = []
     for candidate in sorted(unsplit, key=lambda candidate: candidate.seconds)[:SPLIT_TILES]:

@@ -16,7 +16,7 @@ from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Ta
 
 from .answers import ReasonLine
 from .mappings import FamilyMapping
-from .situation import Situation
+from .situation import PolicyInput
 from .wish import TileWish, fewer_stages, fewer_sub_groups, narrow, shorter, smaller, unpacked, unsplit
 
 Remedy = Callable[[TileWish], TileWish | None]
@@ -48,7 +48,7 @@ def legal_configuration(
     kernel: Kernel,
     mapping: FamilyMapping,
     wish: TileWish,
-    situation: Situation,
+    situation: PolicyInput,
     problem: Problem,
     lines: list[ReasonLine],
 ) -> Configuration | Rejection:

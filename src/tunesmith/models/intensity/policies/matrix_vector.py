@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .situation import Situation
+from .situation import PolicyInput
 from .wish import TileWish
 
 ALONG_K, ACROSS_K = (16, 256), (128, 32)
@@ -15,7 +15,7 @@ GROUPS_A_UNIT = 2
 """Work-groups per compute unit that keep memory busy, for families without tiles. With tiles, one is enough."""
 
 
-def vector_wish(situation: Situation, is_for_vectors: bool) -> TileWish:
+def vector_wish(situation: PolicyInput, is_for_vectors: bool) -> TileWish:
     """A flat tile, with K split if D has too few elements to keep the device busy. `is_for_vectors`: the family has no
     tiles, but reads the matrix once."""
     gemm = situation.gemm

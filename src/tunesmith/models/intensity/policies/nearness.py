@@ -11,7 +11,7 @@ from tunesmith.records import Configuration, Problem, Solution, Target
 from .answers import PolicyChoice
 from .mappings import mapping_of
 from .policy import TilePolicy
-from .situation import Situation
+from .situation import PolicyInput
 from .wish import TileWish
 
 _ANY_TILE = TileWish(64, 64, 32)
@@ -36,5 +36,5 @@ class PolicyDistance:
         answer = self.policy.choose(problem, self.target, kernel)
         if mapping is None or not isinstance(answer, PolicyChoice):
             return Configuration()
-        decided = mapping.values(_ANY_TILE, Situation.of(problem, self.target))
+        decided = mapping.values(_ANY_TILE, PolicyInput.of(problem, self.target))
         return answer.configuration.only(decided)

@@ -20,7 +20,7 @@ from .fitted import FittedPolicy, fitted_policy
 from .latency import LatencyPolicy
 from .mappings import FamilyMapping
 from .policy import TilePolicy
-from .situation import Situation
+from .situation import PolicyInput
 from .wish import TileWish
 
 FOLDER = Path(__file__).parent / "heuristics"
@@ -34,7 +34,7 @@ class PackagedPolicy(TilePolicy):
     acts: ClassVar[tuple[str, ...]] = FittedPolicy.acts
     steps = FittedPolicy.steps
 
-    def wish(self, situation: Situation, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
+    def wish(self, situation: PolicyInput, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         fitted = packaged_policy(architecture_code(situation.target.architecture), situation.arithmetic)
         if fitted is not None:
             return fitted.with_steps(self.steps).wish(situation, mapping, lines)
@@ -45,7 +45,7 @@ class PackagedPolicy(TilePolicy):
         return wish
 
     def tuned(
-        self, situation: Situation, problem: Problem, kernel: Kernel, lines: list[ReasonLine]
+        self, situation: PolicyInput, problem: Problem, kernel: Kernel, lines: list[ReasonLine]
     ) -> PolicyChoice | None:
         fitted = packaged_policy(architecture_code(situation.target.architecture), situation.arithmetic)
         return fitted.tuned(situation, problem, kernel, lines) if fitted else None
@@ -54,7 +54,7 @@ class PackagedPolicy(TilePolicy):
         self, problem: Problem, target: Target, kernels: Collection[Kernel]
     ) -> PolicyChoice | PolicyRefusal | None:
         if problem.type.operation == "GEMM" and all(problem.sizes):
-            situation = Situation.of(problem, target)
+            situation = PolicyInput.of(problem, target)
             fitted = packaged_policy(architecture_code(target.architecture), situation.arithmetic)
             if fitted is not None:
                 return fitted.with_steps(self.steps).choose_among(problem, target, kernels)

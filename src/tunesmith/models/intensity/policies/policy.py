@@ -15,7 +15,7 @@ from .legal import legal_configuration
 from .mappings import FamilyMapping, mapping_of
 from .matrix_vector import vector_wish
 from .seed_steps import SEED_STEPS
-from .situation import Situation
+from .situation import PolicyInput
 from .tile_steps import TILE_STEPS
 from .wish import TileWish
 
@@ -37,11 +37,11 @@ class TilePolicy(ABC):
     steps: frozenset[str] = frozenset()
 
     @abstractmethod
-    def wish(self, situation: Situation, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
+    def wish(self, situation: PolicyInput, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         """The tile that the policy wants. Each stage is appended to `lines`; the last line gives the reason."""
 
     def tuned(
-        self, situation: Situation, problem: Problem, kernel: Kernel, lines: list[ReasonLine]
+        self, situation: PolicyInput, problem: Problem, kernel: Kernel, lines: list[ReasonLine]
     ) -> PolicyChoice | None:
         """A legal configuration of the family that was tuned for such products, or None. If there is one, it is taken
         unchanged, and no tile is wished for. Each stage is appended to `lines`."""
@@ -67,7 +67,7 @@ class TilePolicy(ABC):
             return self._refused(kernel, Rejection("no mapping", what), lines)
         if not all(problem.sizes):
             return self._refused(kernel, Rejection("empty", f"sizes {problem}: there is nothing to compute"), lines)
-        situation = Situation.of(problem, target)
+        situation = PolicyInput.of(problem, target)
         if situation.is_vector and MATRIX_VECTOR in self.steps:
             wish = vector_wish(situation, mapping.is_for_vectors)
             lines.append(ReasonLine(MATRIX_VECTOR, f"one side of D is 1: {wish}"))
@@ -81,7 +81,7 @@ class TilePolicy(ABC):
             return PolicyChoice(self.name, kernel.name, result, reason, tuple(lines))
         return self._refused(kernel, result, lines)
 
-    def further_wishes(self, situation: Situation, mapping: FamilyMapping) -> Iterable[TileWish]:
+    def further_wishes(self, situation: PolicyInput, mapping: FamilyMapping) -> Iterable[TileWish]:
         """The tiles that the policy wants after `wish`, the best guess first; empty if the policy does not rank
         tiles."""
         return ()
@@ -92,7 +92,7 @@ class TilePolicy(ABC):
         answer, mapping = self.choose(problem, target, kernel), mapping_of(kernel.name)
         if isinstance(answer, PolicyRefusal) or mapping is None:
             return ()
-        choices, situation = {answer.configuration: answer}, Situation.of(problem, target)
+        choices, situation = {answer.configuration: answer}, PolicyInput.of(problem, target)
         if situation.is_vector and MATRIX_VECTOR in self.steps:
             return (answer,)
         for wish in self.further_wishes(situation, mapping):

@@ -49,7 +49,7 @@ CPU_UNIT = UnitTile(16, 4, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class PolicyInput:
     """`gemm` on `target`: the product's sizes and element sizes, the unit tile, and the chip's figures.
 
     `arithmetic` is the type for the chip's rate: NumPy's name, or `tf32`.
@@ -65,12 +65,12 @@ class Situation:
     dest_bytes: int
 
     @staticmethod
-    def of(problem: Problem, target: Target) -> Situation:
+    def of(problem: Problem, target: Target) -> PolicyInput:
         """The situation of a GEMM problem. Raises ValueError for another operation and for a size of zero."""
         gemm = Gemm.of(problem)
         element, dest = _bytes(gemm.dtype), _bytes(gemm.dest)
         arithmetic = "tf32" if gemm.tf32 and target.kind == "GPU" else gemm.dtype
-        return Situation(
+        return PolicyInput(
             gemm=gemm,
             target=target,
             product=Product(gemm.m, gemm.n, gemm.k, gemm.batch, element, dest),

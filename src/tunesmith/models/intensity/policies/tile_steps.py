@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .situation import Situation
+from .situation import PolicyInput
 from .wish import TileWish, fewer_stages, shorter, smaller
 
-TileStep = Callable[[TileWish, Situation], TileWish]
+TileStep = Callable[[TileWish, PolicyInput], TileWish]
 
 SUM_WORDS = {"NVIDIA": 128, "AMD": 256, "CPU": 512}
 """The most 32-bit words that the sums of a work-item may take: half of NVIDIA's 255 registers; half of the 512
 registers of AMD's CDNA 2 and later; the 32 vectors of 16 words of AVX-512."""
 
 
-def registers(wish: TileWish, situation: Situation) -> TileWish:
+def registers(wish: TileWish, situation: PolicyInput) -> TileWish:
     """The wish with its longer side halved while a work-item's sums take more than `SUM_WORDS`; sub-groups stay."""
     most = SUM_WORDS[_vendor(situation)] * situation.lanes * 4 // max(4, situation.element_bytes)
     while wish.elements > most * wish.warps and max(wish.m, wish.n) > 1:
@@ -27,7 +27,7 @@ def registers(wish: TileWish, situation: Situation) -> TileWish:
     return wish
 
 
-def shared_memory(wish: TileWish, situation: Situation) -> TileWish:
+def shared_memory(wish: TileWish, situation: PolicyInput) -> TileWish:
     """The wish with fewer stages, then half the depth, then a smaller tile, until the stages fit into local memory."""
     if situation.target.kind == "CPU":
         return wish
@@ -40,7 +40,7 @@ def shared_memory(wish: TileWish, situation: Situation) -> TileWish:
     return wish
 
 
-def _vendor(situation: Situation) -> str:
+def _vendor(situation: PolicyInput) -> str:
     if situation.target.kind == "CPU":
         return "CPU"
     return "AMD" if situation.target.architecture.startswith("gfx") else "NVIDIA"

@@ -19,7 +19,7 @@ from tunesmith.kernels.gemm.parameters import (
 )
 from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import ProblemType, Target
-from tunesmith.spaces import Space, When
+from tunesmith.spaces import ActsAt, Space
 
 from .operand_types import operand_type_of
 
@@ -74,7 +74,7 @@ SPLIT = replace(
     GLOBAL_SPLIT,
     doc="Parts of K that each macro tile is computed in. Their sums go to the workspace, and the work-group with the "
     "first part adds them in order.",
-    when=When.LAUNCH,
+    when=ActsAt.LAUNCH,
 )
 MAPPING = replace(
     GROUP_MAPPING,

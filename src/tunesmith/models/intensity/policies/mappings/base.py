@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -24,12 +24,12 @@ class FamilyMapping(ABC):
     is_for_vectors: bool = False
 
     @abstractmethod
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         """The parameters that the wish decides, at the nearest values that the family has. All other parameters keep
         their defaults."""
 
     @abstractmethod
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         """A few dozen tiles of the family for a model that ranks them, with K in one piece.
 
         Among equally good tiles a model takes the first. Tall tiles come first, because their columns of D are longer.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -30,7 +30,7 @@ class PortBlasMapping(FamilyMapping):
     """An interleaved batch has its own algorithm; K in parts needs `tall_skinny`. Otherwise GPUs stage blocks in local
     memory, and CPUs read blocks through their caches."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         gemm, is_cpu = situation.gemm, situation.target.kind == "CPU"
         if gemm.interleaved:
             return _interleaved(wish)
@@ -48,7 +48,7 @@ class PortBlasMapping(FamilyMapping):
             "TopTile": TOP_TILE if is_many else (1, 1),
         }
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         is_cpu = situation.target.kind == "CPU"
         return blockings(*_choices(is_cpu), 64 // situation.element_bytes)
 

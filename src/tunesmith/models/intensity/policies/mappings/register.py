@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -30,7 +30,7 @@ PACKED_BYTES = 8 * 1024
 class RegisterMapping(FamilyMapping):
     """WorkGroup x ThreadTile with the widest vector that divides the tile's rows."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         gemm, kind = situation.gemm, situation.target.kind
         group, item = blocking_of(wish, *_choices(kind))
         widest = VECTOR_BYTES[kind] // situation.element_bytes
@@ -45,7 +45,7 @@ class RegisterMapping(FamilyMapping):
             "PackB": wish.packs and _copy_pays(b_bytes, gemm.m, gemm.transpose_b),
         }
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         groups, items = _choices(situation.target.kind)
         return blockings(CPU_ALONE if situation.target.kind == "CPU" else groups, items, LOOP_UNROLL)
 

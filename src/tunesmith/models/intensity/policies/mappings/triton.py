@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -34,7 +34,7 @@ CANDIDATE_STAGES = 5
 class TritonMapping(FamilyMapping):
     """`MacroTile`, `DepthU`, `NumWarps` and `NumStages` set the tile. Alignment decides how operands are loaded."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         gemm, element = situation.gemm, situation.element_bytes
         precision = _precision(situation, allows_tf32=True)
         m, n, depth = _sides(wish, situation, precision)
@@ -57,14 +57,14 @@ class TritonMapping(FamilyMapping):
             "GlobalSplitU": splits,
         }
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return _candidates(situation.element_bytes, situation.target.local_memory_bytes)
 
 
 class TritonTmaMapping(FamilyMapping):
     """The tile is WorkGroup x ThreadTile. Triton only sees their product and the number of work-items."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         precision = _precision(situation, allows_tf32=False)
         m, n, depth = _sides(wish, situation, precision)
         items = _warps(wish, m * n, situation) * situation.lanes
@@ -77,11 +77,11 @@ class TritonTmaMapping(FamilyMapping):
             "InputPrecision": precision,
         }
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return _candidates(situation.element_bytes, situation.target.local_memory_bytes)
 
 
-def _sides(wish: TileWish, situation: Situation, precision: str) -> tuple[int, int, int]:
+def _sides(wish: TileWish, situation: PolicyInput, precision: str) -> tuple[int, int, int]:
     is_exact = situation.gemm.dtype == "float32" and precision == "ieee"
     most = EXACT_SIDE if is_exact else MOST_SIDE
     least = LEAST_DEPTH_OF_BYTES if situation.element_bytes == 1 else LEAST_DEPTH
@@ -90,7 +90,7 @@ def _sides(wish: TileWish, situation: Situation, precision: str) -> tuple[int, i
     return m, n, nearest_power(wish.depth, least, deepest)
 
 
-def _precision(situation: Situation, allows_tf32: bool) -> str:
+def _precision(situation: PolicyInput, allows_tf32: bool) -> str:
     if not situation.capability:
         return "ieee"
     if allows_tf32 and situation.gemm.tf32:
@@ -98,20 +98,20 @@ def _precision(situation: Situation, allows_tf32: bool) -> str:
     return "tf32x3" if situation.gemm.k >= SHORTEST_TF32X3 else "ieee"
 
 
-def _is_aligned(situation: Situation) -> bool:
+def _is_aligned(situation: PolicyInput) -> bool:
     gemm = situation.gemm
     strides = (gemm.stride_a, gemm.stride_b) if gemm.batch > 1 else ()
     return math.gcd(gemm.lda, gemm.ldb, *strides) * situation.element_bytes % TMA_BYTES == 0
 
 
-def _warps(wish: TileWish, elements: int, situation: Situation) -> int:
+def _warps(wish: TileWish, elements: int, situation: PolicyInput) -> int:
     warps = nearest_power(wish.warps, 1, MOST_WARPS)
     while warps < MOST_WARPS and elements > MOST_SUMS * warps * situation.lanes:
         warps *= 2
     return warps
 
 
-def _stages(wish: TileWish, stage_bytes: int, register_stages: int, situation: Situation) -> int:
+def _stages(wish: TileWish, stage_bytes: int, register_stages: int, situation: PolicyInput) -> int:
     """The stages of the wish, limited to those that fit: in shared memory, and `register_stages` in registers. At least
     two, even if two do not fit."""
     fit = situation.target.local_memory_bytes // max(1, stage_bytes) + register_stages

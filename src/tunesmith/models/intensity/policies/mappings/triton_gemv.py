@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -21,7 +21,7 @@ class TritonGemvMapping(FamilyMapping):
 
     is_for_vectors = True
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         gemm = situation.gemm
         is_column = gemm.n == 1
         warps = nearest_power(wish.warps, 1, MOST_WARPS)
@@ -38,7 +38,7 @@ class TritonGemvMapping(FamilyMapping):
             "GlobalSplitU": parts(wish, -(-gemm.k // depth)),
         }
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         tiles = ((16, 256), (8, 512), (4, 1024), (32, 128), (64, 64), (128, 32), (256, 16))
         along_m = situation.gemm.n == 1
         return tuple(
@@ -47,7 +47,7 @@ class TritonGemvMapping(FamilyMapping):
         )
 
 
-def _read_width(situation: Situation, is_column: bool) -> int:
+def _read_width(situation: PolicyInput, is_column: bool) -> int:
     """Elements of the widest load of the matrix. Only the matrix is read in vectors."""
     gemm = situation.gemm
     if is_column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -14,8 +14,8 @@ from .base import FamilyMapping
 class VendorMapping(FamilyMapping):
     """`VendorBlas` has no parameter that a tile decides."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         return {}
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return (TileWish(128, 128, 32),)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -28,7 +28,7 @@ class WgmmaMapping(FamilyMapping):
 
     adds_in_kernel = is_persistent = True
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         gemm = situation.gemm
         any_layout = situation.element_bytes == 2
         by_n = _side(wish.n, wish.m, gemm.transpose_a or not any_layout, gemm.dtype.startswith("float8"))
@@ -47,7 +47,7 @@ class WgmmaMapping(FamilyMapping):
         values["GlobalSplitU"] = parts(wish, iterations)
         return values
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return _candidates(STAGE_BYTES // situation.element_bytes, situation.target.local_memory_bytes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.models.intensity.policies.situation import Situation
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
 
@@ -20,20 +20,20 @@ LOADS_SIDE_BY_SIDE = (1, 2, 4, 8, 16)
 class CudaSimtMapping(FamilyMapping):
     """WorkGroup, ThreadTile and DepthU set the tile. Shared memory holds one stage of the operands' tiles."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         group, item = blocking_of(wish, GROUPS, ITEMS)
         depth = nearest_power(wish.depth, LEAST_DEPTH, MOST_DEPTH)
         splits = parts(wish, -(-situation.gemm.k // depth))
         return {"WorkGroup": (*group, 1), "ThreadTile": item, "DepthU": depth, "GlobalSplitU": splits}
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return blockings(GROUPS, ITEMS, CANDIDATE_DEPTH)
 
 
 class TiledMapping(FamilyMapping):
     """As `CudaSimtMapping`, with loads distributed evenly over the work-items (NumLoadsCoalesced, VectorWidth)."""
 
-    def values(self, wish: TileWish, situation: Situation) -> dict[str, Value]:
+    def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         group, item = blocking_of(wish, GROUPS, ITEMS)
         depth = nearest_power(wish.depth, LEAST_DEPTH, MOST_DEPTH)
         tile = (group[0] * item[0], group[1] * item[1])
@@ -58,12 +58,12 @@ class TiledMapping(FamilyMapping):
             "GlobalSplitU": parts(wish, -(-situation.gemm.k // depth)),
         }
 
-    def candidates(self, situation: Situation) -> Sequence[TileWish]:
+    def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return blockings(GROUPS, ITEMS, CANDIDATE_DEPTH)
 
 
 def _coalesced_loads(
-    tile: tuple[int, int], depth: int, items: int, width: int, situation: Situation
+    tile: tuple[int, int], depth: int, items: int, width: int, situation: PolicyInput
 ) -> tuple[int, int] | None:
     """The coalesced loads of A and of B; None if the work-items cannot share the loads of A or of B evenly."""
     a = _loads(tile[0], depth, situation.gemm.transpose_a, items, width)
