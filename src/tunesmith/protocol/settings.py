@@ -52,8 +52,8 @@ class GlobalParameters:
         "one of",
         "What a lineage measures of a step's legal combinations: exhaustive (all of them; of more than "
         f"{LARGEST_LISTED:,} combinations, in random order), random (a random sample), surrogate (what a model that "
-        "learns from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the lineage "
-        "holds. Joins and the final phase measure everything.",
+        "learns from the times so far holds for fast; `pip install 'tunesmith[search]'`). Samples begin with what the "
+        "lineage holds. Joins and the final phase measure everything.",
         EXHAUSTIVE,
         tuple(STRATEGIES),
     )
