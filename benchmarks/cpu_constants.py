@@ -23,9 +23,9 @@ import numpy as np
 from raced_matrix import RacePlan, measured
 from tunesmith.bench import Policy
 from tunesmith.kernels import KERNELS
-from tunesmith.models.intensity.judge import SelectionScore, TimeMatrix, scored
 from tunesmith.models.intensity.policies import POLICIES, PolicyChoice, chips, latency, situation
 from tunesmith.models.intensity.policies.mappings import register
+from tunesmith.models.intensity.scoring import SelectionScore, TimeMatrix, scored
 from tunesmith.records import Problem, Solution, Target
 from tunesmith.session.frame.outputs import STORE
 from tunesmith.session.frame.run import Run

@@ -35,7 +35,7 @@ from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.bench.verification.poison import POISONS
 from tunesmith.devices import APIS, choose
 from tunesmith.kernels import Kernel, families_of
-from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, with_decision
+from tunesmith.models.stream_k.launch_decisions import FULL_TILES, GRID, SPLIT, with_decision
 from tunesmith.problems.gemm import ACTIVATIONS, DATA_TYPES, GemmOperation, gemm_type
 from tunesmith.records import Configuration, Measurement, Outcome, Problem, ProblemType, Target
 

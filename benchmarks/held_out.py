@@ -3,7 +3,7 @@
     python benchmarks/held_out.py FIRST SECOND [--json FILE]
 
 FIRST and SECOND are folders of `tunesmith tune` with the same tuning file and different problems. The number of sizes
-that are asked is `SPEAK` of the logic. For each number, every third size of FIRST is left out in turn, as in
+that are asked is `NEAREST_COUNT` of the logic. For each number, every third size of FIRST is left out in turn, as in
 `sizes_left_out.py`; the number that chooses best there is the fitted one. Then FIRST's whole logic chooses for every
 size of SECOND that it does not have. Efficiency is the time of the fastest solution that SECOND's run measured at a
 size, over the time of the chosen solution. Beside it is the vendor's time over that of the chosen solution, if the

@@ -28,8 +28,8 @@ from rich.table import Table
 from tunesmith import __version__
 from tunesmith.kernels import KERNELS
 from tunesmith.models.intensity.fit.comparison import FitSettings
+from tunesmith.models.intensity.fit.fitting import fit_tree
 from tunesmith.models.intensity.fit.heuristic import FitOrigin
-from tunesmith.models.intensity.fit.making import fit_tree
 from tunesmith.models.intensity.fit.sample import TunedSample
 from tunesmith.models.intensity.fit.tree import DEEPEST
 from tunesmith.models.intensity.metrics import METRICS

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from random_ratios import Row, read_rows, sums
-from tunesmith.models.stream_k import file as stream_k_file
+from tunesmith.models.stream_k import calibration_file as stream_k_file
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "benchmarks" / "recorded"

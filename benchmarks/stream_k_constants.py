@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
+from tunesmith.models.stream_k import calibration_file as stream_k_file
 from tunesmith.models.stream_k import costs as _stream_k_costs
-from tunesmith.models.stream_k import file as stream_k_file
 from tunesmith.models.stream_k import memory_demand as _stream_k_memory
 from tunesmith.models.stream_k.calibration import StreamKCalibration
 from tunesmith.models.stream_k.costs import counts

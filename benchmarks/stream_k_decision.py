@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.models.stream_k.file import read
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.calibration_file import read
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     CalibrationOrigin,
     DeviceCapacity,

@@ -25,7 +25,7 @@ from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic, dump, logic_files, read_csv, write_logic
 from tunesmith.logic.random.decision import RandomObjective
 from tunesmith.logic.random.table import read_table
-from tunesmith.models.stream_k.file import calibration_files
+from tunesmith.models.stream_k.calibration_file import calibration_files
 from tunesmith.problems import read_yaml
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.lists import read_list

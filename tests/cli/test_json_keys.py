@@ -27,11 +27,11 @@ from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.kernels import KERNELS
 from tunesmith.library import load
 from tunesmith.logic.random.choice import choose_shapes
-from tunesmith.models.intensity.judge import TimeMatrix
 from tunesmith.models.intensity.policies import POLICIES
 from tunesmith.models.intensity.policies.known_targets import known_target
+from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.models.roofline.measured import MeasuredRoofline
-from tunesmith.models.stream_k.predict import DeviceCapacity, StreamKChoice, TiledProduct
+from tunesmith.models.stream_k.decision_models import DeviceCapacity, StreamKChoice, TiledProduct
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection

@@ -36,8 +36,8 @@ from tunesmith.formats.portblas.named_sets import SHIPPED
 from tunesmith.kernels.custom import CustomKernel
 from tunesmith.logic import dump
 from tunesmith.logic.random.table import read_table
-from tunesmith.models.stream_k.file import dump as dump_calibration
-from tunesmith.models.stream_k.predict import DeviceCapacity
+from tunesmith.models.stream_k.calibration_file import dump as dump_calibration
+from tunesmith.models.stream_k.decision_models import DeviceCapacity
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.tuning_file.file import read as read_tuning

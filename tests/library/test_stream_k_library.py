@@ -19,9 +19,8 @@ from tunesmith.kernels import KERNELS
 from tunesmith.library import Library, load
 from tunesmith.library.launch._stream_k import StreamK
 from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule, SizeRow
-from tunesmith.models.stream_k.file import calibration_files, dump
-from tunesmith.models.stream_k.launch import CALIBRATION, LaunchDecisions
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.calibration_file import calibration_files, dump
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     DeviceCapacity,
     MacroTile,
@@ -29,6 +28,7 @@ from tunesmith.models.stream_k.predict import (
     Subject,
     data_type_of,
 )
+from tunesmith.models.stream_k.launch_decisions import CALIBRATION, LaunchDecisions
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Problem, Solution, UserError
 from tunesmith.session.tuning_file import tune
@@ -321,7 +321,7 @@ def test_calibrations_are_told_from_other_files(tmp_path):
 
 
 def test_of_several_occupancies_the_largest_is_asked():
-    from tunesmith.models.stream_k.predict import Calibrations
+    from tunesmith.models.stream_k.decision_models import Calibrations
 
     rooms = [
         DeviceCapacity(TARGET.compute_units),

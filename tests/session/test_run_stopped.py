@@ -23,8 +23,8 @@ from tunesmith.bench import Policy, injected_faults
 from tunesmith.devices.fake import fake_target
 from tunesmith.logic import Logic
 from tunesmith.logic.random.table import read_table
-from tunesmith.models.stream_k.file import read as read_calibrations
-from tunesmith.models.stream_k.predict import calibration_runs
+from tunesmith.models.stream_k.calibration_file import read as read_calibrations
+from tunesmith.models.stream_k.decision_models import calibration_runs
 from tunesmith.records import UserError
 from tunesmith.session.frame import measure, run
 from tunesmith.session.frame.outputs import Output

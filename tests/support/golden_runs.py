@@ -17,8 +17,8 @@ from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import benchmarks, write
 from stream_k_fakes import calibration
 from tunesmith.cli.app import app
-from tunesmith.models.stream_k.file import dump
-from tunesmith.models.stream_k.predict import DeviceCapacity, MacroTile, Subject
+from tunesmith.models.stream_k.calibration_file import dump
+from tunesmith.models.stream_k.decision_models import DeviceCapacity, MacroTile, Subject
 from tunesmith.report.portblas import outcome as portblas_outcome
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import PortBlasPlan

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tunesmith.models.stream_k.costs import SPLITS, counts
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     CalibrationOrigin,
     DeviceCapacity,
     MacroTile,

@@ -14,6 +14,7 @@ import yaml
 
 from tuned_samples import ORIGIN, products, sample
 from tunesmith.models.intensity.fit.comparison import FitSettings
+from tunesmith.models.intensity.fit.fitting import fit_cut_points
 from tunesmith.models.intensity.fit.heuristic import (
     BucketSeed,
     CutPoint,
@@ -24,7 +25,6 @@ from tunesmith.models.intensity.fit.heuristic import (
 )
 from tunesmith.models.intensity.fit.heuristic_file import dump_heuristic, read_heuristic
 from tunesmith.models.intensity.fit.heuristic_python import python_source
-from tunesmith.models.intensity.fit.making import fit_cut_points
 from tunesmith.models.intensity.fit.sample import FEATURES
 from tunesmith.models.intensity.metrics import METRICS, Product
 from tunesmith.records import Configuration, UserError

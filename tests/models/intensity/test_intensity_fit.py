@@ -21,8 +21,8 @@ from tunesmith.models.intensity.fit.cross_validation import (
     held_out_cuts,
     held_out_labels,
 )
+from tunesmith.models.intensity.fit.fitting import fit_cut_points, fit_percentiles, fit_tree
 from tunesmith.models.intensity.fit.losses import NEVER_RAN, LogRegret, Loss, SquaredError
-from tunesmith.models.intensity.fit.making import fit_cut_points, fit_percentiles, fit_tree
 from tunesmith.models.intensity.fit.percentile_fit import line_fit
 from tunesmith.models.intensity.fit.segments import bucket_numbers, segmentations, separating
 from tunesmith.models.intensity.fit.tree import TreeLeaf, TreeSplit, grown, leaves, tree_decisions

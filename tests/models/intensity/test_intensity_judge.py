@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tunesmith.models.intensity.distance import distance, same_tile
-from tunesmith.models.intensity.judge import (
+from tunesmith.models.intensity.scoring import (
     SelectionScore,
     TimeMatrix,
     best_of_first,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from stream_k_fakes import calibration, runs_on
+from tunesmith.models.stream_k.calibration_file import dump, read
 from tunesmith.models.stream_k.costs import COSTS
-from tunesmith.models.stream_k.file import dump, read
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     DeviceCapacity,
     MacroTile,

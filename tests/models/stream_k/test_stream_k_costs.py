@@ -25,8 +25,7 @@ from tunesmith.models.stream_k.costs import (
     counts,
     row_on,
 )
-from tunesmith.models.stream_k.fit import fit
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     DeviceCapacity,
     MacroTile,
@@ -36,6 +35,7 @@ from tunesmith.models.stream_k.predict import (
     TiledProduct,
     calibration_runs,
 )
+from tunesmith.models.stream_k.fit import fit
 
 
 @settings(deadline=None)

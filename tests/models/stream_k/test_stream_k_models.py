@@ -16,8 +16,7 @@ from tunesmith.kernels import family_for
 from tunesmith.kernels.gemm.stream_k import StreamKSchedule
 from tunesmith.models.stream_k import tensile as tensile
 from tunesmith.models.stream_k.costs import COSTS, SPLITS, Scan
-from tunesmith.models.stream_k.launch import tile_of
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     Calibrations,
     DeviceCapacity,
@@ -32,6 +31,7 @@ from tunesmith.models.stream_k.predict import (
     TensileModel,
     TiledProduct,
 )
+from tunesmith.models.stream_k.launch_decisions import tile_of
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Solution
 
@@ -247,6 +247,6 @@ def test_a_tile_has_the_block_in_which_work_groups_walk(parameters, block):
 
 def test_deciding_needs_no_scipy():
     """A running program only decides; fits are made by `tunesmith calibrate`."""
-    program = "import sys, tunesmith.models.stream_k.predict; print(*sys.modules)"
+    program = "import sys, tunesmith.models.stream_k.decision_models; print(*sys.modules)"
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"scipy", "yaml", "sqlalchemy", "jinja2"} & set(process.stdout.split())

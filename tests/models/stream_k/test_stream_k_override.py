@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_k_fakes import calibration
-from tunesmith.models.stream_k.override import VARIABLES, StreamKOverride
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     DeviceCapacity,
     MacroTile,
@@ -17,6 +16,7 @@ from tunesmith.models.stream_k.predict import (
     TensileModel,
     TiledProduct,
 )
+from tunesmith.models.stream_k.override import VARIABLES, StreamKOverride
 from tunesmith.records import UserError
 
 UNITS = 304

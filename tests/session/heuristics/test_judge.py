@@ -18,9 +18,9 @@ from tunesmith import session
 from tunesmith.cli.app import app
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import details_of
-from tunesmith.models.intensity.judge import geomean
 from tunesmith.models.intensity.policies import POLICIES, PolicyChoice
 from tunesmith.models.intensity.policies.known_targets import known_target
+from tunesmith.models.intensity.scoring import geomean
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Outcome, Problem, UserError
 from tunesmith.session.frame.record import RunOutcome

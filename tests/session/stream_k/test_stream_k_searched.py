@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from stream_k_fakes import calibration
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     DeviceCapacity,
     PortableModel,

@@ -16,8 +16,8 @@ from tunesmith.bench import Policy
 from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.gemm.opencl import RegisterGemm, TiledGemm
-from tunesmith.models.stream_k.file import dump, read
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.calibration_file import dump, read
+from tunesmith.models.stream_k.decision_models import (
     DeviceCapacity,
     MacroTile,
     SharingMode,
@@ -308,7 +308,7 @@ def test_calibrate_prints_costs_and_where_they_are(tmp_path, quick, monkeypatch)
 
 
 def _few(room, tile, splits):
-    from tunesmith.models.stream_k.predict import SPLITS, calibration_runs
+    from tunesmith.models.stream_k.decision_models import SPLITS, calibration_runs
 
     assert splits == SPLITS, "the family has split-K"
     runs = [launch for launch in calibration_runs(room, tile, splits) if launch[0].iterations <= 48 * 8]

@@ -16,10 +16,9 @@ from tunesmith.bench import Bench, Policy
 from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import families_of
+from tunesmith.models.stream_k.calibration_file import read
 from tunesmith.models.stream_k.costs import counts
-from tunesmith.models.stream_k.file import read
-from tunesmith.models.stream_k.launch import GRID
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     DeviceCapacity,
     MacroTile,
@@ -28,6 +27,7 @@ from tunesmith.models.stream_k.predict import (
     StreamKChoice,
     TiledProduct,
 )
+from tunesmith.models.stream_k.launch_decisions import GRID
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Launch, Problem, UserError

@@ -13,7 +13,7 @@ from tunesmith.logic import Choice, Rule
 from tunesmith.records import Problem, Solution, Target
 
 if TYPE_CHECKING:
-    from tunesmith.models.stream_k.launch import LaunchDecisions
+    from tunesmith.models.stream_k.launch_decisions import LaunchDecisions
 
 GRID, WHOLE_TILES, OPEN = "StreamKGrid", 0, -1
 """The grid parameter of families that split tiles, its value for one work-group on each tile, and its value for a grid
@@ -77,6 +77,6 @@ class StreamK:
     @cached_property
     def _deciding(self) -> LaunchDecisions:
         # Imported here: a program whose logic has no such solution does not load the models.
-        from tunesmith.models.stream_k.launch import LaunchDecisions
+        from tunesmith.models.stream_k.launch_decisions import LaunchDecisions
 
         return LaunchDecisions.of(self._target, self._folders, os.environ, warnings.warn)

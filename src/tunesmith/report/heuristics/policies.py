@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.intensity.judge import GUESS_COUNTS, SelectionScore
 from tunesmith.models.intensity.policies import PolicyChoice, PolicyRefusal
+from tunesmith.models.intensity.scoring import GUESS_COUNTS, SelectionScore
 from tunesmith.records import Problem, Target, thaw
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.heuristics.judge import JudgePlan

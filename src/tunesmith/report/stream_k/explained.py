@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.stream_k.predict import COSTS, SharingMode, StreamKCalibration, StreamKDecision, Subject
+from tunesmith.models.stream_k.decision_models import COSTS, SharingMode, StreamKCalibration, StreamKDecision, Subject
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.stream_k.calibrate import CalibrationPlan
 from tunesmith.session.stream_k.explain import ExplainedLaunch, Explanation

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tunesmith.models.stream_k.predict import SharingMode, StreamKChoice, StreamKDecision, TiledProduct
+from tunesmith.models.stream_k.decision_models import SharingMode, StreamKChoice, StreamKDecision, TiledProduct
 from tunesmith.session.stream_k.sweep import SweepPlan
 from tunesmith.session.stream_k.swept import Swept
 

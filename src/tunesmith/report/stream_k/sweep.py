@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 
-from tunesmith.models.stream_k.predict import SharingMode, StreamKChoice, StreamKDecision, TiledProduct
+from tunesmith.models.stream_k.decision_models import SharingMode, StreamKChoice, StreamKDecision, TiledProduct
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.sweep import SweepPlan

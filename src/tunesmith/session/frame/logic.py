@@ -17,7 +17,7 @@ import tunesmith
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Document, FinalTable, Origin, TableCell, write_logic
 from tunesmith.logic.build import build, merge
-from tunesmith.models.stream_k.open import with_arbitrary_grid
+from tunesmith.models.stream_k.open_grids import with_arbitrary_grid
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution
 from tunesmith.store import FULL, RECHECK, combined_rounds

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from tunesmith.devices import APIS
 from tunesmith.kernels import Kernel, family_for
-from tunesmith.models.stream_k.open import OpenGrids, is_open, with_arbitrary_grid
+from tunesmith.models.stream_k.open_grids import OpenGrids, is_open, with_arbitrary_grid
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Solution, Target, Value
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from tunesmith.bench import Bench, Policy
 from tunesmith.bench.injected_faults import pass_point
-from tunesmith.models.stream_k.open import OpenGrids
+from tunesmith.models.stream_k.open_grids import OpenGrids
 from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from tunesmith import __version__
 from tunesmith.logic import write_atomically
 from tunesmith.models.intensity.fit.comparison import MOST_BUCKETS, FitSettings
-from tunesmith.models.intensity.fit.heuristic import FitOrigin, MetricRule, pinned_values
-from tunesmith.models.intensity.fit.heuristic_file import dump_heuristic, read_heuristic
-from tunesmith.models.intensity.fit.heuristic_python import python_source
-from tunesmith.models.intensity.fit.making import (
+from tunesmith.models.intensity.fit.fitting import (
     PERCENTILE_METRIC,
     HeuristicFit,
     fit_cut_points,
     fit_percentiles,
     fit_tree,
 )
+from tunesmith.models.intensity.fit.heuristic import FitOrigin, MetricRule, pinned_values
+from tunesmith.models.intensity.fit.heuristic_file import dump_heuristic, read_heuristic
+from tunesmith.models.intensity.fit.heuristic_python import python_source
 from tunesmith.models.intensity.fit.tree import DEEPEST
 from tunesmith.models.intensity.metrics import METRICS
 from tunesmith.records import UserError

@@ -19,7 +19,7 @@ import numpy as np
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.intensity.judge import GUESS_COUNTS, TimeMatrix
+from tunesmith.models.intensity.scoring import GUESS_COUNTS, TimeMatrix
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Estimate, Problem, Solution, Target, UserError
 from tunesmith.session.frame import events

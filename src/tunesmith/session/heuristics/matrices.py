@@ -12,7 +12,7 @@ import numpy as np
 
 from tunesmith.formats.winners.final_matrix import is_final
 from tunesmith.kernels import VENDOR
-from tunesmith.models.intensity.judge import TimeMatrix
+from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import Configuration, Estimate, Problem, Solution, Target, UserError

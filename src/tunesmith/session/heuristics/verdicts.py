@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.models.intensity.judge import (
+from tunesmith.models.intensity.policies.situation import PolicyInput
+from tunesmith.models.intensity.published import intensity_bucket
+from tunesmith.models.intensity.scoring import (
     GUESS_COUNTS,
     SelectionScore,
     TimeMatrix,
@@ -15,8 +17,6 @@ from tunesmith.models.intensity.judge import (
     scored,
     scored_by,
 )
-from tunesmith.models.intensity.policies.situation import PolicyInput
-from tunesmith.models.intensity.published import intensity_bucket
 from tunesmith.records import Problem, Solution, Target
 
 from .entrants import Entrant

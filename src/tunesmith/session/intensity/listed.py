@@ -11,7 +11,7 @@ import numpy as np
 from tunesmith.kernels import families_meant, families_of, tuning_space
 from tunesmith.models.intensity.metrics import Product
 from tunesmith.models.intensity.products import implicit_product
-from tunesmith.models.stream_k.predict import data_type_of
+from tunesmith.models.stream_k.decision_models import data_type_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.convolution import read_convolution_list
 from tunesmith.problems.gemm import DATA_TYPES

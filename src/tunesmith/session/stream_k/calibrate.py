@@ -12,9 +12,9 @@ import numpy as np
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k.file import dump, read
-from tunesmith.models.stream_k.predict import StreamKCalibration, StreamKDecision, calibration_runs, merged
-from tunesmith.models.stream_k.predict import StreamKRun as TimedRun
+from tunesmith.models.stream_k.calibration_file import dump, read
+from tunesmith.models.stream_k.decision_models import StreamKCalibration, StreamKDecision, calibration_runs, merged
+from tunesmith.models.stream_k.decision_models import StreamKRun as TimedRun
 from tunesmith.protocol import Cell
 from tunesmith.session.frame import events
 from tunesmith.session.frame.measure import RecordedMeasure

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     DeviceCapacity,
     StreamKChoice,
     StreamKDecision,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith.devices import choose
-from tunesmith.models.stream_k.file import read
-from tunesmith.models.stream_k.override import StreamKOverride
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.calibration_file import read
+from tunesmith.models.stream_k.decision_models import (
     CalibratedModel,
     Calibrations,
     DeviceCapacity,
@@ -24,6 +23,7 @@ from tunesmith.models.stream_k.predict import (
     data_type_of,
     models_to_compare,
 )
+from tunesmith.models.stream_k.override import StreamKOverride
 from tunesmith.protocol import Cell
 from tunesmith.records import Configuration, Estimate, Problem, Target, UserError
 from tunesmith.session.frame import events

@@ -13,8 +13,7 @@ from pathlib import Path
 import tunesmith
 from tunesmith.devices import APIS
 from tunesmith.kernels import LANGUAGE, OPEN, Kernel, families_of, family_for
-from tunesmith.models.stream_k.launch import FULL_TILES, GRID, SPLIT, tile_of, with_decision
-from tunesmith.models.stream_k.predict import (
+from tunesmith.models.stream_k.decision_models import (
     SPLITS,
     CalibrationOrigin,
     DeviceCapacity,
@@ -24,6 +23,7 @@ from tunesmith.models.stream_k.predict import (
     TiledProduct,
     data_type_of,
 )
+from tunesmith.models.stream_k.launch_decisions import FULL_TILES, GRID, SPLIT, tile_of, with_decision
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type
 from tunesmith.protocol import Benchmark, Fork, Phases

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tunesmith.models.stream_k.predict import Model, StreamKChoice, StreamKDecision, TiledProduct, models_to_compare
+from tunesmith.models.stream_k.decision_models import (
+    Model,
+    StreamKChoice,
+    StreamKDecision,
+    TiledProduct,
+    models_to_compare,
+)
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Configuration, Problem

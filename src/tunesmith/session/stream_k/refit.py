@@ -8,8 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.models.stream_k.file import dump
-from tunesmith.models.stream_k.predict import CalibratedModel, CalibrationOrigin, StreamKCalibration, StreamKRun, merged
+from tunesmith.models.stream_k.calibration_file import dump
+from tunesmith.models.stream_k.decision_models import (
+    CalibratedModel,
+    CalibrationOrigin,
+    StreamKCalibration,
+    StreamKRun,
+    merged,
+)
 
 from .calibrate import SEED
 from .planned import Planner

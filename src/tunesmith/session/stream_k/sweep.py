@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
-from tunesmith.models.stream_k.file import read
-from tunesmith.models.stream_k.predict import Calibrations, StreamKChoice
+from tunesmith.models.stream_k.calibration_file import read
+from tunesmith.models.stream_k.decision_models import Calibrations, StreamKChoice
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
 from tunesmith.records import Configuration, Estimate, UserError

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from tunesmith.models.stream_k.predict import StreamKChoice, StreamKDecision, TiledProduct
+from tunesmith.models.stream_k.decision_models import StreamKChoice, StreamKDecision, TiledProduct
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Estimate, Problem
 

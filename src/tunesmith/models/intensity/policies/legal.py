@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from tunesmith.kernels import Kernel
-from tunesmith.models.stream_k.open import is_open
+from tunesmith.models.stream_k.open_grids import is_open
 from tunesmith.records import Configuration, Problem, ProblemType, Rejection, Target, UserError, Value
 
 from .answers import ReasonLine

@@ -2,7 +2,7 @@
 
 `LaunchDecisions.solutions` is the entry, for solutions whose configuration leaves the grid open (`StreamKGrid: -1`) or
 has a grid that was tuned for another size. `LaunchDecisions.decide` returns the decision with its reasons. The numbers
-come from the models in `predict.py`.
+come from the models in `decision_models.py`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
 from tunesmith.records import Configuration, Problem, Solution, Target
 
+from .calibration_file import OtherVersionError, calibration_files, read
 from .costs import SPLITS
-from .file import OtherVersionError, calibration_files, read
-from .predict import Calibrations, Predictor, StreamKCalibration, StreamKOverride, Subject, data_type_of
+from .decision_models import Calibrations, Predictor, StreamKCalibration, StreamKOverride, Subject, data_type_of
 from .records import DeviceCapacity, MacroTile, StreamKDecision
 
 GRID, FULL_TILES, SPLIT = "StreamKGrid", "StreamKFullTiles", "GlobalSplitU"

@@ -1,6 +1,6 @@
 """Decides the grids that a tuning file leaves open, so that tuning measures what the library would launch.
 
-The decision itself is in `launch.py`.
+The decision itself is in `launch_decisions.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
-from tunesmith.models.stream_k.launch import GRID, OPEN, LaunchDecisions
+from tunesmith.models.stream_k.launch_decisions import GRID, OPEN, LaunchDecisions
 from tunesmith.records import Configuration, Problem, Solution, Target
 
 

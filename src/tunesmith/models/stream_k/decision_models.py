@@ -1,7 +1,7 @@
 """The models that decide how to launch a product with a stream-K kernel: on which grid, and how many tiles are split.
 
-`launch.py` asks them at run time. `Model.decide` returns a `StreamKDecision`; a `StreamKOverride` from the environment
-takes priority over the model. There are three models:
+`launch_decisions.py` asks them at run time. `Model.decide` returns a `StreamKDecision`; a `StreamKOverride` from the
+environment takes priority over the model. There are three models:
 
 - `CalibratedModel` knows the costs of launches on the device, with this tile and data type. It evaluates every grid
   that fits, every useful number of split tiles, and split-K.
