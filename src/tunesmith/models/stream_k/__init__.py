@@ -6,8 +6,8 @@ Both numbers are decided at run time, in this order:
    open.
 2. `launch_decisions.py`: `LaunchDecisions.solutions` returns the solution with the decided parameters.
 3. `decision_models.py`: `Model.decide` makes the decision. An override from the environment (`override.py`) comes
-   first, then the calibrated model (`costs.py`: `Scan.best`), and without a calibration the portable ratios (`portable.py`:
-   `choice`).
+   first, then the calibrated model (`costs.py`: `Scan.best`), and without a calibration the portable ratios
+   (`portable.py`: `choice`).
 
 | modules | what they hold |
 |---|---|
