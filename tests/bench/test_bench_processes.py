@@ -49,7 +49,7 @@ EXPECTED = {
 PADDED = problem(leading=(50, 50, 50, 50))
 
 
-def children() -> set[int]:
+def children():
     """Ids of the bench's processes that this process started and that have not ended."""
     own = (process for process in processes() if process.parent == os.getpid())
     return {process.pid for process in own if "tunesmith.bench" in process.command}
@@ -258,7 +258,7 @@ with Bench(GPU, patient, Path(sys.argv[1])) as bench:
 """
 
 
-def group_of(parent: int) -> list[str]:
+def group_of(parent):
     """Command lines of live processes that name this parent's id."""
     commands = (process.command for process in processes())
     return [command for command in commands if "tunesmith.bench." in command and command.endswith(f" {parent}")]

@@ -14,11 +14,11 @@ from tunesmith.bench import Policy
 from tunesmith.bench.timing import interleave, time_plan, warm_up
 
 
-def no_clock() -> float:
+def no_clock():
     return 0.0
 
 
-def noisy(seconds: float, sigma: float, seed: int):
+def noisy(seconds, sigma, seed):
     random = np.random.default_rng(seed)
     return lambda: float(seconds * np.exp(sigma * random.standard_normal()))
 

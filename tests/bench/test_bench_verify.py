@@ -168,7 +168,7 @@ def test_a_wrong_sampled_element_is_named_by_its_place_in_the_whole_array(verify
     assert wrong.detail.startswith("D[0, 1] is 0, expected 1")
 
 
-def zeroed(operand: Operand, first: int = 0, last: int | None = None) -> Plan:
+def zeroed(operand, first=0, last=None):
     """A plan that writes zero to the elements `first` to `last` - 1 of an operand."""
     size = np.dtype(operand.dtype).itemsize
     end = operand.storage_elements if last is None else last

@@ -9,8 +9,6 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,11 +30,11 @@ Device pthread-skylake-avx512 failed to build the program
 (options: -cl-std=CL1.2 -cl-mad-enable)"""
 
 
-def tuned(folder: Path, text: str = FAKE, **options: Any) -> Any:
+def tuned(folder, text=FAKE, **options):
     return tune(fake_file(folder, text), folder / "run", device="fake:GPU:8", **options)
 
 
-def changed(folder: Path, **columns: str) -> int:
+def changed(folder, **columns):
     """Turn the store into one of an earlier version, which has failures with `columns` in place of all races' times."""
     names = ", ".join(f"{name} = ?" for name in columns)
     nothing = "seconds = NULL, low = NULL, high = NULL, count = NULL, samples = x''"
@@ -68,7 +66,7 @@ def changed(folder: Path, **columns: str) -> int:
         ("timeout", "kept waiting", ""),
     ],
 )
-def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
+def test_the_machine_is_blamed(outcome, reason, detail):
     assert reason in machine_failures.machine_failure(Measurement(Outcome(outcome), reason, detail))
 
 
@@ -88,14 +86,12 @@ def test_the_machine_is_blamed(outcome: str, reason: str, detail: str) -> None:
         ("timeout", "compiler timed out", ""),
     ],
 )
-def test_the_candidate_is_blamed(outcome: str, reason: str, detail: str) -> None:
+def test_the_candidate_is_blamed(outcome, reason, detail):
     assert machine_failures.machine_failure(Measurement(Outcome(outcome), reason, detail)) == ""
 
 
 @pytest.mark.parametrize(("point", "role"), [("compiling", "compiler"), ("timing", "worker")])
-def test_what_the_system_kills_is_measured_by_the_same_command(
-    point: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_system_kills_is_measured_by_the_same_command(point, role, tmp_path, monkeypatch):
     """Every process is killed at its first job, as when memory runs out. Nothing is stored about these jobs."""
     with monkeypatch.context() as patched:
         patched.setenv(VARIABLE, f"{point}:{role}:1:kill")
@@ -111,7 +107,7 @@ def test_what_the_system_kills_is_measured_by_the_same_command(
 @pytest.mark.parametrize(
     ("reason", "detail"), [("compiler crashed", ""), ("build failed", POCL_ON_A_FULL_DISK)], ids=["crash", "no word"]
 )
-def test_a_store_of_an_earlier_version_recovers(reason: str, detail: str, tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_version_recovers(reason, detail, tmp_path):
     first = tuned(tmp_path)
     broken = changed(tmp_path, outcome="compile error", reason=reason, detail=detail)
     before = rows(tmp_path / "run")
@@ -125,10 +121,10 @@ def test_a_store_of_an_earlier_version_recovers(reason: str, detail: str, tmp_pa
     assert tuned(tmp_path).ledger.measured == 0
 
 
-def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path, monkeypatch):
     """Compilers fail then, and may not say why. Earlier results are stored, but not the failure."""
 
-    def full(*_: object) -> None:
+    def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     text = FAKE.replace("VectorWidth: [1, 4]", "FakeFault: [none, compile error]")
@@ -146,7 +142,7 @@ def test_a_full_disk_ends_the_run_and_names_the_folder(tmp_path: Path, monkeypat
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="no posix_fallocate on this system")
-def test_a_folder_that_takes_no_file_is_found(tmp_path: Path) -> None:
+def test_a_folder_that_takes_no_file_is_found(tmp_path):
     machine_failures.check_room([tmp_path, tmp_path / "not" / "made"])
     code = (
         "import resource, sys; from pathlib import Path; from tunesmith.bench import machine_failures\n"
@@ -156,7 +152,7 @@ def test_a_folder_that_takes_no_file_is_found(tmp_path: Path) -> None:
     assert "compilers cannot write there (File too large)" in done.stderr
 
 
-def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path, monkeypatch):
     """For example, the compiler's temporary folder may be gone."""
     hook = tmp_path / "hook" / "sitecustomize.py"
     hook.parent.mkdir()
@@ -172,7 +168,7 @@ def test_an_error_of_the_system_in_a_compiler_is_the_machines(tmp_path: Path, mo
     assert "ptxas" in measurement.detail
 
 
-def test_a_process_that_others_keep_from_running_is_told_from_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_others_keep_from_running_is_told_from_one_that_hangs(monkeypatch):
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
         try:
             assert not machine_failures.kept_waiting(process.pid, {}, 1.0)
@@ -190,9 +186,7 @@ def test_a_process_that_others_keep_from_running_is_told_from_one_that_hangs(mon
 
 
 @pytest.mark.parametrize(("point", "role"), [("compiling", "compiler"), ("timing", "worker")])
-def test_a_process_that_is_stopped_from_outside_is_no_hang_of_the_candidate(
-    point: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_is_stopped_from_outside_is_no_hang_of_the_candidate(point, role, tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, f"{point}:{role}:1:stop")
     with Bench(GPU, QUICK, tmp_path) as bench:
         ((_, measurement),) = bench.run(batch([job()]))
@@ -200,7 +194,7 @@ def test_a_process_that_is_stopped_from_outside_is_no_hang_of_the_candidate(
     assert machine_failures.machine_failure(measurement)
 
 
-def test_what_failed_is_measured_again_on_request(tmp_path: Path) -> None:
+def test_what_failed_is_measured_again_on_request(tmp_path):
     first = tuned(tmp_path, FAILING)
     before = rows(tmp_path / "run")
     wrong = [key for key, row in before.items() if row["outcome"] == "wrong result"]
@@ -213,7 +207,7 @@ def test_what_failed_is_measured_again_on_request(tmp_path: Path) -> None:
     assert tuned(tmp_path, FAILING).ledger.measured == 0
 
 
-def test_everything_is_measured_again_on_request_and_a_stopped_run_goes_on(tmp_path: Path) -> None:
+def test_everything_is_measured_again_on_request_and_a_stopped_run_goes_on(tmp_path):
     tuned(tmp_path)
     whole = len(rows(tmp_path / "run"))
     stopped = tuned(tmp_path, reuse=Reuse.NONE, budget_minutes=1e-9)
@@ -229,7 +223,7 @@ def test_everything_is_measured_again_on_request_and_a_stopped_run_goes_on(tmp_p
     assert tuned(tmp_path, reuse=Reuse.NONE).ledger.measured > 0, "a run that came to its end is not gone on with"
 
 
-def stopped_began(folder: Path) -> float:
+def stopped_began(folder):
     """The time at which the first run that measured everything again began."""
     with Store.read(folder / "run" / "measurements.sqlite") as store:
         return next(run.started for run in store.runs() if run.start.remeasures)
@@ -239,13 +233,13 @@ def stopped_began(folder: Path) -> float:
     "words",
     ["tune", "random tune", "portblas tune", "stream-k sweep", "calibrate stream-k"],
 )
-def test_every_command_that_measures_takes_both_options(words: str) -> None:
+def test_every_command_that_measures_takes_both_options(words):
     printed = tunesmith(*words.split(), "--help").stdout
     assert "--retry-failed" in printed
     assert "--remeasure" in printed
 
 
-def test_the_options_reach_the_run(tmp_path: Path) -> None:
+def test_the_options_reach_the_run(tmp_path):
     file = fake_file(tmp_path, FAILING)
     run = ("tune", file, "-o", tmp_path / "run", "--device", "fake:GPU:8", "-q")
     assert tunesmith(*run).returncode == 1

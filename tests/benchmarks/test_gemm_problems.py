@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import gemm_problems as benchmark  # noqa: E402
 
 
-def printed(monkeypatch, capsys, *words: str) -> str:
+def printed(monkeypatch, capsys, *words):
     monkeypatch.setattr(sys, "argv", ["gemm_problems.py", *words])
     benchmark.main()
     return capsys.readouterr().out

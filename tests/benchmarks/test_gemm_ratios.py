@@ -31,12 +31,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 BLOCKS = (1.0, 1.01, 0.99, 1.02, 0.98)
 
 
-def samples(seconds: float, host: float = 0.0) -> Samples:
+def samples(seconds, host=0.0):
     """Five blocks, with the same disturbances on every side."""
     return Samples(tuple(seconds * x for x in BLOCKS), tuple((host or seconds) * x for x in BLOCKS))
 
 
-def row(ratio: float, family: str = "llama", kernel: str = "TritonGemm", own: float | None = None, m: int = 16) -> Row:
+def row(ratio, family="llama", kernel="TritonGemm", own=None, m=16):
     """A problem on which the vendor takes `ratio` milliseconds and our side 1."""
     sides = {OURS: samples(1e-3, 2e-3), VENDOR: samples(ratio * 1e-3, 3e-3), AGAIN: samples(ratio * 1.01e-3)}
     if own:
@@ -136,7 +136,7 @@ VENDORS, SMALL, LARGE = (
 )
 
 
-def entry(solution: Solution, sizes: tuple[int, ...], seconds: float, raced: bool = False) -> StoreEntry:
+def entry(solution, sizes, seconds, raced=False):
     time = Estimate(seconds, seconds, seconds, 9)
     measured = Measurement(Outcome.OK, estimate=time, raced=raced)
     return StoreEntry("key", "full", "identity", solution, Problem(KIND, sizes), None, "compiler", measured)  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import count, cycle
 from pathlib import Path
@@ -89,16 +88,16 @@ class RecordingClock:
 
     pause, block_seconds, most_calls = 0.0, 1.0, 10
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.blocks: list[str] = []
         self.tick = count()
 
-    def kernel(self, turn: Iterator, calls: int) -> float:
+    def kernel(self, turn, calls):
         name, seconds = next(turn)()
         self.blocks.append(name)
         return seconds + next(self.tick) * 1e-9
 
-    def host(self, turn: Iterator, calls: int) -> float:
+    def host(self, turn, calls):
         return 2 * next(turn)()[1]
 
 
@@ -156,7 +155,7 @@ def test_a_refused_call_costs_its_problem_and_a_broken_device_all_that_follow(po
     problems_asked: list[ListedGemm] = []
 
     class Refusing:
-        def __init__(self, *_) -> None:
+        def __init__(self, *_):
             pass
 
         def row(self, problem):
@@ -210,7 +209,7 @@ def test_the_script_compares_every_problem_and_writes_what_it_is_asked_for(tmp_p
 KIND = gemm_type("b")
 
 
-def entry(name: str, started: float, verify: float, timing: float, round_: str = "full", size: int = 64) -> StoreEntry:
+def entry(name, started, verify, timing, round_="full", size=64):
     measured = Measurement(Outcome.OK, cost=Cost(9.0, verify, timing), started=started)
     solution = Solution(KIND, "TritonGemm", Configuration({}))
     return StoreEntry(f"{name} {size}", round_, name, solution, Problem(KIND, (size,) * 3), None, "triton", measured)  # type: ignore[arg-type]

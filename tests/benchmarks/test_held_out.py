@@ -24,7 +24,7 @@ SMALL, LARGE, VENDOR = (
 WINNERS = {(16,) * 3: 0, (32,) * 3: 0, (64,) * 3: 0, (512,) * 3: 1, (1024,) * 3: 1, (2048,) * 3: 1}
 
 
-def document() -> Document:
+def document():
     rows = tuple(
         SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((1 - winner, 2e-3),))
         for size, winner in WINNERS.items()

@@ -7,7 +7,6 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from protocol_fakes import choices
 from tunesmith.formats.portblas.parameter_files import RuleSet, find_set, read
 from tunesmith.kernels import LANGUAGE, family_for
 from tunesmith.records import Configuration, Estimate, UserError
-from tunesmith.search import STRATEGIES, Candidates, Search
+from tunesmith.search import STRATEGIES, Candidates
 from tunesmith.search import surrogate as module
 from tunesmith.search.features import features
 
@@ -31,7 +30,7 @@ _SPEC.loader.exec_module(benchmark)
 UNITS, SIZE = 132, 1024
 
 
-def modelled(config: Configuration, noise: np.random.Generator) -> float:
+def modelled(config, noise):
     """A rough model of a GPU's time at M = N = K = 1024: waves, register reuse, barriers, bank conflicts; 1 % noise."""
     derived = family_for("GEMM", config).derived(config)
     rows, columns = derived["MacroTile"]
@@ -47,7 +46,7 @@ def modelled(config: Configuration, noise: np.random.Generator) -> float:
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory) -> Path:  # type: ignore[no-untyped-def]
+def sweep(tmp_path_factory):  # type: ignore[no-untyped-def]
     """A sweep file with modelled times of every local kernel in the NVIDIA set."""
     noise = np.random.default_rng(0)
     combinations = read(find_set("nvidia"), RuleSet.OURS).combinations
@@ -92,13 +91,13 @@ def test_the_program_prints_both_strategies(sweep):
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
-def surrogate(listed: Sequence[Configuration], seed: int, trials: int | None = None) -> Search:
+def surrogate(listed, seed, trials=None):
     return STRATEGIES["surrogate"].start(
         replace(Candidates.of_list(listed), trials=trials), np.random.default_rng(seed)
     )
 
 
-def carried(search: Search, seconds: Callable[[Configuration], float | None]) -> list[Configuration]:
+def carried(search, seconds):
     """All configurations that the search asks for, if it is told these times."""
     while batch := search.ask():
         times = {config: time for config in batch.configurations if (time := seconds(config)) is not None}
@@ -112,7 +111,7 @@ def test_what_was_found_out_steers_what_is_asked():
         Configuration({"a": a, "b": b, "c": c}) for a in (1, 2, 4, 8, 16) for b in range(6) for c in range(4)
     )
 
-    def seconds(config: Configuration) -> float:
+    def seconds(config):
         return 1.0 + abs(config.integer("a") - 8) + 0.5 * abs(config.integer("b") - 3) + 0.1 * config.integer("c")
 
     measured = carried(surrogate(listed, 1, trials=30), seconds)

@@ -17,7 +17,7 @@ PHILOX = Fill("philox4_32_10", "uniform", "float", 2**30)
 OURS = (1.00, 1.01, 0.99, 1.00)
 
 
-def beside(*sides: tuple[str, float, float], fill: Fill = PHILOX) -> Row:
+def beside(*sides, fill=PHILOX):
     """A row with a result of cuRAND for each side: the ordering, its speed, and its time relative to ours."""
     results = tuple(
         CurandResult.of(name, speed, 5e-6, [times * seconds for seconds in OURS], OURS) for name, speed, times in sides
@@ -31,7 +31,7 @@ class FakeCurand(ModuleType):
     class CURANDError(RuntimeError):
         pass
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__("cupy_backends.cuda.libs.curand")
         self.calls: list[tuple[str, ...]] = []
 
@@ -55,7 +55,7 @@ class FakeCurand(ModuleType):
 
 
 @pytest.fixture
-def library(monkeypatch) -> FakeCurand:
+def library(monkeypatch):
     library = FakeCurand()
     for name in ("cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.libs"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))

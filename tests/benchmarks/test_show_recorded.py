@@ -30,14 +30,14 @@ def test_every_record_that_is_shown_stands_on_a_page_and_has_a_command():
 
 
 @pytest.fixture
-def records(monkeypatch, tmp_path) -> Path:
+def records(monkeypatch, tmp_path):
     monkeypatch.setattr(show_recorded, "RECORDED", tmp_path)
     for name in show_recorded.SHOWN:
         (tmp_path / name).mkdir()
     return tmp_path
 
 
-def write(folder: Path, **content: object) -> None:
+def write(folder, **content):
     (folder / "run.json").write_text(json.dumps(content))
 
 
@@ -80,7 +80,7 @@ def test_fills_name_the_ordering_that_their_ratio_is_to(records):
     assert "- no interval lies below 0.97" in text_shown
 
 
-def row(generator: str, ours: float, *curand: CurandResult) -> Row:
+def row(generator, ours, *curand):
     return Row(Fill(generator, "uniform", "float", 1 << 24), "256x512", ours, ours, 4600.0, 2e-5, curand)
 
 

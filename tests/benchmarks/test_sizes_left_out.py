@@ -23,11 +23,11 @@ def rows():
     return tuple(SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0) for size, winner in WINNERS.items())
 
 
-def document(fallback: int = 0) -> Document:
+def document(fallback=0):
     return Document(ORIGIN, KIND, (NamedSolution("small", SMALL), NamedSolution("large", LARGE)), rows(), fallback)
 
 
-def times(large_where_small_wins: float):
+def times(large_where_small_wins):
     """The winner takes 1 at each size. LARGE takes the given time where SMALL wins; SMALL takes 2 where LARGE wins."""
     seconds = {(512, 512, 512): {SMALL: 2.0, LARGE: 1.0}}
     for size in ((16, 16, 16), (32, 32, 32)):

@@ -13,7 +13,7 @@ import stream_k_problems as benchmark
 TILES = ("256x128", "128x128", "192x128", "160x128")
 
 
-def listed(monkeypatch, capsys, *words: str) -> list[tuple[int, int, int]]:
+def listed(monkeypatch, capsys, *words):
     """The problems that the program prints."""
     monkeypatch.setattr(sys, "argv", ["stream_k_problems.py", *words])
     benchmark.main()

@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,10 +43,10 @@ SECONDS = 20
 
 
 @pytest.fixture(autouse=True)
-def in_time() -> Iterator[None]:
+def in_time():
     """A command that waits for ever fails the test."""
 
-    def late(_number: int, _frame: object) -> None:
+    def late(_number, _frame):
         pytest.fail(f"took more than {SECONDS} s")
 
     before = signal.signal(signal.SIGALRM, late)
@@ -61,7 +61,7 @@ def in_time() -> Iterator[None]:
 GOOD = dump(logic(TYPES[0]).document)
 
 
-def line_of(text: str, part: str) -> int:
+def line_of(text, part):
     return text[: text.index(part)].count("\n") + 1
 
 
@@ -80,7 +80,7 @@ def line_of(text: str, part: str) -> int:
         ("kernel: FakeGemm", "kernel: Nope", "Nope"),
     ],
 )
-def test_a_logic_of_no_such_type_is_refused_with_its_line(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_a_logic_of_no_such_type_is_refused_with_its_line(tmp_path, old, new, says):
     assert GOOD.count(old) == 1
     path = tmp_path / "logic.yaml"
     path.write_text(GOOD.replace(old, new))
@@ -93,13 +93,13 @@ def test_a_logic_of_no_such_type_is_refused_with_its_line(tmp_path: Path, old: s
 
 
 @pytest.mark.parametrize("kind", [*TYPES, gemm_type("h", batched=True, interleaved=True), gemm_type("s", tf32=True)])
-def test_a_type_of_ours_is_read_again(tmp_path: Path, kind) -> None:  # type: ignore[no-untyped-def]
+def test_a_type_of_ours_is_read_again(tmp_path, kind):  # type: ignore[no-untyped-def]
     write_logic(logic(kind).document, tmp_path / "logic.yaml")
     assert Logic.load(tmp_path / "logic.yaml").document.problem_type == kind
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "{a: " * 200_000, "- " * 200_000])
-def test_a_logic_that_is_nested_without_an_end_does_not_end_the_process(tmp_path: Path, text: str) -> None:
+def test_a_logic_that_is_nested_without_an_end_does_not_end_the_process(tmp_path, text):
     """PyYAML's C code recurses. It runs in a child process, since a stack overflow cannot be caught."""
     path = tmp_path / "logic.yaml"
     path.write_text(f"tunesmith-logic: 2\nexact: {text}")
@@ -113,7 +113,7 @@ def test_a_logic_that_is_nested_without_an_end_does_not_end_the_process(tmp_path
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_aliases_that_stand_for_millions_of_values_are_counted_first(tmp_path: Path) -> None:
+def test_aliases_that_stand_for_millions_of_values_are_counted_first(tmp_path):
     """Two levels are legal in a parameter; ten thousand times ten thousand values are not."""
     many = ", ".join(["*x"] * 10_000)
     bomb = f"WorkGroup: [&x [{', '.join('1' * 10_000)}], {many}]"
@@ -129,14 +129,14 @@ def test_aliases_that_stand_for_millions_of_values_are_counted_first(tmp_path: P
 # --- stores ----------------------------------------------------------------------------------------------------------
 
 
-def change(folder: Path, statement: str, *values: object) -> None:
+def change(folder, statement, *values):
     with sqlite3.connect(folder / FILE_NAME) as connection:
         connection.execute(statement, values)
     connection.close()
 
 
 @pytest.mark.parametrize("column", ["seconds", "low", "high", "count"])
-def test_a_time_below_zero_in_a_store_is_a_damaged_row(tmp_path: Path, column: str) -> None:
+def test_a_time_below_zero_in_a_store_is_a_damaged_row(tmp_path, column):
     change(random_store(tmp_path), f"UPDATE measurements SET {column} = -1")
     with Store.open(tmp_path / FILE_NAME) as store, pytest.raises(UserError, match="damaged row"):
         store.rounds(["k256"])
@@ -145,7 +145,7 @@ def test_a_time_below_zero_in_a_store_is_a_damaged_row(tmp_path: Path, column: s
 
 @pytest.mark.parametrize("column", ["compile_seconds", "verify_seconds", "timing_seconds"])
 @pytest.mark.parametrize("seconds", [math.inf, 1e308, -1.0, "x"])
-def test_a_cost_that_no_clock_shows_is_a_damaged_row(tmp_path: Path, column: str, seconds: float | str) -> None:
+def test_a_cost_that_no_clock_shows_is_a_damaged_row(tmp_path, column, seconds):
     change(random_store(tmp_path), f"UPDATE measurements SET {column} = ?", seconds)
     with Store.open(tmp_path / FILE_NAME) as store:
         for answer in (lambda: store.rounds(["k256"]), store.cost):
@@ -155,7 +155,7 @@ def test_a_cost_that_no_clock_shows_is_a_damaged_row(tmp_path: Path, column: str
 
 @pytest.mark.parametrize("column", ["reason", "detail", "started", "raced", "facts", "samples", "outcome", "seconds"])
 @pytest.mark.parametrize("value", [b"\xff\x00", "no", 10**12, -1.5])
-def test_a_column_of_another_type_is_a_damaged_row_or_a_value(tmp_path: Path, column: str, value: object) -> None:
+def test_a_column_of_another_type_is_a_damaged_row_or_a_value(tmp_path, column, value):
     """A number instead of samples once made as many zeros."""
     change(random_store(tmp_path), f"UPDATE measurements SET {column} = ?", value)
     with Store.open(tmp_path / FILE_NAME) as store, suppress(UserError):
@@ -166,12 +166,12 @@ def test_a_column_of_another_type_is_a_damaged_row_or_a_value(tmp_path: Path, co
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-320])
-def test_times_without_a_speed_are_put_aside(tmp_path: Path, seconds: float) -> None:
+def test_times_without_a_speed_are_put_aside(tmp_path, seconds):
     reading = read_random([random_store(tmp_path, seconds=seconds)])
     assert [row.aside is not None for row in reading.rows] == [True, True]
 
 
-def test_what_a_newer_version_measured_is_said_and_left_out(tmp_path: Path) -> None:
+def test_what_a_newer_version_measured_is_said_and_left_out(tmp_path):
     random_store(tmp_path)
     change(tmp_path, "UPDATE documents SET text = replace(text, 'xorwow', 'xorwow2')")
     reading = read_random([tmp_path])
@@ -182,7 +182,7 @@ def test_what_a_newer_version_measured_is_said_and_left_out(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "payload", ["{}", "[]", "x", "[" * 100_000, '{"command": 3}', '{"command": ["a"], "device": 3}']
 )
-def test_a_run_that_cannot_be_read_is_a_damaged_row(tmp_path: Path, payload: str) -> None:
+def test_a_run_that_cannot_be_read_is_a_damaged_row(tmp_path, payload):
     change(random_store(tmp_path), "UPDATE run_events SET payload = ?", payload)
     with pytest.raises(UserError, match="damaged row"):
         summarise(tmp_path)
@@ -195,9 +195,7 @@ def test_a_run_that_cannot_be_read_is_a_damaged_row(tmp_path: Path, payload: str
     "objective", [objective for objective in RandomObjective if objective is not RandomObjective.WEIGHTED]
 )
 @pytest.mark.parametrize("speed", [0, 1e-320, 1e-9, -1, 1e300, 1.7e308, "fast", None, True, [1]])
-def test_a_speed_that_nothing_has_is_put_aside_by_every_objective(
-    tmp_path: Path, speed: object, objective: RandomObjective
-) -> None:
+def test_a_speed_that_nothing_has_is_put_aside_by_every_objective(tmp_path, speed, objective):
     names = ("xorwow_uniform_float_t256_b1024", "xorwow_uniform_float_t256_b512", "nope_uniform_float_t256_b512")
     found = [benchmark(name, 1.0) for name in names]
     found[0]["bytes_per_second"] = found[2]["bytes_per_second"] = speed
@@ -207,7 +205,7 @@ def test_a_speed_that_nothing_has_is_put_aside_by_every_objective(
     assert any("bytes_per_second" in str(error) for error in made.complaints)
 
 
-def test_an_interval_without_an_end_is_no_interval(tmp_path: Path) -> None:
+def test_an_interval_without_an_end_is_no_interval(tmp_path):
     found = [benchmark(f"xorwow_uniform_float_t256_b{grid}", 1.0) for grid in (512, 1024)]
     for row in found:
         row |= {"bytes_per_second_low": 1e-310, "bytes_per_second_high": 1e308}
@@ -236,7 +234,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("how", ["pipe", "device"])
-def test_a_pipe_and_a_device_without_an_end_are_refused_at_once(tmp_path: Path, name: str, how: str) -> None:
+def test_a_pipe_and_a_device_without_an_end_are_refused_at_once(tmp_path, name, how):
     path = tmp_path / name
     if how == "pipe":
         os.mkfifo(path)
@@ -250,7 +248,7 @@ def test_a_pipe_and_a_device_without_an_end_are_refused_at_once(tmp_path: Path, 
     assert str(path) in answer.location
 
 
-def test_pipes_in_a_folder_are_passed_over(tmp_path: Path) -> None:
+def test_pipes_in_a_folder_are_passed_over(tmp_path):
     for name in ("pipe.yaml", "pipe.yml"):
         os.mkfifo(tmp_path / name)
     (tmp_path / "zero.yaml").symlink_to("/dev/zero")
@@ -260,7 +258,7 @@ def test_pipes_in_a_folder_are_passed_over(tmp_path: Path) -> None:
     MadeFiles().remove_others(tmp_path, "*.yaml", "mark")
 
 
-def test_a_header_that_is_a_pipe_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_header_that_is_a_pipe_is_left_as_it_is(tmp_path):
     found = [benchmark(f"xorwow_uniform_float_t256_b{grid}", 1.0) for grid in (512, 1024)]
     decisions = select_random([write(tmp_path / "gfx90a.json", found)]).selection.decisions
     out = tmp_path / "out"
@@ -274,7 +272,7 @@ def test_a_header_that_is_a_pipe_is_left_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["Source", "Reference"])
 @pytest.mark.parametrize("how", ["above", "absolute", "link"])
-def test_a_kernels_files_lie_under_the_folder_of_its_description(copied: Path, part: str, how: str) -> None:
+def test_a_kernels_files_lie_under_the_folder_of_its_description(copied, part, how):
     name = {"Source": "custom_stencil.cl", "Reference": "custom_stencil.py"}[part]
     elsewhere = copied.parent.parent / f"elsewhere_{part}_{how}"
     elsewhere.mkdir()
@@ -288,7 +286,7 @@ def test_a_kernels_files_lie_under_the_folder_of_its_description(copied: Path, p
         type_of(copied)
 
 
-def test_a_kernels_files_may_lie_deeper(copied: Path) -> None:
+def test_a_kernels_files_may_lie_deeper(copied):
     (copied.parent / "src").mkdir()
     (copied.parent / "custom_stencil.cl").rename(copied.parent / "src" / "custom_stencil.cl")
     edited(copied, "custom_stencil.cl", "src/../src/custom_stencil.cl")
@@ -308,7 +306,7 @@ def test_a_kernels_files_may_lie_deeper(copied: Path) -> None:
         {"PortBlasAlgorithm": "non_local", "WorkItem": (4, 4), "VectorSize": 65536},
     ],
 )
-def test_a_work_item_without_measure_is_rejected_before_anything_is_compiled(config: dict[str, object]) -> None:
+def test_a_work_item_without_measure_is_rejected_before_anything_is_compiled(config):
     family = KERNELS["PortBlasGemm"]
     kind = gemm_type(batched=True, interleaved=config["PortBlasAlgorithm"] == "interleaved")
     made = family.space(kind).defaults | config  # type: ignore[operator]

@@ -29,7 +29,7 @@ from tunesmith.problems.convolution import Direction, convolution_type
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Problem, UserError
 from tunesmith.report.roofline.plot import plot
-from tunesmith.session.intensity.characterize import Characterization, CharacterizeTask, characterize
+from tunesmith.session.intensity.characterize import CharacterizeTask, characterize
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "intensity.md"
@@ -40,13 +40,13 @@ CONVOLUTIONS = (
 )
 
 
-def of(folder: Path, text: str, name: str = "list.csv", **options: object) -> Characterization:
+def of(folder, text, name="list.csv", **options):
     path = folder / name
     path.write_text(text)
     return characterize(CharacterizeTask(path, **{"chip": "MI300X", "data_type": "h", **options}))  # type: ignore[arg-type]
 
 
-def test_the_page_prints_what_the_command_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_prints_what_the_command_prints(tmp_path, monkeypatch):
     page = PAGE.read_text(encoding="utf-8")
     (listed,), (shown,) = (re.findall(rf"^```{word}\n(.*?)^```$", page, re.M | re.S) for word in ("csv", "text"))
     assert listed == SEED
@@ -58,7 +58,7 @@ def test_the_page_prints_what_the_command_prints(tmp_path: Path, monkeypatch: py
     assert [line.rstrip() for line in printed.stdout.splitlines()] == shown.splitlines()
 
 
-def test_the_seeds_products_are_apart_in_intensity_and_alike_for_both_rules(tmp_path: Path) -> None:
+def test_the_seeds_products_are_apart_in_intensity_and_alike_for_both_rules(tmp_path):
     """2 x 256 x 256 K / (65536 + 512 K), by hand: 28.444, 170.667, 248.242."""
     for chip in ("MI300X", "H100 SXM", "H200 SXM", "A100 SXM 80 GB"):
         found = of(tmp_path, SEED, chip=chip)
@@ -69,7 +69,7 @@ def test_the_seeds_products_are_apart_in_intensity_and_alike_for_both_rules(tmp_
 
 
 @given(st.tuples(*[st.integers(1, 5000)] * 3), st.sampled_from("sdhb"))
-def test_a_gemms_arrays_are_its_products_matrices(sizes: tuple[int, int, int], letter: str) -> None:
+def test_a_gemms_arrays_are_its_products_matrices(sizes, letter):
     problem = Problem(gemm_type(letter), sizes)
     product, operation = implicit_product(problem), OPERATIONS["GEMM"]
     assert (product.m, product.n, product.k) == sizes
@@ -78,7 +78,7 @@ def test_a_gemms_arrays_are_its_products_matrices(sizes: tuple[int, int, int], l
 
 
 @pytest.mark.parametrize("direction", list(Direction))
-def test_a_convolution_of_one_tap_is_a_gemm_of_the_same_arrays(direction: Direction) -> None:
+def test_a_convolution_of_one_tap_is_a_gemm_of_the_same_arrays(direction):
     problem = Problem(convolution_type("b", direction=direction, groups=2), (3, 8, 5, 7, 6, 1, 1))
     product, operation = implicit_product(problem), OPERATIONS["Convolution"]
     assert product.batch == 2
@@ -88,14 +88,14 @@ def test_a_convolution_of_one_tap_is_a_gemm_of_the_same_arrays(direction: Direct
     assert implicit_product(of_taps).bytes > operation.bytes(of_taps)
 
 
-def test_of_another_operation_there_is_no_product() -> None:
+def test_of_another_operation_there_is_no_product():
     from tunesmith.problems.random import random_type, scalars_for
 
     with pytest.raises(ValueError, match="Random is no product of matrices"):
         implicit_product(Problem(random_type("xorwow"), (64,), (), scalars_for("uniform")))
 
 
-def test_a_list_of_gemms_keeps_its_rows_and_words(tmp_path: Path) -> None:
+def test_a_list_of_gemms_keeps_its_rows_and_words(tmp_path):
     found = of(tmp_path, "m,n,k,batch,trans_b,family\n7,5,3,2,T,one\n7,5,3,2,T,one\n1,2,3,1,N,\n", data_type="i8")
     first, again, last = found.problems
     assert first == again
@@ -105,7 +105,7 @@ def test_a_list_of_gemms_keeps_its_rows_and_words(tmp_path: Path) -> None:
     assert first.waves == 2 / 304, "a tile a matrix, on 304 compute units"
 
 
-def test_a_convolutions_product_counts_zeros_and_its_arrays_do_not(tmp_path: Path) -> None:
+def test_a_convolutions_product_counts_zeros_and_its_arrays_do_not(tmp_path):
     forward, backward = of(tmp_path, CONVOLUTIONS).problems
     assert (forward.listed.product.m, forward.listed.product.n, forward.listed.product.k) == (2 * 5 * 8, 2, 27)
     assert (backward.listed.product.m, backward.listed.product.n, backward.listed.product.k) == (2 * 9 * 8, 3, 18)
@@ -132,7 +132,7 @@ BenchmarkProblems:
 """
 
 
-def test_a_tuning_file_gives_each_problem_once_also_of_an_operation_without_kernels(tmp_path: Path) -> None:
+def test_a_tuning_file_gives_each_problem_once_also_of_an_operation_without_kernels(tmp_path):
     found = of(tmp_path, TUNING, "tuning.yaml")
     assert [str(problem.listed.problem) for problem in found.problems] == [
         "Cij_Aik_Bjk_HB 256x256x256",
@@ -151,7 +151,7 @@ def test_a_tuning_file_gives_each_problem_once_also_of_an_operation_without_kern
         (("Padding: 1", "Padding: one"), 12, "Padding cannot be one"),
     ],
 )
-def test_mistakes_in_a_tuning_file_are_told(tmp_path: Path, change: tuple[str, str], line: int, what: str) -> None:
+def test_mistakes_in_a_tuning_file_are_told(tmp_path, change, line, what):
     assert change[0] in TUNING
     with pytest.raises(UserError) as caught:
         of(tmp_path, TUNING.replace(*change), "tuning.yaml")
@@ -159,7 +159,7 @@ def test_mistakes_in_a_tuning_file_are_told(tmp_path: Path, change: tuple[str, s
     assert any(error.location.endswith(f"tuning.yaml:{line}") for error in caught.value.errors), caught.value
 
 
-def test_a_tuning_file_of_another_operation_is_refused(tmp_path: Path) -> None:
+def test_a_tuning_file_of_another_operation_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"tuning\.yaml: .*Random is no product of matrices"):
         of(tmp_path, "BenchmarkProblems: [[{OperationType: Random}]]\n", "tuning.yaml")
 
@@ -174,7 +174,7 @@ def test_a_tuning_file_of_another_operation_is_refused(tmp_path: Path) -> None:
         ({"rooflines": Path("x.yaml")}, "--chip: goes with no --roofline"),
     ],
 )
-def test_mistakes_in_options_are_told(tmp_path: Path, options: dict[str, object], what: str) -> None:
+def test_mistakes_in_options_are_told(tmp_path, options, what):
     with pytest.raises(UserError) as caught:
         of(tmp_path, **{"text": SEED, **options})  # type: ignore[arg-type]
     assert what in str(caught.value)
@@ -183,7 +183,7 @@ def test_mistakes_in_options_are_told(tmp_path: Path, options: dict[str, object]
 @pytest.mark.parametrize(
     "text", ["", "m,n\n1,2\n", "c,d\n1,2\n", "m,n,k\n0,1,1\n", 'm,n,k\n"1\n', "\x00", "n,c,w,k,s\n1,1,1,1,9\n"]
 )
-def test_a_file_that_is_no_list_gets_our_error(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_list_gets_our_error(tmp_path, text):
     with pytest.raises(UserError, match=r"list\.csv"):
         of(tmp_path, text)
 
@@ -193,13 +193,13 @@ def test_a_file_that_is_no_list_gets_our_error(tmp_path: Path, text: str) -> Non
 MEASURED = MeasuredRoofline("fake", "fake CPU", "fake", "1", "s", 100e9, "GEMM", 20e9, "a copy", "2026-11-22")
 
 
-def on_the_fake(folder: Path, *measured: MeasuredRoofline) -> Characterization:
+def on_the_fake(folder, *measured):
     file = folder / "rooflines.yaml"
     file.write_text(dump_rooflines(measured))
     return of(folder, SEED, chip=None, device="fake:CPU:8", data_type="s", rooflines=file)
 
 
-def test_what_was_measured_on_the_device_counts(tmp_path: Path) -> None:
+def test_what_was_measured_on_the_device_counts(tmp_path):
     target = fake_target("CPU")
     mine = replace(MEASURED, architecture=target.architecture, device=target.name)
     found = on_the_fake(tmp_path, mine, replace(mine, device="another", flops_per_second=1e9))
@@ -211,7 +211,7 @@ def test_what_was_measured_on_the_device_counts(tmp_path: Path) -> None:
     assert any("measured" in remark and "a copy" in remark for remark in found.remarks)
 
 
-def test_a_file_of_another_device_is_refused_and_another_type_leaves_the_ridge_unknown(tmp_path: Path) -> None:
+def test_a_file_of_another_device_is_refused_and_another_type_leaves_the_ridge_unknown(tmp_path):
     with pytest.raises(UserError, match="nothing in it was measured on fake CPU, but on another"):
         on_the_fake(tmp_path, replace(MEASURED, device="another"))
     target = fake_target("CPU")
@@ -226,8 +226,8 @@ def test_a_file_of_another_device_is_refused_and_another_type_leaves_the_ridge_u
         plot(found)
 
 
-def test_without_a_device_the_files_only_one_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_here(selector: str | None) -> None:
+def test_without_a_device_the_files_only_one_is_meant(tmp_path, monkeypatch):
+    def none_here(selector):
         raise UserError("device", "no usable device", "look")
 
     monkeypatch.setattr("tunesmith.session.intensity.characterize.choose", none_here)
@@ -248,7 +248,7 @@ def test_without_a_device_the_files_only_one_is_meant(tmp_path: Path, monkeypatc
 # --- what is printed and written ------------------------------------------------------------------------------------
 
 
-def test_csv_json_and_table_have_the_same_numbers(tmp_path: Path) -> None:
+def test_csv_json_and_table_have_the_same_numbers(tmp_path):
     (tmp_path / "seed.csv").write_text(SEED)
     command = ["characterize", str(tmp_path / "seed.csv"), "--chip", "H200 SXM", "--type", "b"]
     written = ["--csv", str(tmp_path / "a" / "table.csv"), "--svg", str(tmp_path / "roof.svg")]
@@ -263,7 +263,7 @@ def test_csv_json_and_table_have_the_same_numbers(tmp_path: Path) -> None:
     assert "by trip count: 3 small" in shown
 
 
-def test_the_picture_has_every_problem_on_its_roof(tmp_path: Path) -> None:
+def test_the_picture_has_every_problem_on_its_roof(tmp_path):
     found = of(tmp_path, TUNING, "tuning<&>.yaml")
     root = ElementTree.fromstring(plot(found))
     space = {"s": "http://www.w3.org/2000/svg"}
@@ -282,7 +282,7 @@ def test_the_picture_has_every_problem_on_its_roof(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gemm_dev.csv", "conv_deepbench_dev.csv", "conv_production_dev.csv"])
-def test_published_lists_are_characterised_on_every_chip_and_medium_holds_nearly_all_convolutions(name: str) -> None:
+def test_published_lists_are_characterised_on_every_chip_and_medium_holds_nearly_all_convolutions(name):
     if not (SHAPES / name).is_file():
         pytest.skip(f"needs {SHAPES / name}; set TUNESMITH_DATA")
     for chip in CHIPS:

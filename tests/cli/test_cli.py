@@ -26,13 +26,13 @@ GPU = "fake:GPU:8"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     assert invoke("tune", fake_file(folder), "-o", folder / "run", "--device", GPU, "--quiet").exit_code == 0
     return folder / "run"
 
 
-def test_without_a_terminal_a_run_prints_plain_whole_lines_and_few(tmp_path: Path) -> None:
+def test_without_a_terminal_a_run_prints_plain_whole_lines_and_few(tmp_path):
     env = environment()
     env.pop("COLUMNS", None)
     folder = tmp_path / ("a folder with a long name " * 3 + "[bold] and :smile: brackets")
@@ -46,20 +46,20 @@ def test_without_a_terminal_a_run_prints_plain_whole_lines_and_few(tmp_path: Pat
     assert f"CSV: {folder}/tables/Cij_Aik_Bjk_SB_00/06_Final.csv" in done.stdout.splitlines()
 
 
-def test_quiet_and_json_say_nothing_on_the_way(run: Path) -> None:
+def test_quiet_and_json_say_nothing_on_the_way(run):
     file = run.parent / "fake.yaml"
     for option in ("--quiet", "--json"):
         assert invoke("tune", file, "-o", run, "--device", GPU, option).stderr == ""
 
 
-def test_tune_prints_winners_with_intervals_and_where_everything_is(run: Path) -> None:
+def test_tune_prints_winners_with_intervals_and_where_everything_is(run):
     text = invoke("tune", run.parent / "fake.yaml", "-o", run, "--device", GPU, "-q").stdout
     assert re.search(r"^32x32x32 +[\d.]+ +0\.0 % +\d+ +Cij_Aik_Bjk_SB", text, re.MULTILINE)
     assert "leave-one-out regret" in text
     assert re.search(r"^0 measured, \d+ found in the store", text, re.MULTILINE)
 
 
-def test_a_run_with_something_to_look_at_exits_with_1_and_so_does_show(tmp_path: Path) -> None:
+def test_a_run_with_something_to_look_at_exits_with_1_and_so_does_show(tmp_path):
     file = fake_file(tmp_path, FAKE.replace("VectorWidth: [1, 4]", "FakeFault: [none, segfault]"))
     done = invoke_json("tune", file, "-o", tmp_path / "run", "--device", GPU, code=1)
     assert done["state"] == "finished"
@@ -74,7 +74,7 @@ def test_a_run_with_something_to_look_at_exits_with_1_and_so_does_show(tmp_path:
     ]
 
 
-def test_a_spent_budget_exits_with_1_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_a_spent_budget_exits_with_1_and_the_same_command_goes_on(tmp_path):
     file = fake_file(tmp_path, FAKE.replace("CompileProcesses", "BudgetMinutes: 0.0000001\n  CompileProcesses"))
     command = ("tune", file, "-o", tmp_path / "run", "--device", GPU)
     stopped = invoke_json(*command, code=1)
@@ -84,7 +84,7 @@ def test_a_spent_budget_exits_with_1_and_the_same_command_goes_on(tmp_path: Path
     assert done["state"] == "finished", "the command line's budget is above the file's"
 
 
-def test_show_tells_steps_winners_final_logic_and_cost(run: Path) -> None:
+def test_show_tells_steps_winners_final_logic_and_cost(run):
     text = invoke("show", run).stdout
     assert re.search(
         r"^03_BF_VectorWidth +2 +4 +1 +VectorWidth=\d +ThreadTile=2x2 WorkGroup=\S+ *$", text, re.MULTILINE
@@ -96,14 +96,14 @@ def test_show_tells_steps_winners_final_logic_and_cost(run: Path) -> None:
     assert [len(step["winners"]) for step in document["steps"]] == [1, 0, 2, 0, 2, 0]
 
 
-def test_show_reads_a_folder_that_may_not_be_written(run: Path) -> None:
+def test_show_reads_a_folder_that_may_not_be_written(run):
     shown = invoke_json("show", run)
     with unwritable(run) as folder:
         assert invoke_json("show", folder)["steps"] == shown["steps"]
         assert sorted(path.name for path in folder.glob("measurements*")) == ["measurements.sqlite"]
 
 
-def test_what_others_said_is_printed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_others_said_is_printed_as_it_is(tmp_path, monkeypatch):
     """Compilers write brackets and colons that rich would take for markup."""
     found = (FoundDevice("[/usr] :x: [red]device", problem="no [/b] such", remedy="install [it]"),)
     monkeypatch.setattr("tunesmith.cli.devices.discover", lambda: found)
@@ -112,7 +112,7 @@ def test_what_others_said_is_printed_as_it_is(tmp_path: Path, monkeypatch: pytes
     assert result.exit_code == 1, "there is nothing to tune on"
 
 
-def test_devices_lists_limits_and_does_not_offer_the_fake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_lists_limits_and_does_not_offer_the_fake(monkeypatch):
     monkeypatch.setattr("tunesmith.cli.devices.discover", lambda: (FoundDevice("one", fake_target("CPU")),))
     assert re.search(
         r"^fake:CPU:8 +fake CPU +CPU +8 +1024 +48 KiB +1 GiB +256 KiB +yes", invoke("devices").stdout, re.M
@@ -122,7 +122,7 @@ def test_devices_lists_limits_and_does_not_offer_the_fake(monkeypatch: pytest.Mo
     assert not any("fake" in text for text in help_texts)
 
 
-def test_plan_prints_every_step_before_running(run: Path) -> None:
+def test_plan_prints_every_step_before_running(run):
     command = ("plan", run.parent / "fake.yaml", "--device", GPU, "--no-calibrate")
     text = invoke(*command).stdout
     assert re.search(r"^03_BF_VectorWidth +2 +2 +4 +1 +4 +4 +2", text, re.MULTILINE)
@@ -132,7 +132,7 @@ def test_plan_prints_every_step_before_running(run: Path) -> None:
 
 
 @pytest.mark.opencl
-def test_plan_of_the_wikis_example_counts_as_the_issue_says() -> None:
+def test_plan_of_the_wikis_example_counts_as_the_issue_says():
     document = invoke_json("plan", ROOT / "examples" / "wiki.yaml", "--no-calibrate", "--device", "OpenCL")
     (group,) = document["groups"]
     assert [step["enqueues"] for step in group["steps"] if step["enqueues"]] == [4, 36, 36, 10, 320]
@@ -141,7 +141,7 @@ def test_plan_of_the_wikis_example_counts_as_the_issue_says() -> None:
     assert group["enqueues_before_rejections"] == 406
 
 
-def test_select_says_solution_rule_and_expected_time(run: Path) -> None:
+def test_select_says_solution_rule_and_expected_time(run):
     text = invoke("select", run, "--size", 32, 32, 1, 32).stdout
     assert re.search(r"^rule +exact: this size was measured$", text, re.MULTILINE)
     assert re.search(r"^expected +[\d.]+ µs$", text, re.MULTILINE)
@@ -152,7 +152,7 @@ def test_select_says_solution_rule_and_expected_time(run: Path) -> None:
     assert (near["rule"], near["neighbour"], near["sizes"]) == ("nearest", [32, 32, 32], [40, 32, 1, 32])
 
 
-def test_select_answers_for_a_device_that_is_not_here_and_says_so(run: Path, tmp_path: Path) -> None:
+def test_select_answers_for_a_device_that_is_not_here_and_says_so(run, tmp_path):
     text = (run / "logic" / "Cij_Aik_Bjk_SB.yaml").read_text()
     device = yaml.safe_load(text)["origin"]["device"]
     elsewhere = tmp_path / "elsewhere.yaml"
@@ -163,7 +163,7 @@ def test_select_answers_for_a_device_that_is_not_here_and_says_so(run: Path, tmp
     assert "was not asked" in result.stderr
 
 
-def test_a_tiny_problem_is_not_expected_to_take_less_than_any_that_was_measured(run: Path) -> None:
+def test_a_tiny_problem_is_not_expected_to_take_less_than_any_that_was_measured(run):
     near = invoke_json("select", run, "--size", 1, 1, 1, 1)
     assert near["rule"] == "nearest"
     times = [row["seconds"] for logic in invoke_json("show", run)["logic"] for row in logic["winners"]]
@@ -171,7 +171,7 @@ def test_a_tiny_problem_is_not_expected_to_take_less_than_any_that_was_measured(
 
 
 @pytest.mark.parametrize("name", ["tables", "cache", "logic"])
-def test_a_file_where_a_folder_belongs_is_one_line_and_exit_code_2(tmp_path: Path, name: str) -> None:
+def test_a_file_where_a_folder_belongs_is_one_line_and_exit_code_2(tmp_path, name):
     out = tmp_path / "out"
     out.mkdir()
     (out / name).touch()
@@ -184,9 +184,7 @@ def test_a_file_where_a_folder_belongs_is_one_line_and_exit_code_2(tmp_path: Pat
 @pytest.mark.parametrize(
     ("parameter", "value"), [("WorkGroup", "[]"), ("VectorWidth", "x"), ("LoopUnroll", "-1"), ("ThreadTile", "[4]")]
 )
-def test_a_logic_whose_configuration_means_nothing_is_refused_with_its_place(
-    run: Path, tmp_path: Path, parameter: str, value: str
-) -> None:
+def test_a_logic_whose_configuration_means_nothing_is_refused_with_its_place(run, tmp_path, parameter, value):
     text = (run / "logic" / "Cij_Aik_Bjk_SB.yaml").read_text()
     mangled, count = re.subn(rf"{parameter}: (\[[^\]]*\]|\S+?)(?=[,}}\n])", f"{parameter}: {value}", text, count=1)
     assert count == 1
@@ -196,7 +194,7 @@ def test_a_logic_whose_configuration_means_nothing_is_refused_with_its_place(
         invoke("select", path, "--size", 32, 32, 1, 32)
 
 
-def test_select_names_the_type_where_a_folder_has_several(tmp_path: Path) -> None:
+def test_select_names_the_type_where_a_folder_has_several(tmp_path):
     kinds = [gemm_type(), gemm_type(batched=True)]
     for kind in kinds:
         write_logic(logic(kind).document, tmp_path / f"{kind.name}.yaml")
@@ -207,7 +205,7 @@ def test_select_names_the_type_where_a_folder_has_several(tmp_path: Path) -> Non
 
 
 @pytest.mark.opencl
-def test_a_kernel_of_ones_own_is_tuned_and_selected_too(tmp_path: Path) -> None:
+def test_a_kernel_of_ones_own_is_tuned_and_selected_too(tmp_path):
     for path in (ROOT / "examples").glob("custom_stencil.*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     text = """
@@ -243,9 +241,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_line_with_its_place_and_remedy_and_exit_code_2(
-    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_is_one_line_with_its_place_and_remedy_and_exit_code_2(mistake, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     fake_file(tmp_path)
     fake_file(tmp_path, FAKE.replace("VectorWidth: [1, 4]", "VectorWidth: [1, 3]"), "wrong.yaml")
@@ -259,11 +255,11 @@ def test_a_mistake_is_one_line_with_its_place_and_remedy_and_exit_code_2(
 
 
 @pytest.mark.parametrize("arguments", [["tune"], ["tune", "x", "-o", "y", "--budget", "0"], ["plan", "x", "--no-such"]])
-def test_a_wrong_option_exits_with_2(arguments: list[str]) -> None:
+def test_a_wrong_option_exits_with_2(arguments):
     assert invoke(*arguments).exit_code == 2
 
 
-def test_ctrl_c_among_the_imports_is_one_line_and_exit_code_130(tmp_path: Path) -> None:
+def test_ctrl_c_among_the_imports_is_one_line_and_exit_code_130(tmp_path):
     (tmp_path / "rich.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     done = tunesmith("devices", env=environment(PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])))
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "tunesmith: interrupted\n")

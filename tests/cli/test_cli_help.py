@@ -17,13 +17,13 @@ GROUPED = [(group, name) for group, (_, names) in app.GROUPS.items() for name in
 ALL = [(name,) for name in app.COMMANDS] + GROUPED
 
 
-def page(*words: str) -> str:
+def page(*words):
     result = CliRunner().invoke(app.app, [*words, "--help"], env={"COLUMNS": "400"})
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def first_words(words: tuple[str, ...]) -> str:
+def first_words(words):
     module = import_module("tunesmith.cli." + ".".join(words).replace("-", "_"))
     text = inspect.getdoc(getattr(module, words[-1].replace("-", "_")))
     assert text
@@ -31,13 +31,13 @@ def first_words(words: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_a_page_describes_each_command_as_its_own_page_does(words: tuple[str, ...]) -> None:
+def test_a_page_describes_each_command_as_its_own_page_does(words):
     summary = first_words(words)
     assert summary in page(*words[:-1])
     assert summary in page(*words)
 
 
-def test_the_first_page_imports_no_command() -> None:
+def test_the_first_page_imports_no_command():
     code = (
         "import sys; from tunesmith.cli.app import app\n"
         "try: app(['--help'])\n"
@@ -50,12 +50,12 @@ def test_the_first_page_imports_no_command() -> None:
 
 
 @pytest.mark.parametrize("start", [["-m", "tunesmith"], ["-m", "tunesmith.cli.main"]], ids=" ".join)
-def test_version(start: list[str]) -> None:
+def test_version(start):
     done = subprocess.run([sys.executable, *start, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"tunesmith {tunesmith.__version__}\n"
 
 
-def test_an_unknown_command_is_refused_with_the_nearest_one() -> None:
+def test_an_unknown_command_is_refused_with_the_nearest_one():
     result = CliRunner().invoke(app.app, ["tuna"])
     assert result.exit_code == 2
     assert "tune" in result.output

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -26,7 +25,7 @@ OPENBLAS = LoadedBlas("OpenBLAS", "0.3.31", "Haswell", 2, "NumPy 2.4")
 TIME = Estimate(1.0, 0.9, 1.1, 12)
 
 
-def row(ratio: float, low: float, high: float) -> SizeComparison:
+def row(ratio, low, high):
     return SizeComparison(
         Problem(gemm_type(), (64, 64, 64)), 2.0 * 64**3, "S", "exact", PeerRatio(TIME, TIME, ratio, low, high)
     )
@@ -80,19 +79,19 @@ def test_the_blas_of_numpy_is_named_whatever_else_is_loaded(first):
 class Machine:
     """The counters of our two processors and of a third; a test adds ticks of 10 ms."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.now, self.own, self.ticks = 100.0, 7.0, {0: 500, 1: 400, 2: 300}
         self.file = folder / "stat"
         self.write()
 
-    def write(self) -> None:
+    def write(self):
         lines = [f"cpu{n} {busy} 0 0 99999 5 0 0 0 {busy} 0" for n, busy in self.ticks.items()]
         self.file.write_text("\n".join(["cpu  9 9 9 9 9 9 9 9 9 9", *lines, "intr 1 2 3"]))
 
-    def load(self) -> HostLoad:
+    def load(self):
         return HostLoad(self.file, frozenset({0, 1}), clock=lambda: self.now, own=lambda: self.own)
 
-    def runs(self, seconds: float, ours: float, busy: tuple[float, float, float]) -> None:
+    def runs(self, seconds, ours, busy):
         tick = os.sysconf("SC_CLK_TCK")
         self.now, self.own = self.now + seconds, self.own + ours
         self.ticks = {n: self.ticks[n] + round(tick * each) for n, each in enumerate(busy)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,13 +22,13 @@ from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
 from tunesmith.session.heuristics.sources import SourceTask, keep_of
 
 
-def invoke(*arguments: object) -> str:
+def invoke(*arguments):
     result = CliRunner().invoke(app, ["heuristics", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def test_fit_writes_a_heuristic_and_its_function(tmp_path: Path) -> None:
+def test_fit_writes_a_heuristic_and_its_function(tmp_path):
     out, python = tmp_path / "h.yaml", tmp_path / "h.py"
     text = invoke("fit", tensile_table(tmp_path), "-o", out, "--python", python)
     heuristic = read_heuristic(out)
@@ -43,7 +42,7 @@ def test_fit_writes_a_heuristic_and_its_function(tmp_path: Path) -> None:
     assert "mnk (chosen)" in text
 
 
-def test_a_pin_survives_a_refit_and_is_marked(tmp_path: Path) -> None:
+def test_a_pin_survives_a_refit_and_is_marked(tmp_path):
     """The other cut point is fitted anew beside the pinned one, and stays where it was."""
     out, winners = tmp_path / "h.yaml", tensile_table(tmp_path)
     invoke("fit", winners, "-o", out, "--buckets", 3)
@@ -65,7 +64,7 @@ def test_a_pin_survives_a_refit_and_is_marked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "ridge"), [("f32", 47.9), ("f64", 47.9), ("f16", 191.5), ("bf16", 191.5)])
-def test_the_ridge_is_that_of_the_rows_data_type(tmp_path: Path, dtype: str, ridge: float) -> None:
+def test_the_ridge_is_that_of_the_rows_data_type(tmp_path, dtype, ridge):
     """TFLOP/s of a half of AMD's MI250X, over 1.6384 TB/s."""
     table = tensile_table(tmp_path)
     table.write_text(table.read_text().replace("f16", dtype))
@@ -76,12 +75,12 @@ def test_the_ridge_is_that_of_the_rows_data_type(tmp_path: Path, dtype: str, rid
     assert family.read.sample.ridge == read_heuristic(out).ridge
 
 
-def test_rows_of_types_with_several_ridges_need_one(tmp_path: Path) -> None:
+def test_rows_of_types_with_several_ridges_need_one(tmp_path):
     table, out = tensile_table(tmp_path), tmp_path / "h.yaml"
     head, *rows = table.read_text().splitlines()
     half = len(rows) // 2
 
-    def of_types(first: str, second: str) -> SourceTask:
+    def of_types(first, second):
         mixed = [row.replace("f16", first if number < half else second) for number, row in enumerate(rows)]
         table.write_text("\n".join([head, *mixed]) + "\n")
         return SourceTask((table,))
@@ -96,7 +95,7 @@ def test_rows_of_types_with_several_ridges_need_one(tmp_path: Path) -> None:
         fit_heuristic(FitTask(of_types("i32", "i32"), out))
 
 
-def test_a_file_that_is_no_heuristic_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_file_that_is_no_heuristic_is_not_overwritten(tmp_path):
     out = tmp_path / "notes.yaml"
     out.write_text("my: notes\n")
     with pytest.raises(UserError, match=r"notes\.yaml"):
@@ -105,14 +104,14 @@ def test_a_file_that_is_no_heuristic_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["tree", "percentile-r2"])
-def test_the_other_methods_write_heuristics_too(tmp_path: Path, method: str) -> None:
+def test_the_other_methods_write_heuristics_too(tmp_path, method):
     out = tmp_path / "h.yaml"
     document = json.loads(invoke("fit", tensile_table(tmp_path), "-o", out, "--method", method, "--json"))
     assert document["method"] == read_heuristic(out).origin.method == method
     assert len(document["buckets"]) == len(read_heuristic(out).seeds) > 1
 
 
-def test_what_cannot_be_fitted_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_fitted_is_told(tmp_path):
     winners, out = tensile_table(tmp_path), tmp_path / "h.yaml"
     with pytest.raises(UserError, match="--metric: cannot be size; give one of mn, mnk"):
         fit_heuristic(FitTask(SourceTask((winners,)), out, metric="size"))
@@ -121,7 +120,7 @@ def test_what_cannot_be_fitted_is_told(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_a_metric_or_buckets_that_a_method_ignores_are_refused(tmp_path: Path) -> None:
+def test_a_metric_or_buckets_that_a_method_ignores_are_refused(tmp_path):
     source, out = SourceTask((tensile_table(tmp_path),)), tmp_path / "h.yaml"
     for method in (FitMethod.TREE, FitMethod.PERCENTILE_R2):
         with pytest.raises(UserError, match=f"--metric: means nothing to --method {method}"):
@@ -131,7 +130,7 @@ def test_a_metric_or_buckets_that_a_method_ignores_are_refused(tmp_path: Path) -
     assert not out.exists()
 
 
-def test_pins_along_another_metric_are_no_cut_offs_of_intensity(tmp_path: Path) -> None:
+def test_pins_along_another_metric_are_no_cut_offs_of_intensity(tmp_path):
     source, out = SourceTask((tensile_table(tmp_path),)), tmp_path / "h.yaml"
     for metric, middle in (("ridges", 1.0), ("intensity", 200.0)):
         out.unlink(missing_ok=True)
@@ -157,7 +156,7 @@ def test_pins_along_another_metric_are_no_cut_offs_of_intensity(tmp_path: Path) 
         ("--units", str(10**15 + 1)),
     ],
 )
-def test_what_the_files_reader_refuses_is_not_written(tmp_path: Path, option: str, value: str) -> None:
+def test_what_the_files_reader_refuses_is_not_written(tmp_path, option, value):
     out = tmp_path / "h.yaml"
     arguments = ["heuristics", "fit", str(tensile_table(tmp_path)), "-o", str(out), option, value]
     result = CliRunner().invoke(app, arguments)
@@ -166,13 +165,13 @@ def test_what_the_files_reader_refuses_is_not_written(tmp_path: Path, option: st
     assert not out.exists()
 
 
-def test_the_largest_ridge_and_units_can_be_read_again(tmp_path: Path) -> None:
+def test_the_largest_ridge_and_units_can_be_read_again(tmp_path):
     out = tmp_path / "h.yaml"
     invoke("fit", tensile_table(tmp_path), "-o", out, "--ridge", "1e30", "--units", 10**15)
     assert (read_heuristic(out).ridge, read_heuristic(out).units) == (1e30, 10**15)
 
 
-def test_the_function_overwrites_neither_the_heuristic_nor_a_source(tmp_path: Path) -> None:
+def test_the_function_overwrites_neither_the_heuristic_nor_a_source(tmp_path):
     table, out = tensile_table(tmp_path), tmp_path / "h.yaml"
     before = table.read_text()
     for path in (out, tmp_path / "." / "h.yaml", table):
@@ -182,7 +181,7 @@ def test_the_function_overwrites_neither_the_heuristic_nor_a_source(tmp_path: Pa
     assert table.read_text() == before
 
 
-def test_audit_prints_lines_and_rules(tmp_path: Path) -> None:
+def test_audit_prints_lines_and_rules(tmp_path):
     text = invoke("audit", tensile_table(tmp_path))
     assert "Tensile, gfx90a, f16: 120 products" in text
     assert "published intensity rule" in text
@@ -191,7 +190,7 @@ def test_audit_prints_lines_and_rules(tmp_path: Path) -> None:
     assert [rule["chosen"] for rule in rules].count(True) == 1
 
 
-def test_the_picture_of_an_audit_holds_every_winner_inside_of_its_panels(tmp_path: Path) -> None:
+def test_the_picture_of_an_audit_holds_every_winner_inside_of_its_panels(tmp_path):
     picture = tmp_path / "audit.svg"
     winners = tensile_table(tmp_path)
     invoke("audit", winners, "--plot-out", picture)
@@ -213,7 +212,7 @@ def test_the_picture_of_an_audit_holds_every_winner_inside_of_its_panels(tmp_pat
 
 
 @needs_winners
-def test_the_studys_figures_come_out_again_and_do_not_hold() -> None:
+def test_the_studys_figures_come_out_again_and_do_not_hold():
     """R2 0.84 and 0.33 as published in IREE's discussion 21506; the bootstrap and Q2 say what they are worth."""
     (family,) = audit_heuristics(SourceTask((CONVOLUTIONS,), keep_of(["rank=2"]))).families
     lines = family.percentiles
@@ -228,7 +227,7 @@ def test_the_studys_figures_come_out_again_and_do_not_hold() -> None:
 
 
 @needs_winners
-def test_fit_by_percentiles_has_the_lines_of_the_audit(tmp_path: Path) -> None:
+def test_fit_by_percentiles_has_the_lines_of_the_audit(tmp_path):
     """Intensity and work follow from the study's sizes, which differ from those of the implicit products."""
     source = SourceTask((CONVOLUTIONS,), keep_of(["rank=2"]))
     made = fit_heuristic(FitTask(source, tmp_path / "study.yaml", FitMethod.PERCENTILE_R2)).fit
@@ -239,7 +238,7 @@ def test_fit_by_percentiles_has_the_lines_of_the_audit(tmp_path: Path) -> None:
 
 
 @needs_winners
-def test_three_cut_points_explain_tensiles_tiles_and_the_published_rule_does_not() -> None:
+def test_three_cut_points_explain_tensiles_tiles_and_the_published_rule_does_not():
     """gfx90a, fp16, batch 1, sizes from 16 on, matrix instructions; groups of equal M and N held out."""
     keep = keep_of(["arch=gfx90a", "dtype=f16", "batch=1"])
     (family,) = audit_heuristics(SourceTask((TENSILE,), keep, least_size=16, matrix_only=True)).families

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +32,7 @@ from tunesmith.models.roofline.measured import MeasuredRoofline
 from tunesmith.models.stream_k.decision_models import DeviceCapacity, StreamKChoice, TiledProduct
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
-from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, RandomRow, Rejection
+from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, Rejection
 from tunesmith.report import documents
 from tunesmith.report.heuristics import fitted as heuristics
 from tunesmith.report.heuristics import policies
@@ -48,13 +46,12 @@ from tunesmith.report.stream_k import sweep as stream_k_sweep
 from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.session.heuristics.audit import audit_heuristics
 from tunesmith.session.heuristics.entrants import entrants
-from tunesmith.session.heuristics.fit import FitMethod, FitTask, WrittenFit, fit_heuristic
+from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
 from tunesmith.session.heuristics.matrices import JudgedSubject, RepeatSpread
 from tunesmith.session.heuristics.sources import SourceTask
 from tunesmith.session.heuristics.verdicts import judged
 from tunesmith.session.intensity.characterize import CharacterizeTask, characterize
 from tunesmith.session.portblas.generate import generate
-from tunesmith.session.portblas.plan import PortBlasPlan
 from tunesmith.session.portblas.sets import listed_sets
 from tunesmith.session.random.compile import ProgramCompilation
 from tunesmith.session.random.select import SelectedShapes
@@ -109,7 +106,7 @@ BenchmarkProblems:
 
 
 @pytest.fixture(scope="module")
-def documented() -> dict[str, set[str]]:
+def documented():
     """For each command, every key on the page, including keys of the tables that the page refers to."""
     found: dict[str, set[str]] = {}
     for section in re.split(r"^## `tunesmith ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
@@ -124,7 +121,7 @@ def documented() -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def printed(tmp_path_factory):
     """For each command, a document that it prints."""
     folder = tmp_path_factory.mktemp("run")
     file, device = fake_file(folder, TUNING), "fake:GPU:8"
@@ -160,12 +157,12 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     }
 
 
-def _listed(folder: Path) -> CharacterizeTask:
+def _listed(folder):
     (folder / "gemms.csv").write_text("m,n,k\n16,16,16\n")
     return CharacterizeTask(folder / "gemms.csv", chip="MI300X")
 
 
-def _done(folder: Path, **plan: Any) -> Done[Any]:
+def _done(folder, **plan):
     """A run with something of everything in its head; `plan` is what the command's own keys are about."""
     done = Done(SimpleNamespace(**plan), fake_target(), folder, health={"clock_mhz_least": 1980})
     done.ledger.failures["key"] = "wrong result: wrong value"
@@ -173,7 +170,7 @@ def _done(folder: Path, **plan: Any) -> Done[Any]:
     return done
 
 
-def _portblas_outcome(folder: Path) -> Done[PortBlasPlan]:
+def _portblas_outcome(folder):
     """A winner, and a candidate that does not run."""
     outcome = tune_like_portblas(fake(listed=(faulty("wrong value"),)), folder / "portblas")
     outcome.health = {"clock_mhz_least": 1980}
@@ -184,7 +181,7 @@ def _portblas_outcome(folder: Path) -> Done[PortBlasPlan]:
 ROOFLINE = MeasuredRoofline("CUDA", "a GPU", "sm_90", "1", "b", 1e15, "GEMM", 4e12, "a copy", "2026-01-01")
 
 
-def _policy_explained() -> dict[str, Any]:
+def _policy_explained():
     problem, target = Problem(gemm_type(), (64, 64, 64)), known_target("sm_90")
     answer = POLICIES["latency"].choose(problem, target, KERNELS["CudaSimtGemm"])
     return policies.explained_document(answer, problem, target)
@@ -193,7 +190,7 @@ def _policy_explained() -> dict[str, Any]:
 QUESTION = ExplainTask((100, 100, 1, 100), TileFilter(16, 16, 8), compute_units=8)
 
 
-def _swept(folder: Path) -> Done[Any]:
+def _swept(folder):
     """One product, where the model missed the best; and a calibration that has learnt from it."""
     fitted = calibration(DeviceCapacity(8))
     times = {StreamKChoice(8): Estimate(2.0, 2.0, 2.0, 7), StreamKChoice(8, 1): Estimate(1.0, 1.0, 1.0, 7)}
@@ -205,7 +202,7 @@ def _swept(folder: Path) -> Done[Any]:
     )
 
 
-def _fitted(folder: Path) -> WrittenFit:
+def _fitted(folder):
     """Cut points with their rules, and the lines of the other method beside them."""
     source, out = SourceTask((tensile_table(folder),)), folder / "heuristic.yaml"
     made = fit_heuristic(FitTask(source, out, metric="mnk", buckets=3))
@@ -213,7 +210,7 @@ def _fitted(folder: Path) -> WrittenFit:
     return replace(made, fit=replace(made.fit, percentiles=study.fit.percentiles))
 
 
-def _judged(folder: Path) -> Done[Any]:
+def _judged(folder):
     """A policy that ranks, on a problem; and one whose choice did not run."""
     target = known_target("x86-64")
     problem, kernel = Problem(gemm_type(), (64, 64, 64)), "RegisterGemm"
@@ -226,7 +223,7 @@ def _judged(folder: Path) -> Done[Any]:
     return _done(folder, judgements=(judged(subject, matrix, spread, guesses, is_measured=False),))
 
 
-def _compiled(folder: Path) -> Done[Any]:
+def _compiled(folder):
     programs = [
         ProgramCompilation("xorwow", "a", (CompiledFacts("generate", 32, 0, 0),)),
         ProgramCompilation("xorwow", "b", rejection=Rejection("registers", "too many")),
@@ -235,7 +232,7 @@ def _compiled(folder: Path) -> Done[Any]:
     return _done(folder, compiler="NVRTC 13.0", programs=programs)
 
 
-def _random_rows() -> tuple[RandomRow, ...]:
+def _random_rows():
     """A regression, a shape that is missing somewhere, a distribution with a shape of its own."""
     speeds = {
         "uniform/float": {(256, 1024): 100.0, (64, 64): 200.0, (128, 64): 105.0, (1, 1): 1.0},
@@ -244,7 +241,7 @@ def _random_rows() -> tuple[RandomRow, ...]:
     return rows("philox4_32_10", speeds)
 
 
-def keys(value: object, named: set[str], prefix: str = "") -> Iterator[str]:
+def keys(value, named, prefix=""):
     """Every key below a value; keys that are data appear as the page names them (`named`)."""
     if isinstance(value, list):
         for item in value:
@@ -258,12 +255,10 @@ def keys(value: object, named: set[str], prefix: str = "") -> Iterator[str]:
             yield from keys(item, named, key)
 
 
-def test_every_command_is_documented(documented: dict[str, set[str]]) -> None:
+def test_every_command_is_documented(documented):
     assert set(documented) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_keys_are_those_of_the_page(
-    command: str, documented: dict[str, set[str]], printed: dict[str, dict[str, Any]]
-) -> None:
+def test_the_keys_are_those_of_the_page(command, documented, printed):
     assert set(keys(printed[command], documented[command])) == documented[command]

@@ -10,7 +10,6 @@ import random
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,7 @@ class Kill:
     chance: float
 
     @staticmethod
-    def draw(number: int) -> Kill:
+    def draw(number):
         """A kill at each point in turn: first of the process that passes it, then of the process's parent."""
         drawn = random.Random(f"{SEED} {number}")
         point = POINTS[number % len(POINTS)]
@@ -71,15 +70,15 @@ class Kill:
         device = CPU if point == "probing" else drawn.choice([GPU, CPU])
         return Kill(number, point, victim, device, drawn.random())
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.number}-{self.point}-{self.victim}-{self.device.replace(':', '')}-{self.chance:.2f}"
 
-    def fault(self, passage: int, token: Path) -> str:
+    def fault(self, passage, token):
         action = "kill" if self.victim == ROLES[self.point] else "kill-parent"
         return f"{self.point}:{ROLES[self.point]}:{passage}:{action}:{token}"
 
 
-def kills(variable: str, default: int) -> list[Kill]:
+def kills(variable, default):
     return [Kill.draw(number) for number in range(int(os.environ.get(variable, default)))]
 
 
@@ -94,7 +93,7 @@ class Undisturbed:
     passages: Counter[str]
 
     @staticmethod
-    def run(file: Path, device: str, folder: Path) -> Undisturbed:
+    def run(file, device, folder):
         passage_file = folder / "passages"
         document_of(
             tunesmith(*tune(file, folder, device), "--json", env=environment(**{PASSAGES: passage_file})), device
@@ -107,28 +106,28 @@ class Undisturbed:
         return Undisturbed(file, folder, rows(folder), results(folder), passages)
 
 
-def document_of(done: subprocess.CompletedProcess[str], device: str) -> dict[str, Any]:
+def document_of(done, device):
     """The document that a finished run printed; the anchor may have drifted on a real device only."""
     return document(done) if device.startswith("fake:") else steady_or_drifted(done)
 
 
-def tune(file: Path, folder: Path, device: str) -> list[object]:
+def tune(file, folder, device):
     return ["tune", file, "-o", folder, "--device", device]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturbed]:
+def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     file = fake_file(folder)
     return {device: Undisturbed.run(file, device, folder / str(index)) for index, device in enumerate((GPU, CPU))}
 
 
-def measured(found: dict[Key, Row]) -> dict[Key, Any]:
+def measured(found):
     """Outcome and time of every cell but the anchor, which a resumed run visits once more."""
     return {key: (row["outcome"], row["seconds"]) for key, row in found.items() if not key[1].startswith("anchor")}
 
 
-def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) -> bool:
+def survived(kill, passage, file, folder, token):
     """Run until the kill, if it happens. A run whose parent lives goes on to its end and measures nothing twice."""
     token.touch()
     env = environment(**{VARIABLE: kill.fault(passage, token)})
@@ -141,7 +140,7 @@ def survived(kill: Kill, passage: int, file: Path, folder: Path, token: Path) ->
     return True
 
 
-def go_on(file: Path, folder: Path, device: str) -> None:
+def go_on(file, folder, device):
     """Run the same command again: all rows are unchanged, and it reports as many measurements as rows were added."""
     before = rows(folder)
     outcome = document_of(tunesmith(*tune(file, folder, device), "--json"), device)
@@ -151,9 +150,7 @@ def go_on(file: Path, folder: Path, device: str) -> None:
 
 
 @pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS", len(POINTS)), ids=str)
-def test_a_killed_run_goes_on_to_the_undisturbed_end(
-    kill: Kill, undisturbed: dict[str, Undisturbed], tmp_path: Path
-) -> None:
+def test_a_killed_run_goes_on_to_the_undisturbed_end(kill, undisturbed, tmp_path):
     whole, folder, token = undisturbed[kill.device], tmp_path / "run", tmp_path / "token"
     passage = 1 + int(kill.chance * whole.passages[kill.point])
     print(f"{kill}: passage {passage} of {whole.passages[kill.point]}")
@@ -164,14 +161,14 @@ def test_a_killed_run_goes_on_to_the_undisturbed_end(
     assert results(folder) == whole.results
 
 
-def test_every_point_is_reached_by_the_run_that_is_killed(undisturbed: dict[str, Undisturbed]) -> None:
+def test_every_point_is_reached_by_the_run_that_is_killed(undisturbed):
     """If it failed, the kills would not be spread over all points."""
     assert set(undisturbed[CPU].passages) == set(POINTS)
     assert set(undisturbed[GPU].passages) == set(POINTS) - {"probing"}
     assert {key[1].split("/")[0] for key in undisturbed[GPU].rows} == {"race", "full", "confirm", "anchor"}
 
 
-def test_going_on_after_the_end_measures_nothing(undisturbed: dict[str, Undisturbed]) -> None:
+def test_going_on_after_the_end_measures_nothing(undisturbed):
     whole = undisturbed[GPU]
     again = tune_json(whole.file, whole.folder)
     assert again["measured"] == 0
@@ -181,7 +178,7 @@ def test_going_on_after_the_end_measures_nothing(undisturbed: dict[str, Undistur
 
 
 @pytest.fixture
-def hanging(undisturbed: dict[str, Undisturbed], tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
+def hanging(undisturbed, tmp_path):
     """A run, in a process group of its own, whose worker has measured something and hangs now."""
     token = tmp_path / "token"
     token.touch()
@@ -202,9 +199,7 @@ def hanging(undisturbed: dict[str, Undisturbed], tmp_path: Path) -> Iterator[tup
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
-def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(
-    how: str, hanging: tuple[subprocess.Popen[str], str, Path], undisturbed: dict[str, Undisturbed]
-) -> None:
+def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(how, hanging, undisturbed):
     run, mark, folder = hanging
     if how == "Ctrl-C":
         os.killpg(run.pid, signal.SIGINT)
@@ -221,7 +216,7 @@ def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(
     assert results(folder) == undisturbed[GPU].results
 
 
-def test_two_runs_at_once_on_one_folder_do_no_harm(undisturbed: dict[str, Undisturbed], tmp_path: Path) -> None:
+def test_two_runs_at_once_on_one_folder_do_no_harm(undisturbed, tmp_path):
     whole, folder = undisturbed[GPU], tmp_path / "run"
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     processes = [
@@ -260,16 +255,14 @@ BenchmarkProblems:
 
 
 @pytest.fixture(scope="module")
-def undisturbed_opencl(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def undisturbed_opencl(tmp_path_factory):
     folder = tmp_path_factory.mktemp("opencl")
     return Undisturbed.run(fake_file(folder, OPENCL), "OpenCL", folder / "whole")
 
 
 @pytest.mark.opencl
 @pytest.mark.parametrize("kill", kills("TUNESMITH_KILLS_OPENCL", 0), ids=str)
-def test_on_a_real_device_a_killed_run_goes_on_and_loses_nothing(
-    kill: Kill, undisturbed_opencl: Undisturbed, tmp_path: Path
-) -> None:
+def test_on_a_real_device_a_killed_run_goes_on_and_loses_nothing(kill, undisturbed_opencl, tmp_path):
     """Times differ from run to run, and so may winners and the number of passages: the last may not be reached."""
     whole, token = undisturbed_opencl, tmp_path / "token"
     kill = replace(kill, device="OpenCL")

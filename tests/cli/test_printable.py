@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -34,20 +33,20 @@ OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 @pytest.mark.parametrize("code", [*range(32), *range(127, 160), 0x2028, 0x202E, 0x2066, 0xD800, 0xDC80, 0xFFFE, 0xFFFF])
-def test_every_character_that_is_obeyed_or_not_xml_is_written_as_an_escape(code: int) -> None:
+def test_every_character_that_is_obeyed_or_not_xml_is_written_as_an_escape(code):
     shown = printable(f"a{chr(code)}b")
     assert shown.isprintable()
     assert shown.encode().startswith(b"a\\")
     assert ElementTree.fromstring(f"<a>{shown}</a>").text == shown
 
 
-def test_what_can_be_read_stays_and_so_do_lines_where_a_text_has_them() -> None:
+def test_what_can_be_read_stays_and_so_do_lines_where_a_text_has_them():
     assert printable("µs ± 1 %, 漢字, a b") == "µs ± 1 %, 漢字, a b"
     assert printable("one\ntwo\x1b", "\n") == "one\ntwo\\x1b"
 
 
 @pytest.mark.parametrize("name", ["a\n#error b", "a\\", "a\\  ", "a??/", "a\r#error b", "a\u2028b"])
-def test_a_comment_of_cpp_ends_with_its_line(name: str, tmp_path: Path) -> None:
+def test_a_comment_of_cpp_ends_with_its_line(name, tmp_path):
     """Compiled where there is a compiler, with trigraphs."""
     source = tmp_path / "a.cpp"
     source.write_text(f"// from {comment_text(name)}\nint here;\n")
@@ -57,11 +56,11 @@ def test_a_comment_of_cpp_ends_with_its_line(name: str, tmp_path: Path) -> None:
         subprocess.run(["g++", "-std=c++14", "-fsyntax-only", source], check=True, capture_output=True)
 
 
-def test_a_mistake_is_one_line() -> None:
+def test_a_mistake_is_one_line():
     assert str(UserError(f"f.yaml:1: {FORGED}", FORGED, FORGED)).isprintable()
 
 
-def test_a_cell_is_one_line_as_wide_as_it_looks() -> None:
+def test_a_cell_is_one_line_as_wide_as_it_looks():
     text = io.StringIO()
     shown = table("name", "next", rows=[[FORGED, "x"]])
     shown.add_row("short", "y")
@@ -73,7 +72,7 @@ def test_a_cell_is_one_line_as_wide_as_it_looks() -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_sentences_and_progress_obey_no_name(terminal: bool) -> None:
+def test_sentences_and_progress_obey_no_name(terminal):
     """A terminal still gets rich's own colours and movements."""
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=200)
@@ -87,7 +86,7 @@ def test_sentences_and_progress_obey_no_name(terminal: bool) -> None:
     assert not OBEYED.search(plain.getvalue())
 
 
-def invoke(*arguments: object) -> str:
+def invoke(*arguments):
     """Everything that the command prints, a mistake as `main` prints it."""
     result = CliRunner().invoke(app.app, [*map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, (SystemExit, UserError)), result.exception
@@ -95,7 +94,7 @@ def invoke(*arguments: object) -> str:
     return result.stdout + result.stderr + mistake
 
 
-def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(tmp_path: Path) -> None:
+def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(tmp_path):
     name = "x\x1b[31m\x07w"
     folder = tmp_path / "a\n#error\x1b[31m"
     folder.mkdir()
@@ -119,7 +118,7 @@ def test_benchmarks_with_evil_names_reach_neither_terminal_nor_svg_nor_headers(t
 
 
 @pytest.mark.parametrize("name", ["a\n#error b.json", "a\x1b[31m\r.json", "a.json\\"])
-def test_a_file_s_name_does_not_reach_the_lines_of_a_list_of_candidates(name: str, tmp_path: Path) -> None:
+def test_a_file_s_name_does_not_reach_the_lines_of_a_list_of_candidates(name, tmp_path):
     path, made = tmp_path / name, tmp_path / "c.def"
     path.write_text(json.dumps({"local": [{**LOCAL, "vectorization_size": [1]}], f"lokal{EVIL}": []}))
     output = invoke("portblas", "generate", path, made)
@@ -132,7 +131,7 @@ def test_a_file_s_name_does_not_reach_the_lines_of_a_list_of_candidates(name: st
     assert not OBEYED.search(invoke("portblas", "generate", path))
 
 
-def test_a_device_s_name_does_not_reach_the_lines_of_a_header() -> None:
+def test_a_device_s_name_does_not_reach_the_lines_of_a_header():
     text = header([TUNED], f"GPU\n#error {EVIL}\\", "1.0")
     assert not OBEYED.search(text)
     assert "\n#error" not in text
@@ -147,7 +146,7 @@ def test_a_device_s_name_does_not_reach_the_lines_of_a_header() -> None:
         'BenchmarkProblems:\n  - - OperationType: GEMM\n      DataType: "s\\e[2J"\n',
     ],
 )
-def test_keys_and_values_of_a_tuning_file_are_told_as_escapes(text: str, tmp_path: Path) -> None:
+def test_keys_and_values_of_a_tuning_file_are_told_as_escapes(text, tmp_path):
     path = tmp_path / "evil\x1b[31m.yaml"
     path.write_text(text)
     command = [sys.executable, "-m", "tunesmith.cli.main", "plan", str(path)]

@@ -23,5 +23,5 @@ class TestCuda(DeviceSuite):
     api = APIS["CUDA"]
 
 
-def test_every_device_api_is_among_them() -> None:
+def test_every_device_api_is_among_them():
     assert {suite.api.name for suite in (TestFake, TestOpenCL, TestCuda)} == set(APIS)

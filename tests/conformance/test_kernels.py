@@ -8,7 +8,7 @@ import pytest
 
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
-from tunesmith.devices import Device, open_device
+from tunesmith.devices import open_device
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
@@ -34,16 +34,16 @@ SOBOL = Problem(random_type("sobol32"), (500, 3), (), scalars_for("uniform", see
 class OnOpenCL(KernelSuite):
     launched = 1
 
-    def device(self) -> Device:
+    def device(self):
         return opencl_device()
 
 
 class OnGpu(KernelSuite):
-    def device(self) -> Device:
+    def device(self):
         return cuda_device()
 
     @pytest.mark.gpu
-    def test_results_are_right(self) -> None:
+    def test_results_are_right(self):
         super().test_results_are_right()
 
 
@@ -120,10 +120,10 @@ class TestCudaRandom(OnGpu):
 class TestFakeGemm(KernelSuite):
     kernel, problems = KERNELS["FakeGemm"], (GEMM, BATCHED)
 
-    def device(self) -> Device:
+    def device(self):
         return open_device(fake_target())
 
 
-def test_every_family_is_among_them() -> None:
+def test_every_family_is_among_them():
     suites = (suite for name, suite in globals().items() if name.startswith("Test"))
     assert {suite.kernel.name for suite in suites} == set(KERNELS)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.convolution import Direction, convolution_type
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type, scalars_for
-from tunesmith.records import Configuration, Problem, ProblemType, Value
+from tunesmith.records import Configuration, Problem
 from tunesmith.testing import OperationSuite
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCALARS = Configuration({"alpha": 1.5, "beta": 0.5})
 
 
-def described(name: str) -> ProblemType:
+def described(name):
     return OPERATIONS["Custom"].type_of({"OperationType": "Custom", "Kernel": name}, str, EXAMPLES)
 
 
@@ -59,10 +58,10 @@ class TestCustom(OperationSuite):
         Problem(described("softmax_kernel.yaml"), (6, 16)),
     )
 
-    def fields_of(self, problem_type: ProblemType) -> Mapping[str, Value]:
+    def fields_of(self, problem_type):
         return {"OperationType": "Custom", "Kernel": Path(problem_type.fields.word("Kernel")).name}
 
 
-def test_every_operation_is_among_them() -> None:
+def test_every_operation_is_among_them():
     looked_at = [suite.operation.name for suite in (TestGemm, TestConvolution, TestRandom, TestCustom)]
     assert list(OPERATIONS) == looked_at

@@ -6,11 +6,11 @@ import pytest
 
 from cuda_runner import H200
 from opencl_runner import opencl_device
-from tunesmith.devices import Device, open_device
+from tunesmith.devices import open_device
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Module, Target
+from tunesmith.records import Configuration, Module
 from tunesmith.testing import ToolchainSuite
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -21,10 +21,10 @@ class TestOpenCL(ToolchainSuite):
     module = Module("OpenCL", "__kernel void f(__global int *a) { a[0] = WANTED; }", ("f",), ("-DWANTED=3",))
     broken = Module("OpenCL", "__kernel void f(__global int *a) { undeclared = 1; }", ("f",))
 
-    def find_target(self) -> Target:
+    def find_target(self):
         return opencl_device().target
 
-    def device(self) -> Device:
+    def device(self):
         return opencl_device()
 
 
@@ -49,10 +49,10 @@ class TestBlas(ToolchainSuite):
     toolchain = TOOLCHAINS["BLAS"]
     module, broken = Module("BLAS", "", ("gemm",)), Module("BLAS", "", ("trsm",))
 
-    def find_target(self) -> Target:
+    def find_target(self):
         return opencl_device().target
 
-    def device(self) -> Device:
+    def device(self):
         return opencl_device()
 
 
@@ -60,9 +60,9 @@ class TestFake(ToolchainSuite):
     toolchain, target, module = TOOLCHAINS["fake"], fake_target(), Module("fake", "gemm", ("gemm",))
     broken = Module("fake", "gemm", ("gemm",), constants=Configuration({"Fault": "compile error"}))
 
-    def device(self) -> Device:
+    def device(self):
         return open_device(self.target)
 
 
-def test_every_toolchain_is_among_them() -> None:
+def test_every_toolchain_is_among_them():
     assert list(TOOLCHAINS) == [s.toolchain.language for s in (TestOpenCL, TestCuda, TestTriton, TestBlas, TestFake)]

@@ -12,7 +12,6 @@ from cuda_runner import H200, wrong_on_gpu
 from tunesmith.devices import LaunchError
 from tunesmith.devices.cuda.cublas import CuBlas
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import LibraryCall
 
 EXTENDED = ADDRESSES | {"Bias": 0xE008, "ScaleA": 0xF000, "ScaleB": 0xF100, "": 0x10000}
 
@@ -24,8 +23,8 @@ class FakeLt(FakeCuBlas):
     found: int = 1
     alive: list[int] = field(default_factory=list)
 
-    def __getattr__(self, name: str):
-        def called(*arguments: object) -> int:
+    def __getattr__(self, name):
+        def called(*arguments):
             self.calls.append((name, tuple(map(plain, arguments))))
             if name.endswith("Create"):
                 arguments[0]._obj.value = len(self.alive) + 1
@@ -39,11 +38,11 @@ class FakeLt(FakeCuBlas):
 
         return called
 
-    def calls_of(self, function: str) -> list[tuple[object, ...]]:
+    def calls_of(self, function):
         return [arguments for name, arguments in self.calls if name == function]
 
 
-def extended(**changes) -> LibraryCall:
+def extended(**changes):
     """A TN call of float8 with batch, scales, bias and activation."""
     kind = gemm_type("f8", transpose_a=True, transpose_b=False, batched=True, scaled=True, bias=True, activation="relu")
     (step,) = FAMILY.plan(CONFIG, problem(48, 32, 3, 64, kind=kind, alpha=1.5, beta=0.0), H200).steps

@@ -101,7 +101,7 @@ def test_a_device_is_closed_in_its_own_context_whichever_thread_closes_it(monkey
     assert log == list(names)
 
 
-def loaded(*entries: str):
+def loaded(*entries):
     compiler, device = toolchain("CUDA"), cuda_device()
     return device, device.load(compiler.compile(Module("CUDA", SOURCE, entries), device.target))
 

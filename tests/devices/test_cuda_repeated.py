@@ -49,7 +49,7 @@ class Driver:
     """A fake driver. `log` holds the calls; a launch has its parameters as they were at that moment. A function that is
     in `status` fails with that status."""
 
-    def __init__(self, monkeypatch, parameters: tuple[int, ...], **status: int) -> None:
+    def __init__(self, monkeypatch, parameters, **status):
         self.log: list[tuple[object, ...]] = []
         self.encoded: list[int] = []
         self._sizes, self._status = parameters, status
@@ -57,24 +57,24 @@ class Driver:
             monkeypatch.setattr(module, "driver_function", self.entry)
         monkeypatch.setattr(_cuda_program, "encoded", self.encode)
 
-    def encode(self, tensor_map) -> bytes:
+    def encode(self, tensor_map):
         self.encoded.append(tensor_map.address)
         return word(tensor_map.address) * 16
 
-    def entry(self, name: str):
+    def entry(self, name):
         arguments_of = {
             "cuLaunchKernelEx": self._launch,
             "cuTensorMapReplaceAddress": self._replace,
             "cuCtxPopCurrent_v2": lambda popped: (),
         }.get(name, lambda *given: tuple(argument.value for argument in given))
 
-        def called(*given) -> int:
+        def called(*given):
             self.log.append((name, *arguments_of(*given)))
             return self._status.get(name, 0)
 
         return called
 
-    def _launch(self, config, function, parameters, extra) -> tuple[object, ...]:
+    def _launch(self, config, function, parameters, extra):
         assert (function.value, extra) == (FUNCTION, None)
         addresses = (ctypes.c_void_p * len(self._sizes)).from_address(parameters.value)
         values = [ctypes.string_at(address, size) for address, size in zip(addresses, self._sizes, strict=True)]
@@ -82,29 +82,29 @@ class Driver:
         assert (attributes, count) == (None, 0)
         return (tuple(shape), stream, *values)
 
-    def _replace(self, tensor_map, address) -> tuple[object, ...]:
+    def _replace(self, tensor_map, address):
         location = ctypes.addressof(tensor_map._obj)
         assert location % ALIGNMENT == 0
         ctypes.memmove(location, word(address.value) * 16, 128)
         return (address.value,)
 
-    def calls_of(self, name: str) -> list[tuple[object, ...]]:
+    def calls_of(self, name):
         return [entry[1:] for entry in self.log if entry[0] == name]
 
     @property
-    def launched(self) -> list[tuple[object, ...]]:
+    def launched(self):
         return self.calls_of("cuLaunchKernelEx")
 
 
-def program(**convention) -> LoadedModule:
+def program(**convention):
     return LoadedModule({"gemm": CudaFunction(FUNCTION)}, Convention.of(Configuration(convention)))
 
 
-def word(value: int) -> bytes:
+def word(value):
     return value.to_bytes(8, "little")
 
 
-def at(a: int, d: int, workspace: int = 0x9000) -> dict[str, int]:
+def at(a, d, workspace=0x9000):
     return {"": workspace, "A": a, "B": 0xB000, "C": d, "D": d}
 
 

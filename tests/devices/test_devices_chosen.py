@@ -9,14 +9,14 @@ import pytest
 from cuda_runner import H200
 from portblas_kernels import GPU
 from tunesmith.devices import APIS, FoundDevice, choice, choose, discover, open_device
-from tunesmith.records import Target, UserError
+from tunesmith.records import UserError
 
 
-def opencl(platform: int, number: int, kind: str = "GPU", name: str = "a card") -> Target:
+def opencl(platform, number, kind="GPU", name="a card"):
     return replace(GPU, api="OpenCL", selector=f"OpenCL:{platform}:{number}", kind=kind, name=name)
 
 
-def cuda(number: int) -> Target:
+def cuda(number):
     return replace(H200, selector=f"CUDA:{number}")
 
 
@@ -25,10 +25,10 @@ def machine(monkeypatch):
     """A function that sets the devices to find, in order, and the problems of broken ones, by selector."""
     monkeypatch.delenv(choice.SELECTOR_VARIABLE, raising=False)
 
-    def has(*targets: Target, broken: dict[str, str] | None = None) -> list[str]:
+    def has(*targets, broken=None):
         tried: list[str] = []
 
-        def trial(api: str, selector: str) -> str:
+        def trial(api, selector):
             tried.append(selector)
             return (broken or {}).get(selector, "")
 

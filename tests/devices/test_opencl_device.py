@@ -8,13 +8,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tunesmith.devices import Device, FoundDevice, LaunchError, choice, choose, discover, environment, open_device
+from tunesmith.devices import FoundDevice, LaunchError, choice, choose, discover, environment, open_device
 from tunesmith.records import (
     Binary,
     CompiledFacts,
@@ -61,7 +60,7 @@ OUT, IN, COUNT = OperandArgument("out"), OperandArgument("in"), 64
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
+def device():
     try:
         found = choose("OpenCL")
     except UserError as error:
@@ -72,27 +71,27 @@ def device() -> Iterator[Device]:
 
 
 @pytest.fixture(scope="module")
-def binary(device: Device) -> Binary:
+def binary(device):
     return TOOLCHAINS["OpenCL"].compile(MODULE, device.target)
 
 
-def launch(entry: str, *arguments: object, groups: int = 4, items: int = 16) -> Launch:
+def launch(entry, *arguments, groups=4, items=16):
     return Launch(0, entry, (groups, 1, 1), (items, 1, 1), arguments)  # type: ignore[arg-type]
 
 
-def floats(device: Device, values: np.ndarray) -> object:
+def floats(device, values):
     buffer = device.allocate(values.nbytes)
     device.write(buffer, values.astype(np.float32).view(np.uint8))
     return buffer
 
 
-def scaled(by: float) -> Launch:
+def scaled(by):
     return launch("scale", OUT, IN, ScalarArgument(by, "float32"), ScalarArgument(COUNT, "int32"))
 
 
 @pytest.mark.opencl
 class TestPlans:
-    def test_a_plan_runs_its_steps_in_order(self, device: Device, binary: Binary) -> None:
+    def test_a_plan_runs_its_steps_in_order(self, device, binary):
         """The plan scales, sets the first half to zero, then adds the reversed group through local memory."""
         values = np.arange(1, COUNT + 1, dtype=np.float32)
         operands = {"out": device.allocate(4 * COUNT), "in": floats(device, values)}
@@ -104,7 +103,7 @@ class TestPlans:
         expected = first + values.reshape(4, 16)[:, ::-1].ravel()
         np.testing.assert_array_equal(device.read(operands["out"], 4 * COUNT).view(np.float32), expected)
 
-    def test_plans_prepared_together_keep_their_own_arguments(self, device: Device, binary: Binary) -> None:
+    def test_plans_prepared_together_keep_their_own_arguments(self, device, binary):
         """An OpenCL kernel object holds its arguments: two plans of one program must not share one."""
         program, source = device.load(binary), floats(device, np.ones(COUNT))
         outs = [device.allocate(4 * COUNT) for _ in range(2)]
@@ -117,7 +116,7 @@ class TestPlans:
         device.synchronize()
         assert [device.read(out, 4).view(np.float32)[0] for out in outs] == [2.0, 5.0]
 
-    def test_workspace_is_addressed_and_zeroed_at_its_offset(self, device: Device, binary: Binary) -> None:
+    def test_workspace_is_addressed_and_zeroed_at_its_offset(self, device, binary):
         offset = 3 * device.alignment
         workspace = device.allocate(offset + 4 * COUNT)
         device.write(workspace, np.full(offset + 4 * COUNT, 255, np.uint8))
@@ -135,7 +134,7 @@ class TestPlans:
         assert (after[device.alignment : offset] == 255).all()
         assert (after[offset:].view(np.float32) == 2).all()
 
-    def test_the_grid_counts_work_groups_in_three_dimensions(self, device: Device, binary: Binary) -> None:
+    def test_the_grid_counts_work_groups_in_three_dimensions(self, device, binary):
         out = device.allocate(4 * 6 * 4 * 4)
         plan = Plan((Launch(0, "where", (2, 2, 4), (3, 2, 1), (OUT,)),))
         device.prepare(plan, [device.load(binary)], {"out": out}, None).enqueue()
@@ -143,13 +142,13 @@ class TestPlans:
         assert groups[3, 3, 5] == 311
         assert groups[2, 1, 2] == 200
 
-    def test_no_execution_takes_no_time(self, device: Device) -> None:
+    def test_no_execution_takes_no_time(self, device):
         assert device.time([]) == 0.0
 
 
 @pytest.mark.opencl
 class TestMemory:
-    def test_memory_may_be_dropped_or_released_while_kernels_still_use_it(self, device: Device, binary: Binary) -> None:
+    def test_memory_may_be_dropped_or_released_while_kernels_still_use_it(self, device, binary):
         """PoCL would end the process, so the device must keep the memory alive."""
         program, source = device.load(binary), floats(device, np.ones(COUNT))
         for _ in range(20):
@@ -161,7 +160,7 @@ class TestMemory:
         device.release(out)
         device.synchronize()
 
-    def test_wrapping_shares_the_hosts_memory_or_declines(self, device: Device, binary: Binary) -> None:
+    def test_wrapping_shares_the_hosts_memory_or_declines(self, device, binary):
         array, read_only = np.zeros(COUNT + 1, np.float32)[1:], np.full(COUNT + 1, 2, np.float32)[1:]
         read_only.flags.writeable = False
         if device.target.kind == "GPU":
@@ -177,14 +176,14 @@ class TestMemory:
 
 @pytest.mark.opencl
 class TestRefusals:
-    def refused(self, device: Device, binary: Binary, step: Launch | Zero) -> LaunchError:
+    def refused(self, device, binary, step):
         operands = {"out": device.allocate(4 * COUNT), "in": floats(device, np.ones(COUNT))}
         with pytest.raises(LaunchError) as caught:
             device.prepare(Plan((step,)), [device.load(binary)], operands, None).enqueue()
         device.synchronize()
         return caught.value
 
-    def test_each_refusal_has_a_constant_reason_and_the_device_goes_on(self, device: Device, binary: Binary) -> None:
+    def test_each_refusal_has_a_constant_reason_and_the_device_goes_on(self, device, binary):
         limit = device.target
         cases = {
             "invalid work-group size": launch("where", OUT, groups=1, items=2 * limit.max_work_group_size),
@@ -197,11 +196,11 @@ class TestRefusals:
         }
         assert not any(self.refused(device, binary, step).poisoned for step in cases.values())
 
-    def test_a_missing_workspace_or_argument_is_refused(self, device: Device, binary: Binary) -> None:
+    def test_a_missing_workspace_or_argument_is_refused(self, device, binary):
         for step in (launch("where", WorkspaceArgument()), launch("where"), Zero("", 0, 16), launch("where", OUT, OUT)):
             assert self.refused(device, binary, step).reason == "invalid argument"
 
-    def test_static_local_memory_beyond_the_device_never_reaches_the_driver(self, device: Device) -> None:
+    def test_static_local_memory_beyond_the_device_never_reaches_the_driver(self, device):
         """PoCL would end the process at the launch of such a kernel."""
         try:
             greedy = TOOLCHAINS["OpenCL"].compile(Module("OpenCL", SOURCE, ("greedy",)), device.target)
@@ -209,7 +208,7 @@ class TestRefusals:
             return
         assert self.refused(device, greedy, launch("greedy", OUT)).reason == "local memory"
 
-    def test_a_program_that_does_not_load_is_a_launch_error(self, device: Device) -> None:
+    def test_a_program_that_does_not_load_is_a_launch_error(self, device):
         payload = json.dumps({"source": "__kernel void f() { x; }", "options": []}).encode()
         with pytest.raises(LaunchError, match="program does not load"):
             device.load(Binary("", "OpenCL", payload, (CompiledFacts("f"),)))
@@ -217,7 +216,7 @@ class TestRefusals:
 
 @pytest.mark.opencl
 class TestToolchain:
-    def test_facts_tell_local_memory_and_largest_work_group(self, device: Device) -> None:
+    def test_facts_tell_local_memory_and_largest_work_group(self, device):
         source = """__kernel __attribute__((reqd_work_group_size(8, 1, 1))) void f(__global float *a)
         {
             __local float t[100];
@@ -231,14 +230,14 @@ class TestToolchain:
         assert facts.local_bytes >= 400
         assert facts.max_work_group_size
 
-    def test_options_reach_the_compiler(self, device: Device) -> None:
+    def test_options_reach_the_compiler(self, device):
         source = "#ifndef WANTED\n#error missing\n#endif\n__kernel void f(__global int *a) { a[0] = WANTED; }"
         module = Module("OpenCL", source, ("f",), ("-DWANTED=3",))
         assert TOOLCHAINS["OpenCL"].compile(module, device.target).module == module.digest()
         with pytest.raises(CompileError, match="missing"):
             TOOLCHAINS["OpenCL"].compile(Module("OpenCL", source, ("f",)), device.target)
 
-    def test_a_compile_error_carries_the_compilers_words(self, device: Device) -> None:
+    def test_a_compile_error_carries_the_compilers_words(self, device):
         with pytest.raises(CompileError) as caught:
             TOOLCHAINS["OpenCL"].compile(
                 Module("OpenCL", "__kernel void f() { undeclared = 1; }", ("f",)), device.target
@@ -246,16 +245,16 @@ class TestToolchain:
         assert caught.value.reason == "build failed"
         assert "undeclared" in caught.value.log
 
-    def test_an_entry_that_is_not_there_is_a_compile_error(self, device: Device) -> None:
+    def test_an_entry_that_is_not_there_is_a_compile_error(self, device):
         with pytest.raises(CompileError) as caught:
             TOOLCHAINS["OpenCL"].compile(dataclasses.replace(MODULE, entries=("missing",)), device.target)
         assert caught.value.reason == "no such entry"
 
-    def test_the_version_names_the_driver(self, device: Device) -> None:
+    def test_the_version_names_the_driver(self, device):
         assert device.target.driver in TOOLCHAINS["OpenCL"].version(device.target)
 
 
-def test_nvidias_log_tells_registers_and_spills_by_entry() -> None:
+def test_nvidias_log_tells_registers_and_spills_by_entry():
     log = (
         "ptxas info : 0 bytes gmem\n"
         "ptxas info : Compiling entry function 'first' for 'sm_90'\n"
@@ -288,9 +287,7 @@ device.synchronize()
 
 
 @pytest.mark.opencl
-def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_class_of_grid(
-    device: Device, tmp_path: Path
-) -> None:
+def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_class_of_grid(device, tmp_path):
     """The compile pool relies on this: a worker must not compile again what the pool has launched once."""
     if "pocl" not in device.target.driver.lower():
         pytest.skip("a trait of PoCL")
@@ -298,7 +295,7 @@ def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_c
     own = environment(tmp_path)
     cache = Path(own["POCL_CACHE_DIR"])
 
-    def compiled_by(groups: int, items: int, n: int) -> int:
+    def compiled_by(groups, items, n):
         before = set(cache.rglob("*.so"))
         variables = {**os.environ, **own, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", CACHED, device.target.selector, *map(str, (groups, items, n))]
@@ -314,27 +311,25 @@ def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_c
 
 @pytest.mark.opencl
 class TestChoosing:
-    def test_a_device_is_found_by_selector_and_by_part_of_its_name(self, device: Device) -> None:
+    def test_a_device_is_found_by_selector_and_by_part_of_its_name(self, device):
         target = device.target
         assert choose(target.selector) == target
         assert choose(target.name[2:-1].upper(), languages=["OpenCL"]).name == target.name
         assert target in [found.target for found in discover("OpenCL", check=False)]
 
-    def test_the_environment_chooses_where_nobody_else_does(
-        self, device: Device, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_environment_chooses_where_nobody_else_does(self, device, monkeypatch):
         monkeypatch.setenv("TUNESMITH_DEVICE", device.target.selector)
         assert choose() == device.target
         monkeypatch.setenv("TUNESMITH_DEVICE", "no such thing")
         with pytest.raises(UserError, match=r"^TUNESMITH_DEVICE: .*no such thing.*OpenCL:0:0"):
             choose()
 
-    def test_a_language_that_no_device_runs_leaves_none(self, device: Device) -> None:
+    def test_a_language_that_no_device_runs_leaves_none(self, device):
         there = rf"{re.escape(device.target.name)} \({device.target.selector}\) is there, but runs only OpenCL"
         with pytest.raises(UserError, match=rf"^device: .*{there}.*, and the file needs COBOL; "):
             choose(languages=["COBOL"])
 
-    def test_a_selector_must_be_one(self) -> None:
+    def test_a_selector_must_be_one(self):
         for wrong in ("OpenCL", "Fortran:0", "OpenCL:77:0", "OpenCL:x"):
             with pytest.raises(UserError):
                 open_device(wrong)
@@ -352,8 +347,8 @@ class TestChoosing:
     ],
 )
 def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abort(
-    device: Device, monkeypatch: pytest.MonkeyPatch, driver: str, problem: str
-) -> None:
+    device, monkeypatch, driver, problem
+):
     monkeypatch.setattr(choice, "_COMMAND", (sys.executable, "-c", driver))
     monkeypatch.setattr(choice, "TRIAL_SECONDS", 2.0)
     choice._trial.cache_clear()
@@ -364,7 +359,7 @@ def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abo
     assert bool(after.remedy) == bool(problem)
 
 
-def test_without_a_driver_the_remedy_is_named() -> None:
+def test_without_a_driver_the_remedy_is_named():
     script = "from tunesmith.devices import discover; print([device.remedy for device in discover('OpenCL')])"
     variables = {**os.environ, "OCL_ICD_VENDORS": "/nonexistent", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

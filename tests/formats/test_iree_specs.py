@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -81,13 +80,13 @@ SPEC = HEAD + MATCHER + CONVOLUTION + TAIL
 EVERY_FORM = HEAD + MATCHER + CONVOLUTION + GENERIC + TAIL
 
 
-def spec(folder: Path, text: str, name: str = "spec.mlir") -> Path:
+def spec(folder, text, name="spec.mlir"):
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_a_product_and_its_configuration_are_read(tmp_path: Path) -> None:
+def test_a_product_and_its_configuration_are_read(tmp_path):
     reading = read_spec(spec(tmp_path, SPEC))
     shape = reading.shapes[0]
     assert (shape.m, shape.n, shape.k, shape.batch) == (1920, 10240, 1280, 1)
@@ -99,14 +98,14 @@ def test_a_product_and_its_configuration_are_read(tmp_path: Path) -> None:
     assert reading.notes == ()
 
 
-def test_a_convolution_is_the_product_that_it_is_computed_as(tmp_path: Path) -> None:
+def test_a_convolution_is_the_product_that_it_is_computed_as(tmp_path):
     shape = read_spec(spec(tmp_path, SPEC)).shapes[1]
     assert (shape.m, shape.n, shape.k, shape.batch) == (16 * 48 * 32, 96, 3 * 3 * 24, 1)
     assert shape.configuration["MacroTile"] == (1 * 4 * 16, 32)
     assert shape.family == "convolution"
 
 
-def test_an_operation_that_is_spelled_out_has_the_sizes_of_its_tensors(tmp_path: Path) -> None:
+def test_an_operation_that_is_spelled_out_has_the_sizes_of_its_tensors(tmp_path):
     """A convolution of stride 2 with 6 groups: K is the loops that D lacks, the batch is the loops that all have."""
     (shape,) = read_spec(spec(tmp_path, HEAD + GENERIC + TAIL)).shapes
     assert (shape.m, shape.n, shape.k, shape.batch) == (4 * 16 * 13, 16, 3 * 5 * 8, 6)
@@ -124,14 +123,14 @@ def test_an_operation_that_is_spelled_out_has_the_sizes_of_its_tensors(tmp_path:
         ("linalg.yield", "linalg.generic", "it matches 2 operations together"),
     ],
 )
-def test_an_operation_without_fixed_sizes_is_left_out(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_an_operation_without_fixed_sizes_is_left_out(tmp_path, old, new, message):
     assert old in GENERIC
     reading = read_spec(spec(tmp_path, HEAD + GENERIC.replace(old, new) + TAIL))
     assert reading.shapes == ()
     assert message in reading.notes[0]
 
 
-def test_the_maps_say_which_loop_a_tile_belongs_to(tmp_path: Path) -> None:
+def test_the_maps_say_which_loop_a_tile_belongs_to(tmp_path):
     """D's columns may be its first loop."""
     turned = MATCHER.replace(
         "-> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>", "-> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d2)>"
@@ -155,7 +154,7 @@ def test_the_maps_say_which_loop_a_tile_belongs_to(tmp_path: Path) -> None:
         (", workgroup = [128, 64, 0]", "", "no workgroup"),
     ],
 )
-def test_what_is_not_one_fixed_size_is_named_and_left_out(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_what_is_not_one_fixed_size_is_named_and_left_out(tmp_path, old, new, message):
     assert old in MATCHER
     reading = read_spec(spec(tmp_path, HEAD + MATCHER.replace(old, new) + CONVOLUTION + TAIL))
     assert [shape.family for shape in reading.shapes] == ["convolution"]
@@ -164,7 +163,7 @@ def test_what_is_not_one_fixed_size_is_named_and_left_out(tmp_path: Path, old: s
     assert message in note
 
 
-def test_a_batch_must_be_fixed_where_there_is_one(tmp_path: Path) -> None:
+def test_a_batch_must_be_fixed_where_there_is_one(tmp_path):
     unchecked = MATCHER.replace("    transform.iree.match.dims_equal %batch, [] : !transform.param<i64>\n", "")
     assert read_spec(spec(tmp_path, HEAD + unchecked + TAIL)).shapes[0].batch == 1
     batched = unchecked
@@ -191,18 +190,18 @@ def test_a_batch_must_be_fixed_where_there_is_one(tmp_path: Path) -> None:
         ("", "no transform.named_sequence after nothing"),
     ],
 )
-def test_what_is_broken_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_broken_is_told_with_its_line(tmp_path, text, message):
     with pytest.raises(UserError) as caught:
         read_spec(spec(tmp_path, text))
     assert message in str(caught.value)
 
 
-def test_the_files_name_knows_the_device_best(tmp_path: Path) -> None:
+def test_the_files_name_knows_the_device_best(tmp_path):
     assert read_spec(spec(tmp_path, SPEC, "tuned_gfx950.mlir")).shapes[0].device == "gfx950"
     assert read_spec(spec(tmp_path, SPEC.replace("gfx942", "a chip"))).shapes[0].device == UNKNOWN_DEVICE
 
 
-def test_whatever_stands_in_a_spec_only_our_error_comes_out(tmp_path: Path) -> None:
+def test_whatever_stands_in_a_spec_only_our_error_comes_out(tmp_path):
     chance = random.Random("specs")
     read_and_refused = [0, 0]
     for number in range(800):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import random
-from pathlib import Path
 
 import pytest
 
@@ -20,13 +19,13 @@ CONVOLUTION_HEADER = (
 CONVOLUTION = "conv_2d_bfloat16_forward,2,2x8x6x32,48x3x1x8,4,4,24,12,24,MFMA_A,64,32,16,2,1,6"
 
 
-def table(folder: Path, *lines: str) -> Path:
+def table(folder, *lines):
     path = folder / "t.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def test_a_winner_is_read(tmp_path: Path) -> None:
+def test_a_winner_is_read(tmp_path):
     row = tensile_row(Product(100, 200, 300, 4), (64, 32), 12.5, gsu=2)
     (shape,) = read_winners(table(tmp_path, TENSILE_HEADER, row), {})
     assert (shape.m, shape.n, shape.k, shape.batch, shape.rows, shape.columns) == (100, 200, 300, 4, 64, 32)
@@ -37,7 +36,7 @@ def test_a_winner_is_read(tmp_path: Path) -> None:
     assert shape.source.endswith("t.csv:2")
 
 
-def test_a_convolution_has_its_product_and_that_of_the_study(tmp_path: Path) -> None:
+def test_a_convolution_has_its_product_and_that_of_the_study(tmp_path):
     """The study counts the pixels of the input, and all channels of a grouped convolution."""
     (shape,) = read_winners(table(tmp_path, CONVOLUTION_HEADER, CONVOLUTION), {})
     assert (shape.m, shape.n, shape.k, shape.batch) == (24, 12, 24, 4)
@@ -46,7 +45,7 @@ def test_a_convolution_has_its_product_and_that_of_the_study(tmp_path: Path) -> 
     assert (shape.family, shape.data_type) == ("2-D convolution", "bf16")
 
 
-def test_a_packed_table_is_the_same_table(tmp_path: Path) -> None:
+def test_a_packed_table_is_the_same_table(tmp_path):
     path = tensile_table(tmp_path)
     packed = tmp_path / "winners.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
@@ -54,7 +53,7 @@ def test_a_packed_table_is_the_same_table(tmp_path: Path) -> None:
     assert [shape.configuration for shape in plain] == [shape.configuration for shape in unpacked]
 
 
-def test_only_rows_that_were_asked_for_count(tmp_path: Path) -> None:
+def test_only_rows_that_were_asked_for_count(tmp_path):
     size = Product(64, 64, 64)
     rows = [
         tensile_row(size, (16, 16)), tensile_row(size, (32, 32), dtype="bf16"), tensile_row(size, (64, 64), mi=""),
@@ -69,7 +68,7 @@ def test_only_rows_that_were_asked_for_count(tmp_path: Path) -> None:
         keep_of(["f16"])
 
 
-def test_the_fastest_row_of_a_product_counts(tmp_path: Path) -> None:
+def test_the_fastest_row_of_a_product_counts(tmp_path):
     """A row without a speed counts only if its product has no other; other types and transposes are other products."""
     size = Product(64, 64, 64)
     rows = [
@@ -95,13 +94,13 @@ def test_the_fastest_row_of_a_product_counts(tmp_path: Path) -> None:
         ([CONVOLUTION_HEADER, CONVOLUTION.replace("bfloat16", "complex")], "t.csv:2: conv names no data type"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, lines: list[str], message: str) -> None:
+def test_a_mistake_is_told_with_its_line(tmp_path, lines, message):
     with pytest.raises(UserError) as caught:
         read_winners(table(tmp_path, *lines), {})
     assert message in str(caught.value)
 
 
-def test_whatever_stands_in_a_table_only_our_error_comes_out(tmp_path: Path) -> None:
+def test_whatever_stands_in_a_table_only_our_error_comes_out(tmp_path):
     chance = random.Random("winners")
     texts = [tensile_table(tmp_path, 12).read_text(), f"{CONVOLUTION_HEADER}\n{CONVOLUTION}\n"]
     refused = 0
@@ -121,7 +120,7 @@ def test_whatever_stands_in_a_table_only_our_error_comes_out(tmp_path: Path) -> 
         read_winners(tmp_path / "m.csv", {})
 
 
-def test_products_of_equal_m_and_n_are_one_group(tmp_path: Path) -> None:
+def test_products_of_equal_m_and_n_are_one_group(tmp_path):
     path = tensile_table(tmp_path)
     by_sizes, by_file = (
         read_sample(SourceTask((path,), groups=grouping)).sample for grouping in (Grouping.MN, Grouping.SOURCE)
@@ -139,7 +138,7 @@ def test_products_of_equal_m_and_n_are_one_group(tmp_path: Path) -> None:
         ({"dtype": "f7"}, "data type f7 is not known"),
     ],
 )
-def test_what_cannot_be_fitted_is_told(tmp_path: Path, rows: dict[str, str], message: str) -> None:
+def test_what_cannot_be_fitted_is_told(tmp_path, rows, message):
     count = 20 if rows else 1
     lines = [tensile_row(Product(16, 16, 16 + number), (16, 16), **rows) for number in range(count)]
     with pytest.raises(UserError) as caught:
@@ -147,14 +146,14 @@ def test_what_cannot_be_fitted_is_told(tmp_path: Path, rows: dict[str, str], mes
     assert message in str(caught.value)
 
 
-def test_devices_do_not_mix(tmp_path: Path) -> None:
+def test_devices_do_not_mix(tmp_path):
     lines = [tensile_row(Product(16, 16, n + 1), (16, 16), arch=f"gfx90{'a6'[n % 2]}") for n in range(40)]
     with pytest.raises(UserError, match="rows of several devices: gfx906, gfx90a; keep one device"):
         read_sample(SourceTask((table(tmp_path, TENSILE_HEADER, *lines),)))
 
 
 @needs_winners
-def test_the_study_had_41_convolutions_of_two_dimensions() -> None:
+def test_the_study_had_41_convolutions_of_two_dimensions():
     shapes = read_winners(CONVOLUTIONS, {"rank": ("2",)})
     assert len(shapes) == 41
     assert all(shape.work_groups and shape.study_sizes for shape in shapes)

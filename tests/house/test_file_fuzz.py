@@ -14,7 +14,7 @@ import random
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +60,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def run(*arguments: object) -> None:
+def run(*arguments):
     """A command of the command line; its exit code does not matter."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
@@ -84,22 +84,22 @@ class Kind:
     write: Callable[[Any], str] | None = None
 
 
-def as_yaml(tree: Any) -> str:
+def as_yaml(tree):
     return str(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True))
 
 
-def as_csv(rows: Any) -> str:
+def as_csv(rows):
     text = io.StringIO(newline="")
     cells = ((row if isinstance(row, list) else [row]) for row in rows) if isinstance(rows, list) else [[rows]]
     csv.writer(text).writerows([str(cell) for cell in row] for row in cells)
     return text.getvalue()
 
 
-def read_csv(text: str) -> list[list[str]]:
+def read_csv(text):
     return list(csv.reader(io.StringIO(text)))
 
 
-def used_logic(path: Path) -> None:
+def used_logic(path):
     run("select", path, "--size", 64, 64, 64)
     run("select", path, "--size", 100, 7, 1, 3, "--json")
     with tunesmith.load(path) as library:
@@ -107,7 +107,7 @@ def used_logic(path: Path) -> None:
         library.matmul(normal(64, 64), normal(64, 64))
 
 
-def shown_table(path: Path) -> None:
+def shown_table(path):
     folder = path.parent / "run"
     random_store(folder)
     (folder / "tables" / "a").mkdir(parents=True, exist_ok=True)
@@ -116,20 +116,20 @@ def shown_table(path: Path) -> None:
     run("show", folder, "--json")
 
 
-def selected(path: Path) -> None:
+def selected(path):
     for objective in ("geomean", "worst", "compat"):
         out = path.parent / objective
         run("random", "select", path, "--objective", objective, "--out-dir", out, "--plot-out", out / "p.svg")
         run("random", "select", path, "--objective", objective, "--no-regressions", "--json")
 
 
-def benchmarked(folder: Path) -> Path:
+def benchmarked(folder):
     path = folder / "gfx90a.json"
     path.write_text(GOOGLE)
     return path
 
 
-def used_description(path: Path) -> None:
+def used_description(path):
     for file in EXAMPLES.glob("custom_stencil.*"):
         if file.name != path.name:
             shutil.copy(file, path.parent)
@@ -149,19 +149,19 @@ def used_description(path: Path) -> None:
     operation.reference(problem, operation.inputs(problem, np.random.default_rng(0)))
 
 
-def listed(path: Path) -> None:
+def listed(path):
     tuning = path.parent / "tuning.yaml"
     sizes = "{File: list.csv}"
     tuning.write_text(FAKE.replace("            - Exact: [32, 32, 32]\n", f"            - {sizes}\n"))
     run("plan", tuning, "--device", "fake:GPU:8", "--no-calibrate", "--max-size", 64)
 
 
-def explained(path: Path) -> None:
+def explained(path):
     run("stream-k", "explain", "--size", 512, 480, 1, 2048, "--tile", "128x128x64", "--calibration", path)
     run("stream-k", "explain", "--size", 512, 480, 1, 2048, "--tile", "128x128x64", "--calibration", path, "--json")
 
 
-def generated(path: Path) -> None:
+def generated(path):
     for mode in ("ours", "compat"):
         run("portblas", "generate", path, path.parent / "out.def", "--mode", mode)
     run("portblas", "configs", "--folder", path.parent)
@@ -228,11 +228,11 @@ FINAL = "M,N,K,LDD,TotalFlops,a,b\n64,64,64,,524288,12.5,\n96,64,32,128,393216,3
 LIST = "family,weight,m,n,k,batch,trans_a,trans_b\na,1,64,64,64,1,T,N\nb,2.5,32,48,16,1,T,N\n"
 
 
-def weighed(path: Path) -> None:
+def weighed(path):
     run("random", "select", benchmarked(path.parent), "--objective", "weighted", "--weights", path)
 
 
-def planned(path: Path) -> None:
+def planned(path):
     run("plan", path, "--device", "fake:GPU:8", "--no-calibrate", "--max-size", 64)
     run("plan", path, "--device", "fake:GPU:8", "--no-calibrate", "--max-size", 64, "--json")
 
@@ -274,7 +274,7 @@ KINDS = {
 # --- what is done to it ----------------------------------------------------------------------------------------------
 
 
-def places(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(tree, way=()):
     """The way to every value of a tree."""
     if way:
         yield way
@@ -283,7 +283,7 @@ def places(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from places(tree[key], (*way, key))
 
 
-def changed(tree: Any, chance: random.Random) -> Any:
+def changed(tree, chance):
     """The tree with one value removed, doubled, renamed or replaced."""
     made = deepcopy(tree)
     *way, last = chance.choice(list(places(made)))
@@ -304,7 +304,7 @@ def changed(tree: Any, chance: random.Random) -> Any:
     return made
 
 
-def scribbled(text: bytes, chance: random.Random) -> bytes:
+def scribbled(text, chance):
     """The text cut short, or with other bytes somewhere."""
     start = chance.randrange(len(text) + 1)
     junk = (b"", bytes(chance.randrange(256) for _ in range(9)), b"\x00" * 50, b"[" * 5000, b"{" * 5000, b"- " * 3000)
@@ -318,7 +318,7 @@ def scribbled(text: bytes, chance: random.Random) -> bytes:
             return text[:start] + chance.choice(junk + more) + text[start + chance.randrange(12) :]
 
 
-def mutated(kind: Kind, chance: random.Random) -> bytes:
+def mutated(kind, chance):
     if kind.parse is None or kind.write is None or chance.randrange(4) == 0:
         return scribbled(kind.text.encode(), chance)
     tree = kind.parse(kind.text)
@@ -331,7 +331,7 @@ def mutated(kind: Kind, chance: random.Random) -> bytes:
         return b""
 
 
-def survives(use: Callable[[Path], object], path: Path, what: str) -> None:
+def survives(use, path, what):
     """Done, or an error that says all three things; anything else fails with `what`, so that it can be made again."""
     began = time.process_time()
     try:
@@ -346,7 +346,7 @@ def survives(use: Callable[[Path], object], path: Path, what: str) -> None:
     assert time.process_time() - began < SECONDS, what
 
 
-def fuzz(name: str, folder: Path, seeds: range) -> None:
+def fuzz(name, folder, seeds):
     kind = KINDS[name]
     for seed in seeds:
         own = folder / str(seed)
@@ -357,7 +357,7 @@ def fuzz(name: str, folder: Path, seeds: range) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_good_file_is_used(name: str, tmp_path: Path) -> None:
+def test_a_good_file_is_used(name, tmp_path):
     """Or else what follows would test nothing."""
     kind = KINDS[name]
     (tmp_path / kind.name).write_text(kind.text)
@@ -365,12 +365,12 @@ def test_a_good_file_is_used(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_changed_file_is_used_or_refused(name: str, tmp_path: Path) -> None:
+def test_a_changed_file_is_used_or_refused(name, tmp_path):
     fuzz(name, tmp_path, range(QUICK))
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", KINDS)
-def test_a_thousand_changed_files_are_used_or_refused(name: str, tmp_path: Path) -> None:
+def test_a_thousand_changed_files_are_used_or_refused(name, tmp_path):
     fuzz(name, tmp_path, range(QUICK, THOROUGH))

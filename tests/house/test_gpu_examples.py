@@ -15,7 +15,6 @@ from tunesmith.problems.gemm.listed import read_gemm_list
 from tunesmith.protocol import Fork
 from tunesmith.records import Problem
 from tunesmith.session.frame.oracle import ConfigurationOracle
-from tunesmith.session.tuning_file import GroupForecast
 from tunesmith.session.tuning_file.file import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,24 +25,24 @@ ODD = ((1001, 1003, 999), (8457, 35, 1761), (35, 8457, 1761), (2, 6144, 2048), (
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
-def planned(request) -> session.Plan:
+def planned(request):
     return plan_of(request.param)
 
 
 @cache
-def plan_of(path: Path) -> session.Plan:
+def plan_of(path):
     """`tunesmith plan`, as if the device were there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("tunesmith.session.tuning_file.file"), "choose", lambda *_, **__: H200)
         return session.plan(path, calibrate=False)
 
 
-def lineages(group: GroupForecast) -> list:
+def lineages(group):
     (fork,) = (step for step in group.phases.steps if isinstance(step, Fork))
     return [group.phases.start | choice for choice in fork.choices]
 
 
-def able(group: GroupForecast, m: int, n: int, k: int) -> list:
+def able(group, m, n, k):
     """The lineages that can run the size, each with its family's name; three matrices where the type is of batches."""
     problem_type = group.phases.problem_type
     judge = ConfigurationOracle(problem_type, H200)

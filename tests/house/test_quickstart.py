@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "quickstart"
 
 
 @pytest.mark.parametrize(("wanted", "device"), [({}, "CPU"), ({"TUNESMITH_DEVICE": "OpenCL:1:0"}, "OpenCL:1:0")])
-def test_it_tunes_on_a_cpu_unless_a_device_is_named(tmp_path: Path, wanted: dict[str, str], device: str) -> None:
+def test_it_tunes_on_a_cpu_unless_a_device_is_named(tmp_path, wanted, device):
     """It makes sure of a CPU, and its tuning file is for one; a GPU beside it would come first."""
     programs = tmp_path / "bin"
     programs.mkdir()

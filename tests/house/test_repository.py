@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "tunesmith"
 MOST_LINES = 400
 
 
-def sources() -> list[Path]:
+def sources():
     """Every file of ours: what git knows, or would if it were added; else all but what is made."""
     asked = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     if shutil.which("git"):
@@ -32,11 +32,11 @@ def sources() -> list[Path]:
     return [path for path in files if "__pycache__" not in path.parts]
 
 
-def rooms() -> set[str]:
+def rooms():
     return {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
 
 
-def test_every_python_file_has_fewer_than_400_lines() -> None:
+def test_every_python_file_has_fewer_than_400_lines():
     """One idea a file; a long one has several."""
     lengths = {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
@@ -46,7 +46,7 @@ def test_every_python_file_has_fewer_than_400_lines() -> None:
     assert {name: length for name, length in lengths.items() if length >= MOST_LINES} == {}
 
 
-def test_names_are_plain() -> None:
+def test_names_are_plain():
     """Lower case, without spaces, so that every system and shell can hold them; capitals only for the usual few."""
     usual = {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "NOTICE", "CMakeLists.txt", "METADATA"}
     odd = [
@@ -57,24 +57,24 @@ def test_names_are_plain() -> None:
     assert odd == []
 
 
-def test_nothing_that_is_made_is_kept() -> None:
+def test_nothing_that_is_made_is_kept():
     made = {".pyc", ".so", ".o", ".sqlite", ".whl", ".log", ".tmp", ".orig", ".rej", ".ptx", ".cubin"}
     assert [path for path in sources() if path.suffix in made] == []
 
 
-def test_the_tuning_file_reference_is_made_from_the_code() -> None:
+def test_the_tuning_file_reference_is_made_from_the_code():
     page = (ROOT / "docs" / "tuning-file.md").read_text(encoding="utf-8")
     assert page.startswith(reference(tuning_space(gemm_type()))), "run scripts/generate_docs"
 
 
 @pytest.fixture(scope="module")
-def contracts() -> list[dict[str, object]]:
+def contracts():
     configured = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert configured["root_package"] == "tunesmith"
     return [contract for contract in configured["contracts"] if contract["name"].count(" imports only ")]
 
 
-def test_every_room_has_its_import_rule_and_every_rule_knows_every_room(contracts: list[dict[str, object]]) -> None:
+def test_every_room_has_its_import_rule_and_every_rule_knows_every_room(contracts):
     """Each room but the command line, which may import everything, has one contract that names all that it may not."""
     modules = {f"tunesmith.{room}" for room in rooms()}
     ruled = {}
@@ -86,7 +86,7 @@ def test_every_room_has_its_import_rule_and_every_rule_knows_every_room(contract
     assert set(ruled) == modules - {"tunesmith.cli"}
 
 
-def test_every_room_imports_all_that_its_rule_allows(contracts: list[dict[str, object]]) -> None:
+def test_every_room_imports_all_that_its_rule_allows(contracts):
     """A permission that nobody uses would let a wrong import pass."""
     for contract in contracts:
         room, _, allowed = str(contract["name"]).partition(" imports only ")
@@ -95,14 +95,14 @@ def test_every_room_imports_all_that_its_rule_allows(contracts: list[dict[str, o
         assert set(allowed.replace("nothing of ours", "").split(", ")) - {""} <= imported, room
 
 
-def test_the_architecture_names_every_room_and_no_other() -> None:
+def test_the_architecture_names_every_room_and_no_other():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
     assert named == rooms()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
-def test_a_printed_choice_has_all_parameters_of_its_family(page: str) -> None:
+def test_a_printed_choice_has_all_parameters_of_its_family(page):
     """A family that gets a parameter makes what `select` printed before look incomplete."""
     text = (ROOT / page).read_text(encoding="utf-8")
     printed = re.findall(r"^kernel    (\w+): ((?:\w+=\S+\s+)+)", text, flags=re.MULTILINE)
@@ -116,7 +116,7 @@ MODULES = {"pyyaml": "yaml", "ml-dtypes": "ml_dtypes"}
 """How packages are imported whose module has another name."""
 
 
-def test_every_required_package_is_imported() -> None:
+def test_every_required_package_is_imported():
     """What nothing imports is not asked of a user."""
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     names = [re.match(r"[\w.-]+", requirement)[0] for requirement in required]  # type: ignore[index]  # a name leads
@@ -125,7 +125,7 @@ def test_every_required_package_is_imported() -> None:
     assert [name for name in names if MODULES.get(name, name) not in imported] == []
 
 
-def test_a_class_name_stands_once_in_the_package() -> None:
+def test_a_class_name_stands_once_in_the_package():
     """Imports then read without `as`, and a search for a name finds one thing."""
     names = [
         node.name
@@ -134,3 +134,28 @@ def test_a_class_name_stands_once_in_the_package() -> None:
         if isinstance(node, ast.ClassDef)
     ]
     assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_tests_have_one_style_of_typing():
+    """Tests and what stands beside them have no annotations, since fixtures and parametrised values give the arguments;
+    what tests share, in `tests/support`, is annotated as the source is."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        functions = [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.FunctionDef) and not any("jit" in ast.unparse(mark) for mark in node.decorator_list)
+        ]
+        if path.parent.name == "support":
+            assert [node.name for node in functions if not _is_annotated(node)] == [], path
+        elif path.name.startswith("test_"):
+            assert [node.name for node in functions if node.returns or any(_annotations(node))] == [], path
+
+
+def _is_annotated(function):
+    return function.returns is not None and all(_annotations(function))
+
+
+def _annotations(function):
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return [argument.annotation for argument in every if argument and argument.arg not in ("self", "cls")]

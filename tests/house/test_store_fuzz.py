@@ -9,7 +9,6 @@ import random
 import shutil
 import sqlite3
 from functools import partial
-from pathlib import Path
 
 import pytest
 from test_file_fuzz import QUICK, THOROUGH, changed, run, selected, survives
@@ -37,7 +36,7 @@ CELLS_OF_A_STORE = (
 )
 
 
-def change_store(path: Path, chance: random.Random) -> None:
+def change_store(path, chance):
     """Change one column of some rows, or one value of a document."""
     with sqlite3.connect(path) as connection:
         table = chance.choice(("measurements", "measurements", "documents", "documents", "run_events"))
@@ -53,7 +52,7 @@ def change_store(path: Path, chance: random.Random) -> None:
     connection.close()
 
 
-def fuzz_store(folder: Path, seeds: range) -> None:
+def fuzz_store(folder, seeds):
     good = random_store(folder / "good")
     for seed in seeds:
         own = folder / str(seed)
@@ -66,11 +65,11 @@ def fuzz_store(folder: Path, seeds: range) -> None:
         shutil.rmtree(own)
 
 
-def test_a_changed_store_is_used_or_refused(tmp_path: Path) -> None:
+def test_a_changed_store_is_used_or_refused(tmp_path):
     fuzz_store(tmp_path, range(QUICK))
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
-def test_a_thousand_changed_stores_are_used_or_refused(tmp_path: Path) -> None:
+def test_a_thousand_changed_stores_are_used_or_refused(tmp_path):
     fuzz_store(tmp_path, range(QUICK, THOROUGH))

@@ -28,7 +28,7 @@ BenchmarkProblems:
 
 
 @pytest.fixture(autouse=True)
-def anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def anew(monkeypatch, tmp_path):
     """A cache folder of this test's own, asked for by nobody so far."""
     driver_cache.cache_clear()
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache of the user"))
@@ -36,9 +36,7 @@ def anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.opencl
 @pytest.mark.parametrize(("calibrate", "runs"), [(None, False), (False, False), (True, True)])
-def test_plan_runs_a_kernel_of_ones_own_only_when_asked_to(
-    copied: Path, tmp_path: Path, calibrate: bool | None, runs: bool
-) -> None:
+def test_plan_runs_a_kernel_of_ones_own_only_when_asked_to(copied, tmp_path, calibrate, runs):
     """Its reference is Python: here it leaves a file."""
     opencl_device()
     trace = tmp_path / "ran"
@@ -49,14 +47,14 @@ def test_plan_runs_a_kernel_of_ones_own_only_when_asked_to(
     assert any("--calibrate" in note for note in made.notes) == (calibrate is None)
 
 
-def test_plan_calibrates_kernels_of_ours_without_being_asked(tmp_path: Path) -> None:
+def test_plan_calibrates_kernels_of_ours_without_being_asked(tmp_path):
     made = session.plan(fake_file(tmp_path), device="fake:GPU:8")
     assert made.seconds is not None
     assert not any("--calibrate" in note for note in made.notes)
 
 
 @pytest.mark.opencl
-def test_a_results_folder_holds_no_machine_code_of_a_cpu(tmp_path: Path) -> None:
+def test_a_results_folder_holds_no_machine_code_of_a_cpu(tmp_path):
     opencl_device()
     file = fake_file(
         tmp_path,
@@ -70,7 +68,7 @@ def test_a_results_folder_holds_no_machine_code_of_a_cpu(tmp_path: Path) -> None
     assert list((tmp_path / "cache of the user" / "drivers").rglob("*.so"))
 
 
-def test_every_process_of_a_run_finds_the_same_private_folder_outside_of_it(tmp_path: Path) -> None:
+def test_every_process_of_a_run_finds_the_same_private_folder_outside_of_it(tmp_path):
     here = device_environment(tmp_path / "out" / "cache")["POCL_CACHE_DIR"]
     program = (
         "import sys; from pathlib import Path; from tunesmith.devices import environment;"
@@ -91,9 +89,7 @@ def test_every_process_of_a_run_finds_the_same_private_folder_outside_of_it(tmp_
 
 
 @pytest.mark.parametrize("trouble", ["no folder", "no bytes", "others may write"])
-def test_without_a_folder_of_the_users_own_the_cache_is_a_temporary_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
-) -> None:
+def test_without_a_folder_of_the_users_own_the_cache_is_a_temporary_one(tmp_path, monkeypatch, trouble):
     if trouble == "no folder":
         monkeypatch.setenv(FOLDER_VARIABLE, f"{os.devnull}/tunesmith")
     elif trouble == "no bytes":
@@ -107,9 +103,7 @@ def test_without_a_folder_of_the_users_own_the_cache_is_a_temporary_one(
     assert found.stat().st_mode & 0o077 == 0
 
 
-def test_folders_of_other_runs_go_when_they_are_too_much_and_not_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_other_runs_go_when_they_are_too_much_and_not_in_use(tmp_path, monkeypatch):
     """Another process may hold one: here a child that waits."""
     monkeypatch.setenv(SIZE_VARIABLE, "10000")
     program = (

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +15,7 @@ from cuda_runner import cuda_device
 from tunesmith.devices.cuda import driver as _cuda_driver
 from tunesmith.library.launch._locks import call_lock
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Target, UserError
+from tunesmith.records import UserError
 from tunesmith.toolchains.forked import Driver
 
 SECONDS = 60
@@ -59,7 +58,7 @@ assert matmul() and fill()
 USED = "assert matmul() and fill()"
 
 
-def run(folder: Path, target: Target, before: str, inside: str) -> None:  # noqa: F811
+def run(folder, target, before, inside):  # noqa: F811
     write(gemm_type("s", transpose_a=False, transpose_b=False), target, folder)
     script = SCRIPT.format(before=before, inside=inside)
     # A session of its own, so that the child goes too when it hangs.
@@ -78,17 +77,17 @@ def run(folder: Path, target: Target, before: str, inside: str) -> None:  # noqa
 @pytest.mark.parametrize(
     "inside", ["refused(matmul)", "refused(fill)", "refused(fresh)", "select()", "refused(matmul) and close()"]
 )
-def test_a_child_of_who_used_the_device_is_told(inside: str, target: Target, tmp_path: Path) -> None:  # noqa: F811
+def test_a_child_of_who_used_the_device_is_told(inside, target, tmp_path):  # noqa: F811
     run(tmp_path, target, USED, inside)
 
 
 @pytest.mark.opencl
-def test_a_child_of_who_had_not_used_the_device_works(target: Target, tmp_path: Path) -> None:  # noqa: F811
+def test_a_child_of_who_had_not_used_the_device_works(target, tmp_path):  # noqa: F811
     run(tmp_path, target, "", "matmul() and fill() and fresh() and select() and close()")
 
 
 @pytest.mark.opencl
-def test_a_child_is_told_while_another_thread_is_in_a_call(target: Target, tmp_path: Path) -> None:  # noqa: F811
+def test_a_child_is_told_while_another_thread_is_in_a_call(target, tmp_path):  # noqa: F811
     """The other thread holds the library's lock, and does not exist in the child to release it."""
     threads = (
         "import threading, time; library._lock.acquire(); held = threading.Event()\n"
@@ -98,7 +97,7 @@ def test_a_child_is_told_while_another_thread_is_in_a_call(target: Target, tmp_p
     run(tmp_path, target, f"{USED}\n{threads}", "refused(fill) and refused(matmul)")
 
 
-def in_a_child(check: object) -> int:
+def in_a_child(check):
     child = os.fork()
     if not child:
         try:
@@ -108,7 +107,7 @@ def in_a_child(check: object) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def refuses(call: object) -> bool:
+def refuses(call):
     try:
         call()  # type: ignore[operator]
     except UserError as error:
@@ -116,7 +115,7 @@ def refuses(call: object) -> bool:
     return False
 
 
-def test_a_driver_that_was_used_is_lost_in_a_child_and_in_its_children() -> None:
+def test_a_driver_that_was_used_is_lost_in_a_child_and_in_its_children():
     driver, other = Driver("one"), Driver("other")
     driver.use()
     assert in_a_child(lambda: refuses(driver.use) and in_a_child(lambda: refuses(driver.use)) == 0) == 0
@@ -124,7 +123,7 @@ def test_a_driver_that_was_used_is_lost_in_a_child_and_in_its_children() -> None
     driver.use()
 
 
-def test_a_call_of_cudas_driver_is_refused_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_of_cudas_driver_is_refused_in_a_child(monkeypatch):
     """The driver is not called. Without a GPU a stand-in takes its place."""
     monkeypatch.setattr(_cuda_driver, "CUDA", Driver("CUDA"))
     monkeypatch.setattr(_cuda_driver, "bindings", lambda: SimpleNamespace(cuInit=lambda flags: (0,)))
@@ -133,10 +132,10 @@ def test_a_call_of_cudas_driver_is_refused_in_a_child(monkeypatch: pytest.Monkey
     assert in_a_child(lambda: _cuda_driver.destroy_handle("cuEventDestroy", 1) is None) == 0
 
 
-def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:
+def test_a_lock_that_another_thread_holds_is_free_in_a_child():
     lock, held, done = call_lock(), threading.Event(), threading.Event()
 
-    def hold() -> None:
+    def hold():
         with lock:
             held.set()
             done.wait()
@@ -153,7 +152,7 @@ def test_a_lock_that_another_thread_holds_is_free_in_a_child() -> None:
 
 
 @pytest.mark.gpu
-def test_a_child_of_who_used_a_gpu_is_told() -> None:
+def test_a_child_of_who_used_a_gpu_is_told():
     cuda_device()
     script = (
         "import os, sys, numpy as np\nimport tunesmith.random\nfrom tunesmith.records import UserError\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from tunesmith.records import Binary, Configuration, Solution, UserError
 
 
 @st.composite
-def views(draw: st.DrawFn, rows: int, columns: int, batch: int = 0, dtype: str = "float32") -> np.ndarray:
+def views(draw, rows, columns, batch=0, dtype="float32"):
     """A matrix (or a batch of them) in any layout that a NumPy user may have."""
     kind = draw(st.sampled_from(["C", "F", "padded C", "padded F", "steps", "backwards", "C", "F"]))
     lead = (batch,) if batch else ()
@@ -150,12 +149,12 @@ CONFIGS = [{"LoopUnroll": 4}, {"LoopUnroll": 8}, {"LoopUnroll": 16}]
 class Watched(FakeDevice):
     """Keeps the constants of the programs that are executed."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(TARGET)
         self.seen: list[object] = []
         self.loaded: list[Binary] = []
 
-    def load(self, binary: Binary):  # type: ignore[no-untyped-def]
+    def load(self, binary):  # type: ignore[no-untyped-def]
         self.loaded.append(binary)
         return super().load(binary)
 
@@ -166,7 +165,7 @@ class Watched(FakeDevice):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40))
-def test_what_select_says_is_what_runs(m: int, n: int, k: int):
+def test_what_select_says_is_what_runs(m, n, k):
     """The device shows what runs, whatever was chosen. Arrays are row-major, so m and n change places."""
     device, launches = Watched(), []
     tuned = logic(TYPES[0], CONFIGS, {(8, 8, 8): 0, (64, 64, 16): 1, (256, 32, 32): 2})
@@ -233,7 +232,7 @@ def test_memory_is_reused_and_given_back():
     class Counted(WithoutSharedMemory):
         live = 0
 
-        def allocate(self, size: int):  # type: ignore[no-untyped-def]
+        def allocate(self, size):  # type: ignore[no-untyped-def]
             self.live += 1
             return super().allocate(size)
 
@@ -252,25 +251,25 @@ def test_memory_is_reused_and_given_back():
 
 
 class TestFiles:
-    def written(self, folder: Path, **changes: str) -> Path:
+    def written(self, folder, **changes):
         document = logic(TYPES[0]).document
         write_logic(replace(document, origin=replace(ORIGIN, **changes)), folder / "nn.yaml")
         return folder / "nn.yaml"
 
-    def test_a_file_finds_its_device_and_multiplies(self, tmp_path: Path):
+    def test_a_file_finds_its_device_and_multiplies(self, tmp_path):
         a, b = normal(30, 20), normal(20, 10)
         with tunesmith.load(self.written(tmp_path)) as lib:
             close(lib.matmul(a, b), a @ b)
             assert lib.target.name == TARGET.name
 
-    def test_a_folder_serves_all_its_types_and_ignores_other_yaml(self, tmp_path: Path):
+    def test_a_folder_serves_all_its_types_and_ignores_other_yaml(self, tmp_path):
         for kind in TYPES:
             write_logic(logic(kind).document, tmp_path / "logic" / f"{kind.name}.yaml")
         (tmp_path / "tuning.yaml").write_text("BenchmarkProblems: [")
         with tunesmith.load(tmp_path) as lib:
             assert set(lib.problem_types) == set(TYPES)
 
-    def test_a_layout_that_has_its_own_type_is_not_copied(self, tmp_path: Path):
+    def test_a_layout_that_has_its_own_type_is_not_copied(self, tmp_path):
         launches: list[LaunchRecord] = []
         with library(*map(logic, TYPES), launched=launches.append) as lib:
             for a_order, b_order in itertools.product("CF", repeat=2):
@@ -285,31 +284,31 @@ class TestFiles:
             (True, True),
         ]
 
-    def test_a_device_that_is_not_here_is_named_beside_those_that_are(self, tmp_path: Path):
+    def test_a_device_that_is_not_here_is_named_beside_those_that_are(self, tmp_path):
         path = self.written(tmp_path, device="a device of the future")
         with pytest.raises(UserError, match=r"a device of the future.*fake GPU.*fake CPU") as caught:
             tunesmith.load(path).launch("GEMM", A=normal(2, 2), B=normal(2, 2))
         assert caught.value.location == str(path)
 
-    def test_a_device_api_that_is_not_here_is_named(self, tmp_path: Path):
+    def test_a_device_api_that_is_not_here_is_named(self, tmp_path):
         with pytest.raises(UserError, match="Quantum"):
             tunesmith.load(self.written(tmp_path, api="Quantum")).launch("GEMM", A=normal(2, 2), B=normal(2, 2))
 
-    def test_where_no_device_is_here_products_name_the_logics(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def test_where_no_device_is_here_products_name_the_logics(self, tmp_path, monkeypatch):
         monkeypatch.setenv("TUNESMITH_DEVICE", "fake:CPU:9")
         with pytest.raises(UserError, match=r"was made on fake CPU \(Quantum\)"):
             tunesmith.load(self.written(tmp_path, api="Quantum")).matmul(normal(2, 2), normal(2, 2))
         with pytest.raises(UserError, match="no usable device matches 'fake:CPU:9'"):
             Library(()).matmul(normal(2, 2), normal(2, 2))
 
-    def test_another_device_may_be_asked_for(self, tmp_path: Path):
+    def test_another_device_may_be_asked_for(self, tmp_path):
         path = self.written(tmp_path, device="a device of the future")
         with tunesmith.load(path, device=fake_target("GPU").selector) as lib:
             close(lib.matmul(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)), np.eye(3))
             assert lib.target.kind == "GPU"
 
     @pytest.mark.parametrize("is_open", [False, True])
-    def test_a_device_that_does_not_run_the_kernels_language_is_refused(self, tmp_path: Path, is_open: bool):
+    def test_a_device_that_does_not_run_the_kernels_language_is_refused(self, tmp_path, is_open):
         tiled = Solution(TYPES[0], "TiledGemm", TiledGemm().space(TYPES[0]).defaults)
         tuned = replace(logic(TYPES[0]).document, solutions=(NamedSolution("S0", tiled),))
         path = tmp_path / "opencl.yaml"
@@ -320,7 +319,7 @@ class TestFiles:
             tunesmith.load(path, device=reference).matmul(normal(2, 2), normal(2, 2))
         assert caught.value.location == str(path)
 
-    def test_another_driver_is_said_once(self, tmp_path: Path):
+    def test_another_driver_is_said_once(self, tmp_path):
         lib = tunesmith.load(self.written(tmp_path, driver="0.9"))
         with pytest.warns(UserWarning, match=r"0\.9.*1\.0"):
             lib.matmul(normal(2, 2), normal(2, 2))
@@ -328,19 +327,19 @@ class TestFiles:
             warnings.simplefilter("error")
             lib.matmul(normal(2, 2), normal(2, 2))
 
-    def test_two_logics_for_one_thing_are_refused_by_name(self, tmp_path: Path):
+    def test_two_logics_for_one_thing_are_refused_by_name(self, tmp_path):
         write_logic(logic(TYPES[0]).document, tmp_path / "one.yaml")
         write_logic(logic(TYPES[0]).document, tmp_path / "two.yaml")
         with pytest.raises(UserError, match=r"two\.yaml.*one\.yaml"):
             tunesmith.load(tmp_path)
 
-    def test_an_empty_folder_and_a_missing_file_are_refused(self, tmp_path: Path):
+    def test_an_empty_folder_and_a_missing_file_are_refused(self, tmp_path):
         with pytest.raises(UserError, match="no library logic"):
             tunesmith.load(tmp_path)
         with pytest.raises(UserError, match="cannot be read"):
             tunesmith.load(tmp_path / "none.yaml")
 
-    def test_a_kernel_that_this_tunesmith_does_not_know_is_named(self, tmp_path: Path):
+    def test_a_kernel_that_this_tunesmith_does_not_know_is_named(self, tmp_path):
         document = logic(TYPES[0]).document
         stranger = NamedSolution("S0", Solution(TYPES[0], "StrangeGemm", Configuration()))
         write_logic(replace(document, solutions=(stranger,)), tmp_path / "nn.yaml")

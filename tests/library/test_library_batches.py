@@ -29,13 +29,13 @@ NN = gemm_type(transpose_b=False)
 # --- the host's memory ------------------------------------------------------------------------------------------------
 
 
-def arrays(seed: int, dtype: str):  # type: ignore[no-untyped-def]
+def arrays(seed, dtype):  # type: ignore[no-untyped-def]
     """A batch of products in some layout: a, b, more arguments, and the result in double precision."""
     random = np.random.default_rng(seed)
     batch, m, n, k = (int(size) for size in random.integers(1, 7, 4))
     batch += 1
 
-    def laid_out(rows: int, columns: int, shared: bool):  # type: ignore[no-untyped-def]
+    def laid_out(rows, columns, shared):  # type: ignore[no-untyped-def]
         shape, order = (1 if shared else batch, rows, columns), random.permutation(3)
         sizes = [shape[axis] + int(random.integers(0, 3)) for axis in order]
         whole = random.standard_normal(sizes).astype(dtype).transpose(np.argsort(order))
@@ -129,7 +129,7 @@ def test_a_shared_operand_makes_one_tall_product_also_where_layouts_have_to_be_c
 class VendorGpu(HostGpu):
     """A fake GPU with a cuBLAS that computes on the host; `calls` has the calls."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.target = replace(self.target, api="CUDA")
         self.calls: list[GemmCall] = []
@@ -140,7 +140,7 @@ class VendorGpu(HostGpu):
             return super().repeated_plan(plan, programs, addresses)
 
         class Called:
-            def enqueue(_, stream, at, on_zeros=False) -> None:  # noqa: N805
+            def enqueue(_, stream, at, on_zeros=False):  # noqa: N805
                 self.log.append(("vendor", stream))
                 self.calls.append(GemmCall.of(step))
                 carried_out(step, at)
@@ -154,7 +154,7 @@ class VendorGpu(HostGpu):
         repeated = self.repeated_plan(plan, programs, addresses)
 
         class Prepared:
-            def enqueue(_) -> None:  # noqa: N805
+            def enqueue(_):  # noqa: N805
                 repeated.enqueue(0, addresses)
 
         return Prepared()
@@ -170,11 +170,11 @@ def rig(monkeypatch):
     return made
 
 
-def singles(letter: str = "s", **more: object):  # type: ignore[no-untyped-def]
+def singles(letter="s", **more):  # type: ignore[no-untyped-def]
     return [kind for kind in every_type(letter, **more) if not kind.fields.flag("Batched")]
 
 
-def layouts(rig, batch: int, rows: int, columns: int, dtype: str = "float32"):
+def layouts(rig, batch, rows, columns, dtype="float32"):
     """Batches that BLAS takes as they lie: transposed, padded, apart, interleaved by rows, and shared."""
     yield rig.normal(batch, rows, columns, dtype=dtype)
     yield rig.normal(batch, columns, rows, dtype=dtype).mT
@@ -216,7 +216,7 @@ def test_every_data_type_with_alpha_beta_and_an_out(rig, letter, dtype, dest, sw
     result = {"s": "float32", "d": "float64", "h": "float16", "b": "bfloat16", "i": "int32"}[dest]
     random = np.random.default_rng(4)
 
-    def whole(*shape: int, of: str):
+    def whole(*shape, of):
         return rig.on_gpu(torch.from_numpy(random.integers(-3, 4, shape)).to(getattr(torch, of)))
 
     a, b, c = whole(3, 8, 16, of=dtype), whole(3, 16, 8, of=dtype), whole(3, 8, 8, of=result)

@@ -22,11 +22,11 @@ def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def lent(array: np.ndarray, **changes: object) -> OnGpu:
+def lent(array, **changes):
     return OnGpu(array, strides=array.strides, **changes)
 
 
-def close(found, expected) -> None:
+def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -53,7 +53,7 @@ def test_the_stream_is_the_one_given_else_the_one_of_the_interface(rig):
 class Capsule:
     """A NumPy array whose DLPack device is a GPU."""
 
-    def __init__(self, array: np.ndarray, versions: bool = True, read_only: bool = False) -> None:
+    def __init__(self, array, versions=True, read_only=False):
         self.array, self.versions, self.streams = array, versions, []
         array.flags.writeable = not read_only
 

@@ -16,7 +16,7 @@ from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Estimate, ProblemType, Solution, UserError, Value
+from tunesmith.records import Estimate, Solution, UserError, Value
 
 pytestmark = pytest.mark.gpu
 
@@ -41,7 +41,7 @@ CHANGED = {"TritonTmaGemm": {"DepthU": 32}}
 """Changes to the defaults, which are the same for all families but illegal in some."""
 
 
-def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
+def logic(kernel, kind, values):
     """A logic in which the family's defaults with some changes won."""
     family, target = KERNELS[kernel], cuda_device().target
     toolchain(family.language)
@@ -51,7 +51,7 @@ def logic(kernel: str, kind: ProblemType, values: Mapping[str, Value]) -> Logic:
     return Logic(Document(origin, kind, (NamedSolution("default", solution),), (row,), 0))
 
 
-def library(kernel: str, letter: str, batched: bool = False, values: Mapping[str, Value] = NOTHING, **more) -> Library:
+def library(kernel, letter, batched=False, values=NOTHING, **more):
     """A library for all transposes; its device is that of the tensors."""
     kinds = [
         gemm_type(letter, transpose_a=a, transpose_b=b, batched=batched, **more)
@@ -60,7 +60,7 @@ def library(kernel: str, letter: str, batched: bool = False, values: Mapping[str
     return Library([(Path(f"{kind.name}.yaml"), logic(kernel, kind, values)) for kind in kinds])
 
 
-def close(found, a, b, rest=0.0, slack: float = 1.0) -> None:
+def close(found, a, b, rest=0.0, slack=1.0):
     """|found - (a b + rest)| <= (4 sqrt(K) + 2) u |a||b| and a spacing of the result's type, `slack` times: half a
     spacing for the result, and where cuBLAS rounds the product before it adds the rest, half a one for that."""
     wide_a, wide_b = a.double(), b.double()
@@ -83,7 +83,7 @@ STRICT = ("TMA alignment", "TMA store", "TMA box", "vector width", "input precis
 DTYPES = {"s": "float32", "b": "bfloat16", "h": "float16"}
 
 
-def views(torch, rows: int, columns: int, dtype):
+def views(torch, rows, columns, dtype):
     """Row- and column-major, with leading dimensions, from odd elements, and with steps."""
     yield torch.randn(rows, columns, device="cuda").to(dtype)
     yield torch.randn(columns, rows, device="cuda").to(dtype).mT
@@ -110,7 +110,7 @@ def test_views_and_odd_sizes(torch, kernel, letter, size):
             assert bool((whole == 3.0).all())
 
 
-def taken(lib: Library, kernel: str, *tensors):
+def taken(lib, kernel, *tensors):
     """The product; None if the family refuses the arguments with a reason."""
     try:
         return lib.matmul(*tensors)
@@ -132,7 +132,7 @@ def test_batches_follow_one_another_or_share_their_weights(torch, kernel, letter
         close(lib.matmul(heads, b), heads, b)
 
 
-def singles(letter: str, launches: list, **more) -> Library:  # type: ignore[type-arg]
+def singles(letter, launches, **more):  # type: ignore[type-arg]
     """A library of all transposes by cuBLAS, without types for batches; `launches` gets the launches."""
     kinds = [gemm_type(letter, transpose_a=a, transpose_b=b, **more) for a in (False, True) for b in (False, True)]
     if letter == "f8":
@@ -141,7 +141,7 @@ def singles(letter: str, launches: list, **more) -> Library:  # type: ignore[typ
     return Library(logics, launched=launches.append)
 
 
-def batches(torch, batch: int, rows: int, columns: int, dtype):
+def batches(torch, batch, rows, columns, dtype):
     """Batches that cuBLAS takes as they lie: each transposed, padded, apart, side by side, shared."""
     yield torch.randn(batch, rows, columns, device="cuda").to(dtype)
     yield torch.randn(batch, columns, rows, device="cuda").to(dtype).mT
@@ -229,7 +229,7 @@ def test_bias_activation_and_residual_are_torchs(torch):
         close_to(found, torch.nn.functional.gelu(wide) + c.double())
 
 
-def close_to(found, expected) -> None:
+def close_to(found, expected):
     """Asserts equality within a few spacings of bfloat16: the product and each later step are rounded once."""
     assert bool(((found.double() - expected).abs() <= 2 * SPACINGS["bfloat16"] * (expected.abs() + 16)).all())
 
@@ -325,7 +325,7 @@ def test_a_gpu_is_the_tensors_own(torch):
 class Lent:
     """A tensor of a library with DLPack only."""
 
-    def __init__(self, tensor) -> None:
+    def __init__(self, tensor):
         self._tensor = tensor
 
     def __dlpack__(self, **options):

@@ -38,7 +38,7 @@ def small_buffers(monkeypatch):
     monkeypatch.setattr(FakeGemm, "rejections_for", rejections_for)
 
 
-def opened(kinds, launches, device=FakeDevice) -> Library:
+def opened(kinds, launches, device=FakeDevice):
     target = replace(TARGET, max_allocation_bytes=MOST)
 
     class Small(device):

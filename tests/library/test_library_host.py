@@ -21,7 +21,7 @@ def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def close(found, expected, tolerance=1e-5) -> None:
+def close(found, expected, tolerance=1e-5):
     np.testing.assert_allclose(np.asarray(found, np.float64), expected, rtol=tolerance, atol=tolerance)
 
 
@@ -107,7 +107,7 @@ def test_tf32_is_not_used_for_numpy(rig):
 class Watched(FakeDevice):
     """Keeps the addresses of wrapped arrays."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(TARGET)
         self.seen: set[int] = set()
 
@@ -155,7 +155,7 @@ def test_a_tensor_that_autograd_follows_is_refused():
 class Lent:
     """An array of a library with DLPack only."""
 
-    def __init__(self, array) -> None:
+    def __init__(self, array):
         self._array = array
 
     def __dlpack__(self, **options):

@@ -15,7 +15,7 @@ from tunesmith.records import UserError
 HEAVY = {"sqlalchemy", "matplotlib", "typer", "rich", "torch", "scipy", "pydantic", "jinja2", "dask", "sklearn"}
 
 
-def _modules_after(program: str) -> set[str]:
+def _modules_after(program):
     command = [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 

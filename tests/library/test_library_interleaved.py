@@ -14,7 +14,7 @@ INTERLEAVED = gemm_type(transpose_b=False, batched=True, interleaved=True)
 ROWS = {(64, 64, 64, 64): 0}
 
 
-def interleaved(values: np.ndarray, padding: int = 0) -> np.ndarray:
+def interleaved(values, padding=0):
     """The same batch x rows x columns, column-major, with its batch the fastest index."""
     batch, rows, columns = values.shape
     storage = np.full((columns, rows + padding, batch), np.nan, values.dtype)
@@ -23,7 +23,7 @@ def interleaved(values: np.ndarray, padding: int = 0) -> np.ndarray:
     return view
 
 
-def launched_for(a: np.ndarray, b: np.ndarray, out: np.ndarray, *kinds, device=DEVICES[0], **more) -> LaunchRecord:
+def launched_for(a, b, out, *kinds, device=DEVICES[0], **more):
     """The launch of a library with these types. Asserts that the product is right."""
     launches: list[LaunchRecord] = []
     with library(*(logic(kind, rows=ROWS) for kind in kinds), device=device(TARGET), launched=launches.append) as lib:

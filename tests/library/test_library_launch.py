@@ -23,7 +23,7 @@ from tunesmith.library import DeviceAbsentError, LaunchRecord, Library
 from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
-from tunesmith.records import Estimate, ProblemType, Solution, UserError
+from tunesmith.records import Estimate, Solution, UserError
 from tunesmith.session.frame.logic_check_process import mistakes_in
 
 NN = gemm_type(transpose_b=False)
@@ -36,7 +36,7 @@ def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def columns(*shape: int) -> np.ndarray:
+def columns(*shape):
     """A column-major array, as a GEMM's operands are; the batch is the last axis."""
     return np.asfortranarray(normal(*shape))
 
@@ -86,7 +86,7 @@ def test_a_layout_is_chosen_and_bound_once(monkeypatch):
 class TestRefusals:
     """A call is refused with a clear message before anything is launched."""
 
-    def refused(self, error: type[Exception], says: str, what: object = NN, **given: object) -> None:
+    def refused(self, error, says, what=NN, **given):
         launched_records: list[LaunchRecord] = []
         with library(logic(NN), launched=launched_records.append) as lib, pytest.raises(error, match=says):
             lib.launch(what, **given)
@@ -147,7 +147,7 @@ class TestRefusals:
 # --- of several logics ------------------------------------------------------------------------------------------------
 
 
-def test_a_logic_that_cannot_be_used_sinks_alone(tmp_path: Path):
+def test_a_logic_that_cannot_be_used_sinks_alone(tmp_path):
     write_logic(logic(NN).document, tmp_path / "nn.yaml")
     stranger = NamedSolution("S0", replace(logic(BATCHED).document.solutions[0].solution, kernel="StrangeGemm"))
     write_logic(replace(logic(BATCHED).document, solutions=(stranger,)), tmp_path / "strange.yaml")
@@ -161,7 +161,7 @@ def test_a_logic_that_cannot_be_used_sinks_alone(tmp_path: Path):
         lib.matmul(a.astype(float), b.astype(float))
 
 
-def test_a_logic_of_another_device_is_named_when_it_is_asked_for(tmp_path: Path):
+def test_a_logic_of_another_device_is_named_when_it_is_asked_for(tmp_path):
     write_logic(logic(NN).document, tmp_path / "nn.yaml")
     elsewhere = replace(logic(gemm_type("d")).document, origin=replace(ORIGIN, device="another device"))
     write_logic(elsewhere, tmp_path / "d.yaml")
@@ -243,7 +243,7 @@ def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig):
 # --- on PoCL: a kernel of the user's own, and random numbers ----------------------------------------------------------
 
 
-def tuned(kind: ProblemType, kernel: str, sizes: tuple[int, ...], **changes: object) -> Document:
+def tuned(kind, kernel, sizes, **changes):
     """A logic in which a configuration won at these sizes on this machine's OpenCL device."""
     family, target = KERNELS[kernel], opencl_device().target
     origin = Origin.of(target, "its own", "0.1.0", "2026-11-22T12:00:00Z")
@@ -252,15 +252,15 @@ def tuned(kind: ProblemType, kernel: str, sizes: tuple[int, ...], **changes: obj
     return Document(origin, kind, (NamedSolution("S0", solution),), (row,), 0)
 
 
-def stencil(path: Path = EXAMPLES / STENCIL, **changes: object) -> Document:
+def stencil(path=EXAMPLES / STENCIL, **changes):
     return tuned(type_of(path), "Custom", (64, 64), **changes)
 
 
-def opened(document: Document, **named: object) -> Library:
+def opened(document, **named):
     return Library([(Path("logic.yaml"), Logic(document))], device=opencl_device(), **named)
 
 
-def five_points(x: np.ndarray) -> np.ndarray:
+def five_points(x):
     padded = np.pad(x.astype(float), 1)
     around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
     return 0.5 * x + 0.125 * around

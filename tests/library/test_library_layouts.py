@@ -29,7 +29,7 @@ NN, NT, TN = gemm_type(transpose_b=False), gemm_type(), gemm_type(transpose_a=Tr
 Given = Mapping[str, Any]
 
 
-def columns(*shape: int, dtype: str = "float32", padding: int = 0, apart: int = 0) -> np.ndarray:
+def columns(*shape, dtype="float32", padding=0, apart=0):
     """Column-major numbers, with rows of padding, and so many bytes behind an address that is aligned."""
     rows, *others = shape
     whole = np.zeros((rows + padding) * int(np.prod(others)) * np.dtype(dtype).itemsize + 2 * ALIGNMENT, np.uint8)
@@ -40,12 +40,12 @@ def columns(*shape: int, dtype: str = "float32", padding: int = 0, apart: int = 
     return array
 
 
-def frozen(array: np.ndarray) -> np.ndarray:
+def frozen(array):
     array.flags.writeable = False
     return array
 
 
-def outcome(call: Callable[[], np.ndarray], launched_records: list[LaunchRecord]) -> tuple[object, ...]:
+def outcome(call, launched_records):
     """The result of a call or the reason of its refusal, and its launches."""
     before = len(launched_records)
     try:
@@ -56,9 +56,7 @@ def outcome(call: Callable[[], np.ndarray], launched_records: list[LaunchRecord]
     return result, [(record.choice.name, record.problem) for record in launched_records[before:]]
 
 
-def check(
-    open_library: Callable[[list[LaunchRecord]], Library], call: Callable[[Library, Given], Any], *given: Given
-) -> None:
+def check(open_library, call, *given):
     """Asserts that the last call has the same outcome after the other calls and alone."""
     outcomes = []
     for calls in (given, given[-1:]):
@@ -95,18 +93,18 @@ OTHERS: dict[str, dict[str, Callable[[], Any] | None]] = {
 }
 
 
-def arguments(changes: Mapping[str, Callable[[], Any] | None]) -> Given:
+def arguments(changes):
     return {name: make() for name, make in {**USUAL, **changes}.items() if make}
 
 
-def launch(lib: Library, given: Given) -> Any:
+def launch(lib, given):
     return lib.launch(given.get("what", NN), **{name: x for name, x in given.items() if name != "what"})
 
 
 @pytest.mark.parametrize("what", OTHERS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_launch_that_differs_in_one_thing(device, what):
-    def open_library(launched_records: list[LaunchRecord]) -> Library:
+    def open_library(launched_records):
         return library(logic(NN), logic(NT), device=device(TARGET), launched=launched_records.append)
 
     check(open_library, launch, arguments({}), arguments(OTHERS[what]))
@@ -119,7 +117,7 @@ def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def lent(given: Given) -> Given:
+def lent(given):
     """The arrays as GPU arrays of a library that tunesmith does not know."""
     return {
         name: OnGpu(x, strides=x.strides, data=(x.ctypes.data, not x.flags.writeable))
@@ -135,7 +133,7 @@ ON_A_GPU = {**OTHERS, "address": {"A": lambda: columns(6, 6, apart=4)}}
 
 @pytest.mark.parametrize("what", ON_A_GPU)
 def test_a_launch_on_a_gpu_that_differs_in_one_thing(rig, what):
-    def open_library(launched_records: list[LaunchRecord]) -> Library:
+    def open_library(launched_records):
         rig.device = HostGpu()
         return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(NT), launched=launched_records.append)
 
@@ -146,7 +144,7 @@ def test_a_launch_on_another_gpu(monkeypatch):
     """With two equal GPUs, each works on the arrays in its own memory."""
     opened: dict[str, HostGpu] = {}
 
-    def open_device(selector: str) -> HostGpu:
+    def open_device(selector):
         open_library = opened[selector] = HostGpu(int(selector.partition(":")[2]))
         open_library.target = replace(open_library.target, name=TARGET.name, api="fake")
         return open_library
@@ -188,7 +186,7 @@ OTHER_FACTORS: dict[str, dict[str, Callable[[], Any] | None]] = {
 }
 
 
-def factors(changes: Mapping[str, Callable[[], Any] | None]) -> dict[str, Any]:
+def factors(changes):
     return {name: make() for name, make in {**FACTORS, **changes}.items() if make}
 
 
@@ -196,7 +194,7 @@ def factors(changes: Mapping[str, Callable[[], Any] | None]) -> dict[str, Any]:
 @pytest.mark.parametrize("what", OTHER_FACTORS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_product_that_differs_in_one_thing(device, what):
-    def open_library(launched_records: list[LaunchRecord]) -> Library:
+    def open_library(launched_records):
         return library(logic(NN), logic(TN), device=device(TARGET), launched=launched_records.append)
 
     check(open_library, lambda lib, given: lib.matmul(**given), factors({}), factors(OTHER_FACTORS[what]))
@@ -204,7 +202,7 @@ def test_a_product_that_differs_in_one_thing(device, what):
 
 @pytest.mark.parametrize("what", ["data type", "order of axes", "leading dimension", "shape", "alpha", "address"])
 def test_a_product_on_a_gpu_that_differs_in_one_thing(rig, what):
-    def open_library(launched_records: list[LaunchRecord]) -> Library:
+    def open_library(launched_records):
         rig.device = HostGpu()
         return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(TN), launched=launched_records.append)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 from test_library_opencl import target, write  # noqa: F401  # a fixture
 from test_library_untuned import close, normal
@@ -17,13 +15,13 @@ from tunesmith.kernels import KERNELS
 from tunesmith.library import DeviceAbsentError, LaunchRecord
 from tunesmith.logic import Document, NamedSolution, Origin, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Estimate, Solution, Target, UserError
+from tunesmith.records import Estimate, Solution, UserError
 
 SINGLE, DOUBLE = gemm_type("s", transpose_b=False), gemm_type("d", transpose_b=False)
 
 
 @pytest.fixture
-def of_cuda(target: Target, tmp_path: Path) -> Path:  # noqa: F811
+def of_cuda(target, tmp_path):  # noqa: F811
     """A folder with logic in a language that the host's CPU does not run."""
     kernel = KERNELS["CudaSimtGemm"]
     solution = NamedSolution("S0", Solution(SINGLE, kernel.name, kernel.space(SINGLE).defaults))
@@ -36,7 +34,7 @@ def of_cuda(target: Target, tmp_path: Path) -> Path:  # noqa: F811
 
 @pytest.mark.opencl
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_policy(of_cuda: Path, target: Target):  # noqa: F811
+def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_policy(of_cuda, target):  # noqa: F811
     """It does the same as without a named device."""
     a, b = normal(7, 5), normal(5, 9)
     for device in (None, target.selector):
@@ -49,7 +47,7 @@ def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_polic
 
 
 @pytest.mark.opencl
-def test_the_warning_names_the_absent_logic_in_every_layout(target: Target, tmp_path: Path):  # noqa: F811
+def test_the_warning_names_the_absent_logic_in_every_layout(target, tmp_path):  # noqa: F811
     write(DOUBLE, replace(target, name="another device"), tmp_path)
     a, b = normal(7, 5, dtype="float64"), normal(5, 9, dtype="float64")
     with tunesmith.load(tmp_path) as lib:
@@ -60,12 +58,12 @@ def test_the_warning_names_the_absent_logic_in_every_layout(target: Target, tmp_
 
 @pytest.mark.opencl
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_an_error_that_is_raised_again_keeps_no_array_of_the_caller(target: Target, tmp_path: Path):  # noqa: F811
+def test_an_error_that_is_raised_again_keeps_no_array_of_the_caller(target, tmp_path):  # noqa: F811
     write(SINGLE, replace(target, name="another device"), tmp_path)
     with tunesmith.load(tmp_path) as lib:
         lib.matmul(normal(7, 5), normal(5, 9))
 
-        def asked() -> weakref.ref[np.ndarray]:
+        def asked():
             mine = normal(3, 3)
             with pytest.raises(DeviceAbsentError):
                 _ = lib.target
@@ -76,13 +74,13 @@ def test_an_error_that_is_raised_again_keeps_no_array_of_the_caller(target: Targ
 
 @pytest.mark.opencl
 class TestSelect:
-    def test_a_type_without_logic_where_all_logic_is_absent(self, target: Target, tmp_path: Path):  # noqa: F811
+    def test_a_type_without_logic_where_all_logic_is_absent(self, target, tmp_path):  # noqa: F811
         write(DOUBLE, replace(target, name="another device"), tmp_path)
         assert invoke_json("select", tmp_path, "--size", 64, 64, 64, "--type", SINGLE.name)["rule"] == "heuristic"
         with pytest.raises(UserError, match="name one problem type"):
             invoke("select", tmp_path, "--size", 8, 8, 8, "--type", "Cij_Aik_Bkj_XB")
 
-    def test_a_policys_choice_names_the_logic_that_is_not_used(self, target: Target, tmp_path: Path):  # noqa: F811
+    def test_a_policys_choice_names_the_logic_that_is_not_used(self, target, tmp_path):  # noqa: F811
         write(SINGLE, target, tmp_path)
         write(DOUBLE, replace(target, name="another device"), tmp_path)
         chosen = invoke("select", tmp_path, "--size", 64, 64, 64, "--type", DOUBLE.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from tunesmith.library import LaunchRecord
 from tunesmith.logic import FinalTable, Origin, Rule, TableCell, write_logic
 from tunesmith.logic.build import build
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, Target
+from tunesmith.records import Configuration, Estimate, Outcome, Problem, Solution
 
 pytestmark = pytest.mark.opencl
 
@@ -24,7 +23,7 @@ FAMILIES = ["TiledGemm", "RegisterGemm"]
 
 
 @pytest.fixture(scope="module")
-def target() -> Target:
+def target():
     try:
         found = APIS["OpenCL"].find()
     except ImportError as error:
@@ -35,7 +34,7 @@ def target() -> Target:
     return usable[0]
 
 
-def table(kind: ProblemType, target: Target) -> FinalTable:
+def table(kind, target):
     """Made-up times: the families take turns as the fastest."""
     solutions = tuple(Solution(kind, name, KERNELS[name].space(kind, target).defaults) for name in FAMILIES)
     batch = (1,) if "Batch" in kind.indices else ()
@@ -51,12 +50,12 @@ def table(kind: ProblemType, target: Target) -> FinalTable:
     return FinalTable(kind, problems, tuple(map(GemmOperation().flops, problems)), solutions, cells)
 
 
-def write(kind: ProblemType, target: Target, folder: Path) -> None:
+def write(kind, target, folder):
     origin = Origin.of(target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
     write_logic(build([table(kind, target)], origin).document, folder / f"{kind.name}.yaml")
 
 
-def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, beta: float) -> None:
+def close(found, a, b, c, beta):
     """Asserts equality within single precision: a few units of |A| |B|, whatever cancels."""
     wide_a, wide_b, wide_c = (x.astype(np.float64) for x in (a, b, c))
     bound = (np.abs(wide_a) @ np.abs(wide_b) + np.abs(wide_c)) * 2 * a.shape[-1] ** 0.5 * np.finfo(np.float32).eps
@@ -65,7 +64,7 @@ def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, beta: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batched", [False, True])
-def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, batched: bool):
+def test_seen_and_unseen_sizes_in_every_layout(target, tmp_path, batched):
     for transpose_a, transpose_b in itertools.product([False, True], repeat=2):
         write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b, batched=batched), target, tmp_path)
     random = np.random.default_rng(3)
@@ -86,11 +85,11 @@ def test_seen_and_unseen_sizes_in_every_layout(target: Target, tmp_path: Path, b
     assert len({(f["TransposeA"], f["TransposeB"]) for f in fields}) == 4
 
 
-def _in_order(x: np.ndarray, order: str) -> np.ndarray:
+def _in_order(x, order):
     return np.ascontiguousarray(x) if order == "C" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
-def test_the_callers_own_memory_serves_where_the_device_shares_it(target: Target, tmp_path: Path):
+def test_the_callers_own_memory_serves_where_the_device_shares_it(target, tmp_path):
     """Arrays of any size are wrapped, with rows further apart than their length; D and the memory around D are
     checked."""
     write(gemm_type("s", transpose_b=False), target, tmp_path)
@@ -105,7 +104,7 @@ def test_the_callers_own_memory_serves_where_the_device_shares_it(target: Target
         close(lib.matmul(a, b), a, b, np.zeros((m, n)), 0.0)
 
 
-def test_torch_tensors_and_a_bias_that_follows(target: Target, tmp_path: Path):
+def test_torch_tensors_and_a_bias_that_follows(target, tmp_path):
     """Kernels from their own sources work on the tensors' own memory, in any layout."""
     torch = pytest.importorskip("torch")
     for transpose_a, transpose_b in itertools.product([False, True], repeat=2):

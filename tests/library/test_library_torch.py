@@ -23,7 +23,7 @@ def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def views(rig, rows: int, columns: int, batch: int = 0):
+def views(rig, rows, columns, batch=0):
     """A matrix (or a batch) in every layout that a column-major problem has a type for."""
     lead = (batch,) if batch else ()
     yield rig.normal(*lead, rows, columns)
@@ -188,7 +188,7 @@ def test_the_vendors_blas_asks_for_aligned_addresses_of_one_byte_types_alone(let
     assert _asks_for_alignment(plan) == asks
 
 
-def any_view(rig, random, shape: tuple[int, ...]):
+def any_view(rig, random, shape):
     """A tensor of a shape in a random layout, from a random element."""
     torch, kind = rig.torch, random.integers(6)
     values = torch.from_numpy(random.standard_normal(shape).astype(np.float32))

@@ -271,10 +271,10 @@ def test_tensors_on_another_gpu_than_the_librarys_are_refused(rig):
 class TestOpening:
     """If no device is named, the tensors' device is opened once, provided a logic was made on a GPU of its name."""
 
-    def library(self, monkeypatch, *names: str) -> tuple[Library, dict[str, HostGpu]]:
+    def library(self, monkeypatch, *names):
         opened: dict[str, HostGpu] = {}
 
-        def open_device(selector: str) -> HostGpu:
+        def open_device(selector):
             assert selector not in opened
             made = opened[selector] = HostGpu(int(selector.partition(":")[2]))
             made.target = replace(made.target, name=names[len(opened) - 1], api="fake")

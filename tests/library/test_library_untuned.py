@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +32,7 @@ from tunesmith.models.intensity.policies import family_order, policy
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.intensity.policies.mappings.vendor import VendorMapping
 from tunesmith.problems.gemm import gemm_type, gemm_type_named
-from tunesmith.records import Problem, Rejection, Target, UserError
+from tunesmith.records import Problem, Rejection, UserError
 
 SPACINGS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The spacing of numbers between 1 and 2."""
@@ -41,11 +40,11 @@ SPACINGS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bflo
 random = np.random.default_rng(7)
 
 
-def normal(*shape: int, dtype: str = "float32") -> np.ndarray:
+def normal(*shape, dtype="float32"):
     return random.standard_normal(shape).astype(dtype)
 
 
-def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, rest: np.ndarray | float = 0.0) -> None:
+def close(found, a, b, rest=0.0):
     """|found - (a b + rest)| <= (4 sqrt(K) + 2) u (|a||b| + |rest|), u half a spacing of the sums, which are single or
     double, and half a spacing of the result's type."""
     assert found.shape == (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
@@ -58,12 +57,12 @@ def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, rest: np.ndarray | fl
 
 
 @pytest.fixture
-def launches() -> list[LaunchRecord]:
+def launches():
     return []
 
 
 @pytest.fixture
-def lib(launches: list[LaunchRecord]) -> Iterator[Library]:
+def lib(launches):
     """Without any logic, on the OpenCL device."""
     with warnings.catch_warnings(), Library((), device=opencl_device(), launched=launches.append) as made:
         warnings.simplefilter("ignore", UserWarning)
@@ -74,7 +73,7 @@ def lib(launches: list[LaunchRecord]) -> Iterator[Library]:
 class TestOnTheHost:
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 1, 2), (17, 31, 5), (1, 67, 129), (29, 1, 300), (255, 129, 67)])
-    def test_odd_sizes(self, lib: Library, launches: list[LaunchRecord], dtype: str, sizes: tuple[int, int, int]):
+    def test_odd_sizes(self, lib, launches, dtype, sizes):
         m, n, k = sizes
         a, b = normal(m, k, dtype=dtype), normal(k, n, dtype=dtype)
         found = lib.matmul(a, b)
@@ -83,12 +82,12 @@ class TestOnTheHost:
         (launch,) = launches
         assert launch.choice.rule is Rule.HEURISTIC
 
-    def test_empty_extents(self, lib: Library, launches: list[LaunchRecord]):
+    def test_empty_extents(self, lib, launches):
         for m, n, k in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
             close(lib.matmul(normal(m, k), normal(k, n)), normal(m, k), np.zeros((k, n)))
         assert launches == []
 
-    def test_transposed_and_padded_views_are_taken_as_they_lie(self, lib: Library, launches: list[LaunchRecord]):
+    def test_transposed_and_padded_views_are_taken_as_they_lie(self, lib, launches):
         a, b = normal(35, 21), normal(21, 19)
         for x, y in ((a, b), (a.T.copy().T, b), (a, b.T.copy().T), (a.T.copy().T, b.T.copy().T)):
             close(lib.matmul(x, y), a, b)
@@ -97,39 +96,37 @@ class TestOnTheHost:
         assert len({launch.problem.type for launch in launches}) == 4
         assert launches[-1].problem.leading == (19, 19, 19, 30), "nothing was copied"
 
-    def test_views_that_no_kernel_takes_are_copied(self, lib: Library):
+    def test_views_that_no_kernel_takes_are_copied(self, lib):
         a, b = normal(24, 42), normal(21, 38)
         close(lib.matmul(a[::-1, ::2], b[:, ::2]), a[::-1, ::2], b[:, ::2])
 
-    def test_out_with_something_between_its_rows(self, lib: Library):
+    def test_out_with_something_between_its_rows(self, lib):
         a, b, out = normal(9, 5), normal(5, 8), np.full((9, 12), 7.0, np.float32)
         assert lib.matmul(a, b, out[:, :8]).base is out
         close(out[:, :8], a, b)
         assert (out[:, 8:] == 7.0).all()
 
-    def test_batches(self, lib: Library, launches: list[LaunchRecord]):
+    def test_batches(self, lib, launches):
         a, b = normal(3, 17, 5), normal(3, 5, 31)
         close(lib.matmul(a, b), a, b)
         close(lib.matmul(a, b[0]), a, b[0])
         assert [launch.problem.sizes for launch in launches] == [(31, 17, 3, 5), (31, 51, 5)]
 
-    def test_a_batch_that_lies_as_no_type_wants_it_is_not_copied_for_one(
-        self, lib: Library, launches: list[LaunchRecord]
-    ):
+    def test_a_batch_that_lies_as_no_type_wants_it_is_not_copied_for_one(self, lib, launches):
         """Matrices side by side: NumPy multiplies them, as it does batches beside a logic."""
         a, b = normal(17, 3, 5).transpose(1, 0, 2), normal(3, 5, 31)
         with pytest.warns(UserWarning, match="no logic is for Cijk_Ailk_Bljk_SB: NumPy multiplies such batches"):
             close(lib.matmul(a, b), a, b)
         assert launches == []
 
-    def test_an_epilogue_follows_and_c_is_the_kernels(self, lib: Library, launches: list[LaunchRecord]):
+    def test_an_epilogue_follows_and_c_is_the_kernels(self, lib, launches):
         a, b, c, bias = normal(17, 5), normal(5, 31), normal(17, 31), normal(31)
         close(lib.matmul(a, b, c=c, beta=-0.5, alpha=2.0), 2 * a, b, -0.5 * c.astype(float))
         assert launches[-1].problem.scalars["beta"] == -0.5
         found = lib.matmul(a, b, bias=bias, activation="relu")
         np.testing.assert_allclose(found, np.maximum(a @ b + bias, 0), rtol=1e-5, atol=1e-5)
 
-    def test_half_precision_has_kernels_and_bfloat16_is_numpys(self, lib: Library, launches: list[LaunchRecord]):
+    def test_half_precision_has_kernels_and_bfloat16_is_numpys(self, lib, launches):
         a, b = normal(17, 300, dtype="float16"), normal(300, 31, dtype="float16")
         close(lib.matmul(a, b), a, b)
         assert [launch.choice.solution.kernel for launch in launches] == ["PortBlasGemm"]
@@ -138,21 +135,19 @@ class TestOnTheHost:
             close(lib.matmul(a, b), a, b)
         assert len(launches) == 1
 
-    def test_what_nothing_computes_is_refused_with_every_familys_reason(self, lib: Library):
+    def test_what_nothing_computes_is_refused_with_every_familys_reason(self, lib):
         a = np.ones((4, 4), np.int8)
         with pytest.raises(UserError, match=r"int8.*Cij_Aik_Bkj_I8IB.*RegisterGemm: data type.*VendorBlas: data type"):
             lib.matmul(a, a)
 
-    def test_torch_tensors(self, lib: Library):
+    def test_torch_tensors(self, lib):
         torch = pytest.importorskip("torch")
         a, b = torch.randn(17, 5), torch.randn(31, 5).mT
         found = lib.matmul(a, b)
         assert isinstance(found, torch.Tensor)
         close(found.numpy(), a.numpy(), b.numpy())
 
-    def test_a_family_that_does_not_compile_leaves_the_product_to_the_next(
-        self, lib: Library, launches: list[LaunchRecord], monkeypatch: pytest.MonkeyPatch
-    ):
+    def test_a_family_that_does_not_compile_leaves_the_product_to_the_next(self, lib, launches, monkeypatch):
         compiled = Programs.compiled
 
         def but_for_one(self, device, kernel, *more):  # type: ignore[no-untyped-def]
@@ -164,7 +159,7 @@ class TestOnTheHost:
         close(lib.matmul(a, b), a, b)
         assert [launch.choice.solution.kernel for launch in launches] == ["PortBlasGemm"]
 
-    def test_a_product_beyond_the_devices_buffers_is_made_in_parts(self, launches: list[LaunchRecord]):
+    def test_a_product_beyond_the_devices_buffers_is_made_in_parts(self, launches):
         small = replace(opencl_device().target, max_allocation_bytes=40_000)
         a, b = normal(300, 40), normal(40, 200)
         lib = Library((), device=OpenCLDevice(small), launched=launches.append)
@@ -177,7 +172,7 @@ class TestOnTheHost:
 
 @pytest.mark.opencl
 class TestBesideALogic:
-    def test_a_type_with_a_logic_keeps_it(self, target: Target, tmp_path, launches):  # noqa: F811
+    def test_a_type_with_a_logic_keeps_it(self, target, tmp_path, launches):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
         a, b = normal(64, 32), normal(32, 48)
         with tunesmith.load(tmp_path, launched=launches.append) as lib, warnings.catch_warnings(record=True) as warned:
@@ -190,7 +185,7 @@ class TestBesideALogic:
         assert len(warned) == 1
         assert "no logic is for Cij_Aik_Bkj_DB" in str(warned[0].message)
 
-    def test_a_logic_of_another_device_is_named_and_the_policy_chooses(self, target: Target, tmp_path, launches):  # noqa: F811
+    def test_a_logic_of_another_device_is_named_and_the_policy_chooses(self, target, tmp_path, launches):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
         write(gemm_type("d", transpose_b=False), replace(target, name="another device"), tmp_path)
         a, b = normal(7, 5, dtype="float64"), normal(5, 9, dtype="float64")
@@ -206,7 +201,7 @@ class TestBesideALogic:
             ):
                 lib.matmul(a.astype(np.int8), b.astype(np.int8))
 
-    def test_without_any_logics_device_products_go_on_and_launches_do_not(self, target: Target, tmp_path, launches):  # noqa: F811
+    def test_without_any_logics_device_products_go_on_and_launches_do_not(self, target, tmp_path, launches):  # noqa: F811
         write(gemm_type("s", transpose_b=False), replace(target, name="another device"), tmp_path)
         a, b = normal(7, 5), normal(5, 9)
         with tunesmith.load(tmp_path, launched=launches.append) as lib:
@@ -221,7 +216,7 @@ class TestBesideALogic:
             assert lib.select(9, 7, 5) == launches[-1].choice
         assert launches[-1].choice.rule is Rule.HEURISTIC
 
-    def test_select_on_the_command_line(self, target: Target, tmp_path):  # noqa: F811
+    def test_select_on_the_command_line(self, target, tmp_path):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
         arguments = ("select", tmp_path, "--size", 255, 129, 67, "--type", "Cij_Aik_Bkj_DB")
         chosen = invoke_json(*arguments)
@@ -257,7 +252,7 @@ def test_it_is_said_once_for_each_type_at_the_callers_line(launches):
 
 
 @pytest.mark.opencl
-def test_select_says_what_is_launched_for_any_type_by_name(lib: Library, launches: list[LaunchRecord]):
+def test_select_says_what_is_launched_for_any_type_by_name(lib, launches):
     kind = gemm_type("d", transpose_a=True, transpose_b=False)
     chosen = lib.select(31, 17, 5, problem_type=kind.name)
     assert (chosen.rule, chosen.expected_seconds, chosen.solution.type) == (Rule.HEURISTIC, None, kind)
@@ -307,7 +302,7 @@ def test_a_device_that_policies_do_not_know_is_refused_with_what_has_to_be_done(
                 call()
 
 
-def test_the_variable_names_the_device(monkeypatch: pytest.MonkeyPatch):
+def test_the_variable_names_the_device(monkeypatch):
     monkeypatch.setenv("TUNESMITH_DEVICE", "fake:CPU:8")
     assert open_untuned(None).target.selector == "fake:CPU:8"
     asked = FakeDevice(TARGET)
@@ -350,7 +345,7 @@ def test_a_program_multiplies_before_anything_was_tuned_and_compiles_once(tmp_pa
 
 
 @pytest.fixture
-def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+def rig(monkeypatch):
     """The fake GPU with a kernel that policies know."""
     known = family_order.ORDER | {("fake", "GPU"): ("OnePlan",)}
     monkeypatch.setattr(family_order, "ORDER", known)

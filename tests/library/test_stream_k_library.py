@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,7 +49,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def opened(folder: Path, launches: list, **tuned) -> Library:
+def opened(folder, launches, **tuned):
     """A library whose only solution has these parameters and won at the measured size."""
     solution = Solution(TYPE, FAMILY.name, FAMILY.space(TYPE).defaults | SMALL | tuned)
     row = SizeRow(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
@@ -60,7 +59,7 @@ def opened(folder: Path, launches: list, **tuned) -> Library:
     return Library([(folder / "logic.yaml", made)], device=device, launched=launches.append)
 
 
-def multiply(library: Library, sizes: tuple[int, int, int] = SIZES) -> None:
+def multiply(library, sizes=SIZES):
     """A product of column-major arrays, so that M and N are the kernel's, against NumPy in double precision."""
     m, n, k = sizes
     random = np.random.default_rng(sum(sizes))
@@ -73,17 +72,17 @@ def multiply(library: Library, sizes: tuple[int, int, int] = SIZES) -> None:
     assert (np.abs(out - wide_a @ wide_b) <= bound).all()
 
 
-def launched(launches) -> tuple[tuple[int, int, int], int, int]:
+def launched(launches):
     """The grid of the first launch, and the two parameters."""
     config = launches.solution.configuration
     return launches.plan.steps[0].grid, config["StreamKGrid"], config["StreamKFullTiles"]
 
 
-def room() -> DeviceCapacity:
+def room():
     return DeviceCapacity(opencl_device().target.compute_units)
 
 
-def calibrated_on_this_device(peer: float = 1.0, **where):
+def calibrated_on_this_device(peer=1.0, **where):
     """Made-up costs for the tile of these tests; `peer` seconds for each work-group that meets another in a tile."""
     target = opencl_device().target
     subject = Subject.of(target, FAMILY.name, data_type_of(TYPE), TILE, where.get("room", room()))

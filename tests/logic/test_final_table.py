@@ -20,20 +20,20 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.logic import FinalTable, TableCell, Unit, read_csv, write_atomically, write_csv
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
-from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, UserError, Value
+from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, UserError
 
 GEMM = gemm_type("s", transpose_b=False, batched=True)
 
 
-def solution(**parameters: Value) -> Solution:
+def solution(**parameters):
     return Solution(GEMM, "tiled", Configuration(parameters))
 
 
-def problem(*sizes: int) -> Problem:
+def problem(*sizes):
     return Problem(GEMM, sizes[:4], sizes[4:])
 
 
-def ok(seconds: float) -> TableCell:
+def ok(seconds):
     return TableCell(Outcome.OK, estimate=Estimate(seconds, seconds * 0.9, seconds * 1.1, 7))
 
 
@@ -51,7 +51,7 @@ TABLE = FinalTable(
 )
 
 
-def test_rows_are_sizes_and_columns_are_solutions_in_gflops(tmp_path: Path):
+def test_rows_are_sizes_and_columns_are_solutions_in_gflops(tmp_path):
     write_csv(TABLE, tmp_path / "final.csv")
     header, small, large = list(csv.reader((tmp_path / "final.csv").open()))
     assert header == ["M", "N", "Batch", "K", "TotalFlops", *TABLE.names]
@@ -61,7 +61,7 @@ def test_rows_are_sizes_and_columns_are_solutions_in_gflops(tmp_path: Path):
     assert large[5] == "", "a cell that nobody measured is empty"
 
 
-def test_details_say_why_a_cell_is_empty(tmp_path: Path):
+def test_details_say_why_a_cell_is_empty(tmp_path):
     details = write_csv(TABLE, tmp_path / "final.csv")
     assert details == tmp_path / "final.details.csv"
     rows = {(row["M"], row["Solution"]): row for row in csv.DictReader(details.open(newline=""))}
@@ -74,7 +74,7 @@ def test_details_say_why_a_cell_is_empty(tmp_path: Path):
     assert (float(rows["64", wide]["Low"]), rows["64", wide]["Samples"]) == (pytest.approx(0.9e-3), "7")
 
 
-def test_details_hold_what_ran_and_where_for_programs(tmp_path: Path):
+def test_details_hold_what_ran_and_where_for_programs(tmp_path):
     target = fake_target()
     details = write_csv(TABLE, tmp_path / "final.csv", target)
     row = next(csv.DictReader(details.open(newline="")))
@@ -86,7 +86,7 @@ def test_details_hold_what_ran_and_where_for_programs(tmp_path: Path):
     assert device["compute_units"] == target.compute_units
 
 
-def test_leading_dimensions_get_columns_only_where_a_row_has_them(tmp_path: Path):
+def test_leading_dimensions_get_columns_only_where_a_row_has_them(tmp_path):
     padded = problem(64, 64, 1, 64, 80, 80, 64, 96)
     table = FinalTable(GEMM, (SMALL, padded), (1e9, 1e9), (WIDE,), {(SMALL, WIDE): ok(1.0), (padded, WIDE): ok(2.0)})
     write_csv(table, tmp_path / "final.csv")
@@ -95,7 +95,7 @@ def test_leading_dimensions_get_columns_only_where_a_row_has_them(tmp_path: Path
     assert sheet.sizes[1] == sheet.sizes[0] | {"LDD": 80, "LDC": 80, "LDA": 64, "LDB": 96}
 
 
-def test_a_table_of_another_operation_says_what_it_counts(tmp_path: Path):
+def test_a_table_of_another_operation_says_what_it_counts(tmp_path):
     kind = random_type("philox4_32_10")
     fill, family = Problem(kind, (1000,)), Solution(kind, "random", Configuration())
     details = write_csv(FinalTable(kind, (fill,), (4000.0,), (family,), {(fill, family): ok(2e-6)}), tmp_path / "t.csv")
@@ -107,18 +107,18 @@ def test_a_table_of_another_operation_says_what_it_counts(tmp_path: Path):
 
 
 @pytest.mark.parametrize("unit", ["FLOP", "B", "elements"])
-def test_a_unit_is_known_by_the_column_of_its_total(unit: str):
+def test_a_unit_is_known_by_the_column_of_its_total(unit):
     assert Unit.of_total(Unit(unit).total) == Unit(unit)
     assert Unit.of_total("TotalRows") is Unit.of_total("Totals") is None, "an index may be called so"
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0])
-def test_a_time_that_is_no_time_is_no_speed(tmp_path: Path, bad: float):
+def test_a_time_that_is_no_time_is_no_speed(tmp_path, bad):
     write_csv(FinalTable(GEMM, (SMALL,), (1e9,), (WIDE,), {(SMALL, WIDE): ok(bad)}), tmp_path / "final.csv")
     assert read_csv(tmp_path / "final.csv").rates == {}
 
 
-def test_a_fast_wrong_result_is_no_speed(tmp_path: Path):
+def test_a_fast_wrong_result_is_no_speed(tmp_path):
     wrong = TableCell(Outcome.WRONG_RESULT, "beyond the bound", "", Estimate(1e-9, 1e-9, 1e-9, 3))
     write_csv(FinalTable(GEMM, (SMALL,), (1e9,), (WIDE,), {(SMALL, WIDE): wrong}), tmp_path / "final.csv")
     assert read_csv(tmp_path / "final.csv").rates == {}
@@ -131,7 +131,7 @@ def test_columns_have_different_names_even_where_values_print_alike():
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.none() | st.floats(1e-9, 1e3), min_size=3, max_size=3), max_size=5))
-def test_what_is_written_is_read(times: list[list[float | None]]):
+def test_what_is_written_is_read(times):
     problems = tuple(problem(8 + row, 8, 1, 8) for row in range(len(times)))
     solutions = tuple(solution(Tile=tile) for tile in range(3))
     cells = {
@@ -154,7 +154,7 @@ def test_what_is_written_is_read(times: list[list[float | None]]):
     }
 
 
-def test_columns_may_be_moved_and_nan_or_minus_one_is_nothing(tmp_path: Path):
+def test_columns_may_be_moved_and_nan_or_minus_one_is_nothing(tmp_path):
     (tmp_path / "t.csv").write_text("K,M,TotalFlops,b,a,c\n3,4,24.0,2.5,nan,-1\n")
     sheet = read_csv(tmp_path / "t.csv")
     assert sheet.sizes == ({"K": 3, "M": 4},)
@@ -172,7 +172,7 @@ def test_columns_may_be_moved_and_nan_or_minus_one_is_nothing(tmp_path: Path):
         ("M,TotalFlops,a\n1.5,2,3\n", 2),
     ],
 )
-def test_what_is_no_table_is_a_user_error_with_its_line(tmp_path: Path, text: str, line: int):
+def test_what_is_no_table_is_a_user_error_with_its_line(tmp_path, text, line):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(UserError) as caught:
         read_csv(tmp_path / "t.csv")
@@ -181,14 +181,14 @@ def test_what_is_no_table_is_a_user_error_with_its_line(tmp_path: Path, text: st
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_table_or_a_user_error(junk: bytes):
+def test_any_bytes_are_a_table_or_a_user_error(junk):
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "t.csv").write_bytes(junk)
         with contextlib.suppress(UserError):
             read_csv(Path(folder, "t.csv"))
 
 
-def test_a_place_that_cannot_be_written_is_a_user_error(tmp_path: Path):
+def test_a_place_that_cannot_be_written_is_a_user_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         write_atomically(tmp_path / "file" / "t.csv", "")
@@ -198,7 +198,7 @@ def test_a_place_that_cannot_be_written_is_a_user_error(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"], "nothing is left beside it"
 
 
-def _write_forever(path: Path, stop) -> None:  # type: ignore[no-untyped-def]
+def _write_forever(path, stop):  # type: ignore[no-untyped-def]
     turn = 0
     while True:
         write_atomically(path, "ab"[turn % 2] * 200_000)
@@ -207,7 +207,7 @@ def _write_forever(path: Path, stop) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path):
+def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     spawn = multiprocessing.get_context("spawn")
     stop = spawn.Event()
     writer = spawn.Process(target=_write_forever, args=(tmp_path / "t", stop))

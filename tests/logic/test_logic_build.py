@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,19 +20,19 @@ GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Config
 ORIGIN = Origin("fake", "a fake device", "CPU", "none", "1.0", "compiler 1", "0.1.0", "2026-11-20T12:00:00Z")
 
 
-def solution(tile: int) -> Solution:
+def solution(tile):
     return Solution(GEMM, "tiled", Configuration({"Tile": tile}))
 
 
-def problem(size: int) -> Problem:
+def problem(size):
     return Problem(GEMM, (size, size, 1, size))
 
 
-def ok(seconds: float, count: int = 7) -> TableCell:
+def ok(seconds, count=7):
     return TableCell(Outcome.OK, estimate=Estimate(seconds, seconds * 0.9, seconds * 1.1, count))
 
 
-def table(times: Mapping[int, Sequence[float | None]], count: int = 7) -> FinalTable:
+def table(times, count=7):
     """A table from seconds by size, one for each of the solutions 0, 1, ...; None for a solution that does not run."""
     problems = tuple(map(problem, times))
     solutions = tuple(solution(tile) for tile in range(len(next(iter(times.values())))))
@@ -45,11 +44,11 @@ def table(times: Mapping[int, Sequence[float | None]], count: int = 7) -> FinalT
     return FinalTable(GEMM, problems, tuple(2.0 * size**3 for size in times), solutions, cells)
 
 
-def tiles(logic: Logic) -> list[int]:
+def tiles(logic):
     return [named.solution.configuration.integer("Tile") for named in logic.document.solutions]
 
 
-def chosen(logic: Logic, size: int) -> int:
+def chosen(logic, size):
     return logic.choose((size, size, 1, size)).solution.configuration.integer("Tile")
 
 
@@ -131,7 +130,7 @@ times = st.lists(st.lists(st.none() | st.floats(0.5, 8.0), min_size=3, max_size=
 
 @settings(max_examples=80, deadline=None)
 @given(times)
-def test_regret_is_what_a_logic_built_without_the_size_would_lose(lines: list[list[float | None]]):
+def test_regret_is_what_a_logic_built_without_the_size_would_lose(lines):
     """The fast computation with one set of neighbours agrees with logics that are built without each size."""
     final_table = {
         2 ** (5 + 2 * index): [1.0 if all(t is None for t in line) else line[0], *line[1:]]
@@ -148,7 +147,7 @@ def test_regret_is_what_a_logic_built_without_the_size_would_lose(lines: list[li
         assert dict(regret.sizes)[size, size, 1, size] == pytest.approx(expected, rel=1e-4)
 
 
-def _without(logic: Logic, size: int):  # type: ignore[no-untyped-def]
+def _without(logic, size):  # type: ignore[no-untyped-def]
     from dataclasses import replace
 
     rows = tuple(row for row in logic.document.rows if row.sizes[0] != size)
@@ -197,7 +196,7 @@ class TestTolerance:
         st.lists(st.lists(st.floats(1.0, 2.0) | st.just(math.inf), min_size=4, max_size=4), min_size=1, max_size=5),
         st.floats(0.001, 0.8),
     )
-    def test_the_cover_is_a_smallest_one(self, lines: list[list[float]], tolerance: float):
+    def test_the_cover_is_a_smallest_one(self, lines, tolerance):
         matrix = np.array([line if min(line) < math.inf else [1.0, *line[1:]] for line in lines])
         enough = matrix <= matrix.min(axis=1, keepdims=True) * (1 + tolerance)
         sizes = [

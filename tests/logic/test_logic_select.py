@@ -23,13 +23,13 @@ GEMM = gemm_type(transpose_b=False, batched=True)
 ORIGIN = Origin("fake", "a fake device", "CPU", "none", "1.0", "compiler 1", "0.1.0", "2026-11-20T12:00:00Z")
 
 
-def named(tile: int) -> NamedSolution:
+def named(tile):
     return NamedSolution(
         f"T{tile}", Solution(GEMM, "tiled", Configuration({"Tile": tile, "Group": (8, 8), "Pad": True}))
     )
 
 
-def row(solution: int, gflops: float, *where: int, others: dict[int, float] | None = None) -> SizeRow:
+def row(solution, gflops, *where, others=None):
     seconds = 2.0 * math.prod(where[:4]) / gflops * 1e-9
     low, median, high = (float(f"{seconds * factor:.6g}") for factor in (0.9, 1.0, 1.1))
     return SizeRow(
@@ -37,11 +37,11 @@ def row(solution: int, gflops: float, *where: int, others: dict[int, float] | No
     )
 
 
-def logic(*rows: SizeRow, solutions: int = 4, fallback: int = 0) -> Logic:
+def logic(*rows, solutions=4, fallback=0):
     return Logic(Document(ORIGIN, GEMM, tuple(map(named, range(solutions))), rows, fallback))
 
 
-def names(choices: object) -> list[str]:
+def names(choices):
     return [choice.name for choice in choices]  # type: ignore[attr-defined]
 
 
@@ -70,7 +70,7 @@ class TestChoosing:
         assert choice.expected_seconds == pytest.approx(2 * 128 * 100 * 3 * 64 / 10e9, rel=1e-5)
 
     @pytest.mark.parametrize("count", [1, 5])
-    def test_an_operation_may_have_any_number_of_sizes(self, count: int):
+    def test_an_operation_may_have_any_number_of_sizes(self, count):
         """Distance and alignment treat all sizes equally, and a time grows with the product of the sizes."""
         kind = ProblemType("Own", "Own", tuple("ABCDE"[:count]), Configuration())
         solutions = tuple(NamedSolution(f"S{n}", Solution(kind, "own", Configuration({"N": n}))) for n in range(3))
@@ -89,7 +89,7 @@ class TestChoosing:
             asked.choose((1,) * (count + 1))
 
     @pytest.mark.parametrize("order", [1, -1])
-    def test_of_equally_near_sizes_the_faster_speaks(self, order: int):
+    def test_of_equally_near_sizes_the_faster_speaks(self, order):
         rows = [row(1, 10.0, 64, 64, 1, 64), row(2, 99.0, 256, 64, 1, 64)][::order]
         assert logic(*rows).choose((128, 64, 1, 64)).name == "T2"
 
@@ -137,7 +137,7 @@ class TestChoosing:
         assert logic(*rows, solutions=3).choose((1032, 64, 1, 64)).name == "T2"
 
     @pytest.mark.parametrize("order", [1, -1])
-    def test_equally_near_is_so_whatever_the_logarithms_last_bit_says(self, order: int):
+    def test_equally_near_is_so_whatever_the_logarithms_last_bit_says(self, order):
         """40 is five times 8 and a fifth of 200; in binary logarithms these distances differ by one rounding."""
         assert math.log2(40) - math.log2(8) != math.log2(200) - math.log2(40)
         rates = (10.0, 99.0)[::order]
@@ -193,10 +193,10 @@ class TestChoosing:
             rows[m, n] = row(winner, 1.0, 2**m, 2**n, 1, 64, others=others)
         sizes = (2 ** asked[0], 2 ** asked[1], 1, 64)
 
-        def far(found: SizeRow) -> float:
+        def far(found):
             return round(math.dist([math.log2(size) for size in found.sizes[:2]], asked), 9)
 
-        def loss(found: SizeRow, tile: int) -> float:
+        def loss(found, tile):
             times = {found.solution: found.estimate.seconds, **dict(found.others)}
             return math.log(times[tile] / min(times.values())) if tile in times else 1.0
 
@@ -218,7 +218,7 @@ class TestChoosing:
         assert asked.choose((100, 64, 1, 64)) is asked.choose((100, 64, 1, 64))
 
 
-def document(**changes: object) -> Document:
+def document(**changes):
     rows = (row(0, 12.5, 64, 64, 1, 64, others={1: 5.5e-05}), row(1, 20.0, 128, 64, 1, 64, 128, 128, 160, 64))
     regret = Regret(1.25, math.inf, (64, 64, 1, 64), (((64, 64, 1, 64), math.inf), ((128, 64, 1, 64, 1, 2, 3, 4), 1.0)))
     parts = {"origin": ORIGIN, "problem_type": GEMM, "solutions": (named(0), named(1)), "rows": rows, "fallback": 1}
@@ -226,11 +226,11 @@ def document(**changes: object) -> Document:
 
 
 class TestFiles:
-    def test_what_is_written_is_read(self, tmp_path: Path):
+    def test_what_is_written_is_read(self, tmp_path):
         write_logic(document(), tmp_path / "deep" / "logic.yaml")
         assert Logic.load(tmp_path / "deep" / "logic.yaml").document == document()
 
-    def test_an_interval_that_is_not_known_stays_unknown(self, tmp_path: Path):
+    def test_an_interval_that_is_not_known_stays_unknown(self, tmp_path):
         unknown = SizeRow((64, 64, 1, 64), (), 0, Estimate(1.0, math.nan, math.inf, 1), 1.0)
         write_logic(document(rows=(unknown,)), tmp_path / "logic.yaml")
         estimate = Logic.load(tmp_path / "logic.yaml").document.rows[0].estimate
@@ -245,7 +245,7 @@ class TestFiles:
         ),
         st.text(min_size=1),
     )
-    def test_any_configuration_and_device_name_survive(self, parameters, device: str):  # type: ignore[no-untyped-def]
+    def test_any_configuration_and_device_name_survive(self, parameters, device):  # type: ignore[no-untyped-def]
         from dataclasses import replace
 
         solution = Solution(GEMM, "tiled", Configuration(parameters))
@@ -261,7 +261,7 @@ class TestFiles:
         assert "tunesmith-logic: 3" in lines
         assert "- [[64, 64, 1, 64], 0, 4.1943e-05, [3.77487e-05, 4.61373e-05], 7, 12.5, {1: 5.5e-05}]" in lines
 
-    def test_no_object_of_pythons_can_come_out_of_a_file(self, tmp_path: Path):
+    def test_no_object_of_pythons_can_come_out_of_a_file(self, tmp_path):
         (tmp_path / "logic.yaml").write_text("!!python/object/apply:os.system ['true']")
         with pytest.raises(UserError):
             Logic.load(tmp_path / "logic.yaml")
@@ -270,7 +270,7 @@ class TestFiles:
 GOOD = dump(document())
 
 
-def _changed(old: str, new: str) -> tuple[str, int]:
+def _changed(old, new):
     assert GOOD.count(old) == 1, old
     return GOOD.replace(old, new), GOOD[: GOOD.index(old)].count("\n") + 1
 
@@ -278,7 +278,7 @@ def _changed(old: str, new: str) -> tuple[str, int]:
 class TestMalformedFiles:
     """Each message names the file, the line and the key."""
 
-    def refused(self, folder: Path, text: str | bytes) -> UserError:
+    def refused(self, folder, text):
         path = folder / "logic.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         with pytest.raises(UserError) as caught:
@@ -314,14 +314,14 @@ class TestMalformedFiles:
             ("rest: {rule: nearest,", "rest: {rule: farthest,", "rest"),
         ],
     )
-    def test_the_line_and_the_key_are_named(self, tmp_path: Path, old: str, new: str, says: str):
+    def test_the_line_and_the_key_are_named(self, tmp_path, old, new, says):
         text, line = _changed(old, new)
         error = self.refused(tmp_path, text)
         assert error.location.endswith(f":{line}")
         assert says in error.what
 
     @pytest.mark.parametrize("key", ["origin", "problem-type", "solutions", "fallback", "exact"])
-    def test_a_missing_key_is_named(self, tmp_path: Path, key: str):
+    def test_a_missing_key_is_named(self, tmp_path, key):
         raw = yaml.safe_load(GOOD)
         del raw[key]
         assert f"{key} is missing" in self.refused(tmp_path, yaml.safe_dump(raw)).what
@@ -331,7 +331,7 @@ class TestMalformedFiles:
         ["", "[]", "- {MinimumRequiredVersion: 4.2.0}\n- vega20", "word", "a: [", "a: !!int x", "\t", b"\xff\xfe\x00",
          "[" * 5000, "tunesmith-logic: 3", "{[1]: 2}", "{{a: 1}: 2}", "!!binary x: 3", "2026-13-99"],
     )  # fmt: skip
-    def test_something_else_altogether(self, tmp_path: Path, text: str | bytes):
+    def test_something_else_altogether(self, tmp_path, text):
         self.refused(tmp_path, text)
 
     @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ class TestMalformedFiles:
             ("  worst-at: [64, 64, 1, 64]", "  worst-at: {}"),
         ],
     )
-    def test_a_bomb_of_aliases_does_no_harm(self, tmp_path: Path, old: str, new: str):
+    def test_a_bomb_of_aliases_does_no_harm(self, tmp_path, old, new):
         """A few lines with aliases that expand to 9^30 numbers."""
         bomb = "&x0 [1]"
         for layer in range(1, 30):
@@ -352,7 +352,7 @@ class TestMalformedFiles:
         text, _ = _changed(old, new.format(bomb))
         self.refused(tmp_path, text)
 
-    def test_a_file_that_is_not_there(self, tmp_path: Path):
+    def test_a_file_that_is_not_there(self, tmp_path):
         with pytest.raises(UserError, match="cannot be read"):
             Logic.load(tmp_path / "none.yaml")
         with pytest.raises(UserError, match="cannot be read"):
@@ -360,7 +360,7 @@ class TestMalformedFiles:
 
     @settings(max_examples=150, deadline=None)
     @given(st.data())
-    def test_a_mangled_file_is_a_logic_or_a_user_error(self, data: st.DataObject):
+    def test_a_mangled_file_is_a_logic_or_a_user_error(self, data):
         text = GOOD
         for _ in range(data.draw(st.integers(1, 3))):
             start = data.draw(st.integers(0, len(text)))

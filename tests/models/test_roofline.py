@@ -47,7 +47,7 @@ RIDGES = {"MI300X": 246.7, "H100 SXM": 295.2, "H200 SXM": 206.1, "A100 SXM 80 GB
         ("h100 sxm", "H100 SXM"),
     ],
 )
-def test_a_chip_is_found_by_the_name_that_its_driver_gives_it(device: str, chip: str) -> None:
+def test_a_chip_is_found_by_the_name_that_its_driver_gives_it(device, chip):
     named = chip_named(device)
     assert named is not None
     assert named.name == chip
@@ -60,11 +60,11 @@ def test_a_chip_is_found_by_the_name_that_its_driver_gives_it(device: str, chip:
         *("NVIDIA GeForce RTX 3090 Ti", "NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU"),
     ],
 )
-def test_another_model_or_an_ambiguous_name_is_no_chip(device: str) -> None:
+def test_another_model_or_an_ambiguous_name_is_no_chip(device):
     assert chip_named(device) is None
 
 
-def test_amds_architectures_stand_for_their_usual_chip_and_the_source_says_so() -> None:
+def test_amds_architectures_stand_for_their_usual_chip_and_the_source_says_so():
     usual = chip_of("gfx942:sramecc+:xnack-", "gfx942:sramecc+:xnack-")
     assert usual is not None
     assert usual.name == "MI300X"
@@ -76,7 +76,7 @@ def test_amds_architectures_stand_for_their_usual_chip_and_the_source_says_so() 
 
 
 @pytest.mark.parametrize("name", RIDGES)
-def test_the_ridge_is_peak_over_bandwidth(name: str) -> None:
+def test_the_ridge_is_peak_over_bandwidth(name):
     chip = chip_named(name)
     assert chip is not None
     roofline = chip.roofline("b")
@@ -88,7 +88,7 @@ def test_the_ridge_is_peak_over_bandwidth(name: str) -> None:
     assert roofline.attainable(roofline.ridge * 10) == roofline.flops_per_second
 
 
-def test_each_chip_names_its_source_and_none_is_slower_for_smaller_types() -> None:
+def test_each_chip_names_its_source_and_none_is_slower_for_smaller_types():
     assert len({chip.name for chip in CHIPS}) == len(CHIPS)
     for chip in CHIPS:
         assert chip.source
@@ -99,7 +99,7 @@ def test_each_chip_names_its_source_and_none_is_slower_for_smaller_types() -> No
         assert chip_named(chip.name) == chip
 
 
-def test_a_file_of_rooflines_reads_back_and_a_newer_one_replaces_the_older(tmp_path: Path) -> None:
+def test_a_file_of_rooflines_reads_back_and_a_newer_one_replaces_the_older(tmp_path):
     path = tmp_path / "rooflines.yaml"
     double = replace(MEASURED, data_type="d", flops_per_second=93e9)
     path.write_text(dump_rooflines([MEASURED, double]), encoding="utf-8")
@@ -121,9 +121,7 @@ def test_a_file_of_rooflines_reads_back_and_a_newer_one_replaces_the_older(tmp_p
         (("rooflines:", "rooflines: 3"), 5, "not valid YAML"),
     ],
 )
-def test_a_mistake_in_the_file_is_reported_with_its_line(
-    tmp_path: Path, change: tuple[str, str], line: int, what: str
-) -> None:
+def test_a_mistake_in_the_file_is_reported_with_its_line(tmp_path, change, line, what):
     path, text = tmp_path / "rooflines.yaml", dump_rooflines([MEASURED])
     assert change[0] in text
     path.write_text(text.replace(*change), encoding="utf-8")
@@ -134,7 +132,7 @@ def test_a_mistake_in_the_file_is_reported_with_its_line(
 
 
 @given(st.integers(0, 500), st.integers(0, 12), st.text("0123456789:-.e[]{}&*'# \n", max_size=6))
-def test_a_mutated_file_is_read_or_gets_our_error(begin: int, removed: int, inserted: str) -> None:
+def test_a_mutated_file_is_read_or_gets_our_error(begin, removed, inserted):
     text = dump_rooflines([MEASURED])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rooflines.yaml"
@@ -143,7 +141,7 @@ def test_a_mutated_file_is_read_or_gets_our_error(begin: int, removed: int, inse
             assert all(0 < measured.roofline.ridge < math.inf for measured in read_rooflines(path))
 
 
-def test_two_rooflines_of_one_device_and_type_are_a_mistake(tmp_path: Path) -> None:
+def test_two_rooflines_of_one_device_and_type_are_a_mistake(tmp_path):
     path = tmp_path / "rooflines.yaml"
     path.write_text(dump_rooflines([MEASURED, MEASURED]), encoding="utf-8")
     with pytest.raises(UserError, match="a second roofline of a CPU: 2 cores for s"):

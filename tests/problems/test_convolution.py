@@ -41,12 +41,12 @@ CASES = {
 """Fields and sizes (N, C, the input's pixels, K, the filter's taps)."""
 
 
-def problem_of(case: str, direction: Direction, data_type: str = "d") -> Problem:
+def problem_of(case, direction, data_type="d"):
     fields, sizes = CASES[case]
     return Problem(convolution_type(data_type, direction=direction, **fields), sizes)
 
 
-def drawn(problem: Problem, seed: int = 0) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def drawn(problem, seed=0):
     """Storage as the bench would have it, and the logical arrays in it."""
     inputs = CONVOLUTION.inputs(problem, np.random.default_rng(seed))
     logical = {x.name: strided(x, inputs[x.name]) for x in CONVOLUTION.operands(problem) if x.name in inputs}
@@ -55,7 +55,7 @@ def drawn(problem: Problem, seed: int = 0) -> tuple[dict[str, np.ndarray], dict[
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("case", CASES)
-def test_the_reference_is_what_direct_loops_give(case: str, direction: Direction) -> None:
+def test_the_reference_is_what_direct_loops_give(case, direction):
     """In float64 both commit at most as many roundings as the bound allows for one of them."""
     problem = problem_of(case, direction)
     inputs, logical = drawn(problem)
@@ -73,9 +73,7 @@ def test_the_reference_is_what_direct_loops_give(case: str, direction: Direction
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("data_type", ["s", "h", "b", "f8", "i8"])
-def test_sums_in_the_types_of_a_gemm_stay_within_the_bound_and_a_missing_term_does_not(
-    data_type: str, direction: Direction
-) -> None:
+def test_sums_in_the_types_of_a_gemm_stay_within_the_bound_and_a_missing_term_does_not(data_type, direction):
     problem = problem_of("2-D all at once", direction, data_type)
     inputs, logical = drawn(problem)
     convolution = Convolution.of(problem)
@@ -92,9 +90,7 @@ def test_sums_in_the_types_of_a_gemm_stay_within_the_bound_and_a_missing_term_do
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_of_a_big_problem_first_last_and_scattered_elements_are_right(
-    direction: Direction, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_big_problem_first_last_and_scattered_elements_are_right(direction, monkeypatch):
     monkeypatch.setattr(reference, "MOST_GATHERED", 900)
     problem = problem_of("2-D all at once", direction)
     inputs, logical = drawn(problem)
@@ -109,9 +105,7 @@ def test_of_a_big_problem_first_last_and_scattered_elements_are_right(
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("case", CASES)
-def test_the_implicit_product_has_all_terms_of_the_sum_and_flops_count_the_outputs_windows(
-    case: str, direction: Direction
-) -> None:
+def test_the_implicit_product_has_all_terms_of_the_sum_and_flops_count_the_outputs_windows(case, direction):
     problem = problem_of(case, direction)
     c = Convolution.of(problem)
     product = c.implicit_gemm
@@ -125,7 +119,7 @@ def test_the_implicit_product_has_all_terms_of_the_sum_and_flops_count_the_outpu
         assert multiplied == windows
 
 
-def test_layouts_put_the_same_numbers_elsewhere() -> None:
+def test_layouts_put_the_same_numbers_elsewhere():
     """Channels last: neighbours in memory are channels; channels first: pixels. Arrays are dense in both."""
     for layout, fastest in (("NHWC", 1), ("NCHW", 3)):
         kind = convolution_type(layouts=(layout,) * 3)
@@ -135,7 +129,7 @@ def test_layouts_put_the_same_numbers_elsewhere() -> None:
     assert CONVOLUTION.bytes(Problem(kind, (2, 3, 5, 7, 4, 2, 3))) == 4 * (2 * 3 * 35 + 4 * 3 * 6 + 2 * 4 * 4 * 5)
 
 
-def test_names_tell_types_apart_and_a_type_comes_back_from_its_fields() -> None:
+def test_names_tell_types_apart_and_a_type_comes_back_from_its_fields():
     kinds = [
         convolution_type("b", direction=direction, **fields) for direction in DIRECTIONS for fields, _ in CASES.values()
     ]
@@ -151,7 +145,7 @@ def test_names_tell_types_apart_and_a_type_comes_back_from_its_fields() -> None:
     )
 
 
-def test_what_is_launched_to_try_a_program_is_small_and_of_the_same_type() -> None:
+def test_what_is_launched_to_try_a_program_is_small_and_of_the_same_type():
     problem = Problem(convolution_type("b", stride=2, padding=3, groups=4), (128, 256, 224, 224, 512, 7, 7))
     small = CONVOLUTION.small(problem)
     assert small.type == problem.type
@@ -162,7 +156,7 @@ def test_what_is_launched_to_try_a_program_is_small_and_of_the_same_type() -> No
         assert all(x <= y for x, y in zip(CONVOLUTION.small(tiny).sizes, tiny.sizes, strict=True))
 
 
-def test_sizes_are_read_off_the_arrays_that_a_caller_gives() -> None:
+def test_sizes_are_read_off_the_arrays_that_a_caller_gives():
     kind = convolution_type(stride=2, groups=2)
     problem = Problem(kind, (2, 4, 9, 11, 6, 3, 2))
     shapes = {operand.name: operand.shape for operand in CONVOLUTION.operands(problem) if operand.role == "in"}
@@ -182,7 +176,7 @@ def test_sizes_are_read_off_the_arrays_that_a_caller_gives() -> None:
         ({"layouts": (None, "KRSC", None)}, "FilterLayout"),
     ],
 )
-def test_a_type_that_makes_no_sense_is_refused_at_its_key(fields: dict[str, object], key: str) -> None:
+def test_a_type_that_makes_no_sense_is_refused_at_its_key(fields, key):
     with pytest.raises(ConvolutionTypeError) as refused:
         convolution_type(**fields)
     assert refused.value.key == key
@@ -196,7 +190,7 @@ def test_a_type_that_makes_no_sense_is_refused_at_its_key(fields: dict[str, obje
         ((1, 4, 8, 3, 4, 3, 4), "the filter reaches over 7 pixels of W, which has 5 with its padding"),
     ],
 )
-def test_sizes_that_no_convolution_has_are_refused(sizes: tuple[int, ...], why: str) -> None:
+def test_sizes_that_no_convolution_has_are_refused(sizes, why):
     kind = convolution_type(groups=2, padding=1, dilation=2)
     assert CONVOLUTION.wrong_sizes(kind, sizes) == why
     with pytest.raises(ValueError, match=why.split(",")[0]):
@@ -215,21 +209,21 @@ def test_sizes_that_no_convolution_has_are_refused(sizes: tuple[int, ...], why: 
         ("DataType: q", "DataType"),
     ],
 )
-def test_a_tuning_file_is_told_the_line_of_a_wrong_field(tmp_path: Path, field: str, what: str) -> None:
+def test_a_tuning_file_is_told_the_line_of_a_wrong_field(tmp_path, field, what):
     with pytest.raises(UserError) as told:
         read_file(tmp_path, f"OperationType: Convolution\n      {field}")
     (mistake,) = (error for error in told.value.errors if error.location.endswith("tuning.yaml:4"))
     assert what in mistake.what
 
 
-def read_file(folder: Path, fields: str, sizes: str = "Exact: [1, 4, 8, 8, 4, 3, 3]") -> None:
+def read_file(folder, fields, sizes="Exact: [1, 4, 8, 8, 4, 3, 3]"):
     path = folder / "tuning.yaml"
     text = f"BenchmarkProblems:\n  -\n    - {fields}\n    - BenchmarkFinalParameters:\n      - ProblemSizes:\n"
     path.write_text(f"{text}        - {sizes}\n")
     read(path, None, None)
 
 
-def test_a_tuning_file_is_told_that_there_is_no_kernel_yet(tmp_path: Path) -> None:
+def test_a_tuning_file_is_told_that_there_is_no_kernel_yet(tmp_path):
     with pytest.raises(UserError, match="no kernel computes Convolution yet") as told:
         read_file(tmp_path, "OperationType: Convolution")
     assert told.value.location.endswith("tuning.yaml:3")

@@ -35,8 +35,8 @@ Read = Callable[[str], tuple[ListedConvolution, ...]]
 
 
 @pytest.fixture
-def listed(tmp_path: Path) -> Read:
-    def read(text: str) -> tuple[ListedConvolution, ...]:
+def listed(tmp_path):
+    def read(text):
         path = tmp_path / "convolutions.csv"
         path.write_text(text)
         return read_convolution_list(path)
@@ -44,7 +44,7 @@ def listed(tmp_path: Path) -> Read:
     return read
 
 
-def test_a_row_names_its_type_and_sizes(listed: Read) -> None:
+def test_a_row_names_its_type_and_sizes(listed):
     first, second = listed(LIST)
     assert first.type == convolution_type(
         "b", stride=(2, 1), padding=(1, 0), dilation=(1, 3), groups=2, layouts=("NCHW", None, None)
@@ -55,7 +55,7 @@ def test_a_row_names_its_type_and_sizes(listed: Read) -> None:
     assert second.sizes == (1, 3, 4, 5, 6, 7, 2, 2, 2)
 
 
-def test_without_the_word_for_it_a_header_tells_the_dimensions(listed: Read) -> None:
+def test_without_the_word_for_it_a_header_tells_the_dimensions(listed):
     (row,) = listed("n,c,w,k,s\n2,3,9,4,3\n")
     assert row.problem.type == convolution_type(dimensions=1)
     (row,) = listed("set,n,c,h,w,k,r,s\ntrain,2,3,9,9,4,3,3\n")
@@ -80,7 +80,7 @@ def test_without_the_word_for_it_a_header_tells_the_dimensions(listed: Read) -> 
         (("others,5", "others"), ":3", "19 cells under 20 columns"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(listed: Read, change: tuple[str, str], location: str, what: str) -> None:
+def test_a_mistake_is_told_with_its_line(listed, change, location, what):
     assert change[0] in LIST
     with pytest.raises(UserError) as told:
         listed(LIST.replace(*change, 1))
@@ -98,24 +98,24 @@ def test_a_mistake_is_told_with_its_line(listed: Read, change: tuple[str, str], 
         ("spatial_dim,pad_h", "1,1", "h is 9, with 1 spatial dimension"),
     ],
 )
-def test_columns_of_an_axis_that_is_not_there_must_say_so(listed: Read, header: str, cells: str, what: str) -> None:
+def test_columns_of_an_axis_that_is_not_there_must_say_so(listed, header, cells, what):
     with pytest.raises(UserError) as told:
         listed(f"n,c,h,w,k,r,s,{header}\n2,3,9,9,4,3,3,{cells}\n")
     assert told.value.location.endswith("convolutions.csv:2")
     assert told.value.what == what
 
 
-def test_what_a_driver_prints_of_an_axis_that_is_not_there_is_read(listed: Read) -> None:
+def test_what_a_driver_prints_of_an_axis_that_is_not_there_is_read(listed):
     (row,) = listed("n,c,in_d,h,w,k,fil_d,r,s,spatial_dim,pad_d,stride_d,dil_d,out_d\n2,3,1,9,9,4,1,3,3,2,0,1,1,1\n")
     assert row.type == convolution_type()
 
 
-def test_a_dimension_that_the_header_lacks_is_asked_for(listed: Read) -> None:
+def test_a_dimension_that_the_header_lacks_is_asked_for(listed):
     with pytest.raises(UserError, match="3 spatial dimensions need a column in_d"):
         listed("spatial_dim,n,c,h,w,k,r,s\n3,2,3,9,9,4,3,3\n")
 
 
-def test_as_a_list_of_a_tuning_file_rows_of_other_types_have_no_sizes(tmp_path: Path) -> None:
+def test_as_a_list_of_a_tuning_file_rows_of_other_types_have_no_sizes(tmp_path):
     path = tmp_path / "convolutions.csv"
     path.write_text(LIST)
     kind = convolution_type("h", direction=Direction.BACKWARD_WEIGHTS, dimensions=3)
@@ -125,7 +125,7 @@ def test_as_a_list_of_a_tuning_file_rows_of_other_types_have_no_sizes(tmp_path: 
 
 
 @given(st.integers(0, len(LIST)), st.integers(0, 12), st.text('0123456789,-.xNCHWDé\n"', max_size=6))
-def test_a_mutated_list_is_read_or_gets_our_error(begin: int, removed: int, put: str) -> None:
+def test_a_mutated_list_is_read_or_gets_our_error(begin, removed, put):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "convolutions.csv"
         path.write_text(LIST[:begin] + put + LIST[begin + removed :], encoding="utf-8")
@@ -134,7 +134,7 @@ def test_a_mutated_list_is_read_or_gets_our_error(begin: int, removed: int, put:
 
 
 @pytest.mark.parametrize("name", ["conv_deepbench_dev.csv", "conv_production_dev.csv"])
-def test_published_lists_give_their_own_outputs_and_implicit_products(name: str) -> None:
+def test_published_lists_give_their_own_outputs_and_implicit_products(name):
     """Each row's columns out_d ... igemm_k are compared when it is read."""
     path = SHAPES / name
     if not path.is_file():

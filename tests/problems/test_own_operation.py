@@ -25,14 +25,14 @@ FOLDER = Path(__file__).parent / "strided_copy"
 ROOT = FOLDER.parents[2]
 
 
-def with_copy() -> dict[str, str]:
+def with_copy():
     """The environment of a process that has the distribution on its path."""
     path = os.pathsep.join(filter(None, [str(FOLDER), os.environ.get("PYTHONPATH", "")]))
     return environment(PYTHONPATH=path)
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tuned(tmp_path_factory):
     """The folder of a run over all of `copy.yaml`."""
     opencl_device()  # skips where there is none
     folder = tmp_path_factory.mktemp("copy") / "run"
@@ -44,7 +44,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copy(monkeypatch: pytest.MonkeyPatch):
+def copy(monkeypatch):
     """The operation in this process."""
     monkeypatch.syspath_prepend(FOLDER)
     _registry.installed.cache_clear()

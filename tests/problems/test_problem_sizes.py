@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from tunesmith.problems import LIMIT, OPERATIONS, clamp_sizes, exact_sizes, range_sizes
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.sizes import Span
-from tunesmith.records import Configuration, Problem, ProblemType, UserError, freeze
+from tunesmith.records import Configuration, Problem, UserError, freeze
 
 BATCHED = gemm_type(batched=True)
 PLACE = "file.yaml:7"
 
 
-def of_range(value: list[object], problem_type: ProblemType = BATCHED) -> list[tuple[int, ...]]:
+def of_range(value, problem_type=BATCHED):
     return range_sizes([(freeze(entry), f"file.yaml:{8 + i}") for i, entry in enumerate(value)], problem_type, PLACE)
 
 
-def of_exact(value: list[object], problem_type: ProblemType = BATCHED) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def of_exact(value, problem_type=BATCHED):
     return exact_sizes([(freeze(entry), PLACE) for entry in value], problem_type, OPERATIONS["GEMM"], PLACE)
 
 

@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from brute_force import Point, Stage, World, solve
+from brute_force import Stage, World, solve
 from protocol_fakes import Exact, FakeOracle, Noisy, choices, phases, size, sizes
 from tunesmith.protocol import (
     Benchmark,
-    Cell,
     Final,
     Fork,
     Join,
     Objective,
     Phase,
-    Phases,
-    ProtocolResult,
-    Step,
     TimeTable,
     run,
 )
 from tunesmith.protocol.winners import MAX_FINALISTS
-from tunesmith.records import Configuration, Estimate, Problem
+from tunesmith.records import Estimate, Problem
 
 NAMES = "abcdef"
 
 
-def chance(seed: int, *what: object) -> int:
+def chance(seed, *what):
     """A number that depends only on the arguments."""
     return crc32(repr((seed, what)).encode())
 
 
-def world_of(draw: random.Random) -> World:
+def world_of(draw):
     seed, wildness = draw.randrange(1 << 30), draw.choice([0, 0, 1, 2])
     start = {name: draw.randrange(3) for name in NAMES}
     banned = {
@@ -50,15 +44,15 @@ def world_of(draw: random.Random) -> World:
     inert = draw.choice(NAMES) if draw.random() < 0.3 else ""
     values = draw.choice([2, 4, 50])
 
-    def essence(point: Point) -> Any:
+    def essence(point):
         return tuple(point[name] for name in NAMES if name != inert)
 
-    def time(point: Point, number: int) -> int | None:
+    def time(point, number):
         if not admits(point, number) or chance(seed, "fails", essence(point), number) % 10 < wildness:
             return None
         return 1 + chance(seed, "time", essence(point), number) % values
 
-    def admits(point: Point, number: int) -> bool:
+    def admits(point, number):
         return chance(seed, "small", essence(point), number) % 10 >= wildness
 
     return World(
@@ -73,16 +67,16 @@ def world_of(draw: random.Random) -> World:
     )
 
 
-def stages_of(draw: random.Random) -> list[Stage]:
+def stages_of(draw):
     """Phases in Tensile's order. Parameters may be varied again, alone or together, with other values."""
 
-    def lists(most: int) -> dict[str, list[int]]:
+    def lists(most):
         return {name: draw.sample(range(3), draw.randint(1, 3)) for name in draw.sample(NAMES, draw.randint(1, most))}
 
-    def some_sizes() -> list[int]:
+    def some_sizes():
         return draw.sample(range(4), draw.randint(1, 3))
 
-    def tuned() -> list[Stage]:
+    def tuned():
         return [Stage("tune", lists(2), some_sizes(), []) for _ in range(draw.randrange(3))]
 
     stages = tuned()
@@ -94,7 +88,7 @@ def stages_of(draw: random.Random) -> list[Stage]:
     return [*stages, *tuned(), Stage("final", {}, some_sizes(), [])]
 
 
-def as_step(stage: Stage) -> Step:
+def as_step(stage):
     combinations_ = choices({name: list(values) for name, values in stage.lists.items()})
     on = sizes(*stage.sizes)
     return {
@@ -105,8 +99,8 @@ def as_step(stage: Stage) -> Step:
     }[stage.kind]()
 
 
-def engine(world: World, stages: list[Stage]) -> tuple[Phases, Exact, FakeOracle]:
-    def point(config: Configuration) -> Point:
+def engine(world, stages):
+    def point(config):
         return {name: config.integer(name) for name in config}
 
     oracle = FakeOracle(
@@ -120,11 +114,11 @@ def engine(world: World, stages: list[Stage]) -> tuple[Phases, Exact, FakeOracle
     return group, Exact(lambda c, p: world.time(point(c), p.sizes[0])), oracle
 
 
-def plain(config: Configuration) -> dict[str, object]:
+def plain(config):
     return dict(config)
 
 
-def answer(result: ProtocolResult) -> tuple[list[dict[str, object]], dict[int, tuple[object, list[object]]]]:
+def answer(result):
     return [plain(config) for config in result.survivors], {
         problem.sizes[0]: (plain(decision.winner), [plain(tie) for tie in decision.ties])
         for problem, decision in result.decisions.items()
@@ -133,7 +127,7 @@ def answer(result: ProtocolResult) -> tuple[list[dict[str, object]], dict[int, t
 
 @given(st.integers(0, 1 << 60))
 @settings(max_examples=400, deadline=None)
-def test_the_engine_agrees_with_brute_force(seed: int) -> None:
+def test_the_engine_agrees_with_brute_force(seed):
     draw = random.Random(seed)
     world, stages = world_of(draw), stages_of(draw)
     group, measure, oracle = engine(world, stages)
@@ -161,17 +155,17 @@ class KilledError(Exception):
 class Remembering:
     """Keeps every answer of a `Measure` by solution and problem, and raises after a number of new answers (`fuse`)."""
 
-    def __init__(self, measure: Noisy, oracle: FakeOracle, fuse: int) -> None:
+    def __init__(self, measure, oracle, fuse):
         self.measure, self.oracle, self.fuse = measure, oracle, fuse
         self.estimates: dict[tuple[str, Problem], Estimate | None] = {}
         self.samples: dict[tuple[frozenset[str], Problem], dict[str, tuple[float, ...]]] = {}
 
-    def burn(self) -> None:
+    def burn(self):
         if self.fuse == 0:
             raise KilledError
         self.fuse -= 1
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
+    def screen_cells(self, groups, racing):
         cells = {}
         for config, problem in (cell for group in groups for cell in group):
             key = self.oracle.identity(config), problem
@@ -184,7 +178,7 @@ class Remembering:
                 cells[config, problem] = estimate
         return TimeTable(cells)
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
+    def confirm(self, configs, problems):
         paired = {}
         names = {config: self.oracle.identity(config) for config in configs}
         for problem in problems:
@@ -199,9 +193,7 @@ class Remembering:
 
 @given(st.integers(0, 1 << 60), st.integers(0, 60))
 @settings(max_examples=60, deadline=None)
-def test_a_run_that_is_killed_and_started_again_measures_nothing_twice_and_then_nothing_more(
-    seed: int, fuse: int
-) -> None:
+def test_a_run_that_is_killed_and_started_again_measures_nothing_twice_and_then_nothing_more(seed, fuse):
     """Times have noise, so that a repeated measurement would give another number."""
     draw = random.Random(seed)
     group, exact, oracle = engine(world_of(draw), stages_of(draw))
@@ -219,7 +211,7 @@ def test_a_run_that_is_killed_and_started_again_measures_nothing_twice_and_then_
 
 @given(st.integers(0, 1 << 60))
 @settings(max_examples=100, deadline=None)
-def test_no_cell_is_asked_for_twice_in_a_step_and_only_the_final_is_not_raced(seed: int) -> None:
+def test_no_cell_is_asked_for_twice_in_a_step_and_only_the_final_is_not_raced(seed):
     draw = random.Random(seed)
     group, measure, oracle = engine(world_of(draw), stages_of(draw))
     result = run(group, measure, oracle)

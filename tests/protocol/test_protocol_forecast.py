@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol_fakes import Exact, FakeOracle, benchmark, choices, final, fork, join, phases, sizes
-from tunesmith.protocol import Benchmark, Final, Phase, Phases, SearchPlan, Step, StepsForecast, forecast, run
-from tunesmith.records import Configuration, UserError
+from tunesmith.protocol import Benchmark, Final, Phase, SearchPlan, forecast, run
+from tunesmith.records import UserError
 
 
-def wiki() -> Phases:
+def wiki():
     """The benchmark protocol's example, with its 64 final sizes."""
     start = {
         "EdgeType": "Branch", "PrefetchGlobalRead": False, "WorkGroup": (16, 16, 1), "ThreadTile": (4, 4),
@@ -31,22 +31,22 @@ def wiki() -> Phases:
     )
 
 
-def tile(config: Configuration) -> dict[str, tuple[int, int]]:
+def tile(config):
     rows, columns, _ = config.integers("WorkGroup")
     height, width = config.integers("ThreadTile")
     return {"MacroTile": (rows * height, columns * width)}
 
 
-def too_few_loads(config: Configuration) -> str:
+def too_few_loads(config):
     """Every work-item loads an element of A: 256 of them for a tile of 16 rows need a depth of 16."""
     return "tile too thin" if min(tile(config)["MacroTile"]) * config.integer("LoopUnroll") < 256 else ""
 
 
-def enqueues(steps: StepsForecast) -> list[int]:
+def enqueues(steps):
     return [step.enqueues for step in steps.before]
 
 
-def test_the_wikis_example_has_the_counts_that_the_issue_names() -> None:
+def test_the_wikis_example_has_the_counts_that_the_issue_names():
     steps = forecast(wiki(), FakeOracle(derive=tile)).before
     assert [step.enqueues for step in steps] == [4, 0, 36, 36, 0, 10, 320]
     assert [(step.lineages, step.survivors) for step in steps] == [
@@ -56,16 +56,16 @@ def test_the_wikis_example_has_the_counts_that_the_issue_names() -> None:
     assert forecast(wiki(), FakeOracle(derive=tile)).enqueues_before == 406
 
 
-def test_the_exhaustive_product_multiplies_every_list_and_the_final_sizes() -> None:
+def test_the_exhaustive_product_multiplies_every_list_and_the_final_sizes():
     assert forecast(wiki(), FakeOracle(derive=tile)).exhaustive == 2 * 2 * 3 * 3 * 4 * 4 * 2 * 64
 
 
-def test_a_parameter_that_two_steps_vary_counts_once_in_the_exhaustive_product() -> None:
+def test_a_parameter_that_two_steps_vary_counts_once_in_the_exhaustive_product():
     group = phases({"a": 1, "b": 1}, benchmark(a=[1, 2]), benchmark(b=[1, 2, 3]), benchmark(a=[2, 4]), final())
     assert forecast(group, FakeOracle()).exhaustive == 3 * 3
 
 
-def test_rejections_are_counted_apart_and_deferral_keeps_thin_tiles() -> None:
+def test_rejections_are_counted_apart_and_deferral_keeps_thin_tiles():
     oracle = FakeOracle(illegal=too_few_loads, derive=tile)
     plan = forecast(wiki(), oracle)
     assert enqueues(plan) == [4, 0, 36, 36, 0, 10, 320]
@@ -74,36 +74,36 @@ def test_rejections_are_counted_apart_and_deferral_keeps_thin_tiles() -> None:
     assert [step.cells for step in run(wiki(), measure, oracle).steps] == [4, 0, 36, 36, 0, 8, 320]
 
 
-def test_a_lineage_that_can_never_be_legal_is_counted_before_and_not_after() -> None:
+def test_a_lineage_that_can_never_be_legal_is_counted_before_and_not_after():
     oracle = FakeOracle(illegal=lambda c: "never" if c["a"] == 2 else "")
     plan = forecast(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), final(1, 2)), oracle)
     assert (plan.enqueues_before, plan.enqueues_after) == (8, 4)
 
 
-def test_a_cell_that_its_problem_forbids_is_not_counted_after_rejections() -> None:
+def test_a_cell_that_its_problem_forbids_is_not_counted_after_rejections():
     oracle = FakeOracle(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
     plan = forecast(phases({"a": 1}, benchmark(on=(1, 2, 3), a=[1, 2, 3])), oracle)
     assert (plan.enqueues_before, plan.enqueues_after) == (9, 6)
 
 
-def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach() -> None:
+def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach():
     """Three tiles and two depths: which depths win is not known, but at most two lineages can be left."""
     oracle = FakeOracle(derive=lambda c: {"Depth": c.integer("unroll") * 2})
     group = phases({"tile": 1, "unroll": 1}, fork(tile=[1, 2, 3]), benchmark(unroll=[4, 8]), join("Depth"), final())
     assert [step.survivors for step in forecast(group, oracle).before] == [3, 3, 2, 2]
 
 
-def test_an_unknown_name_in_a_join_is_a_mistake_of_the_users() -> None:
+def test_an_unknown_name_in_a_join_is_a_mistake_of_the_users():
     with pytest.raises(UserError, match="NoSuchTile"):
         forecast(phases({"a": 1}, fork(a=[1, 2]), join("NoSuchTile")), FakeOracle())
 
 
 @st.composite
-def legal_groups(draw: st.DrawFn) -> Phases:
+def legal_groups(draw):
     """Phases in Tensile's order in which no parameter is varied twice."""
     counts = st.integers(1, 3)
 
-    def steps(phase: Phase, names: str) -> list[Step]:
+    def steps(phase, names):
         return [
             Benchmark(phase, choices({name: list(range(draw(counts)))}), sizes(*range(draw(counts))))
             for name in names[: draw(st.integers(0, len(names)))]
@@ -124,7 +124,7 @@ def legal_groups(draw: st.DrawFn) -> Phases:
 
 @given(legal_groups())
 @settings(max_examples=100, deadline=None)
-def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
+def test_a_run_asks_for_exactly_what_was_forecast(group):
     """This holds on a space without rejections for any times, with joins over forked and derived values."""
     oracle = FakeOracle(derive=lambda c: {"sum": c.integer("x") + c.integer("y") + c.integer("z")})
     measure = Exact(lambda c, p: 1.0 + sum(map(ord, c.to_json())) % 7)
@@ -137,7 +137,7 @@ def test_a_run_asks_for_exactly_what_was_forecast(group: Phases) -> None:
     assert sum(len(g) * len(p) for groups, p, _ in measure.screens for g in groups) == plan.enqueues_before
 
 
-def large(trials: int | None = None, strategy: str = "exhaustive") -> Phases:
+def large(trials=None, strategy="exhaustive"):
     """A step of 10^9 combinations, some of which two lineages try."""
     values = {name: list(range(1000)) for name in "abc"}
     return phases(
@@ -153,7 +153,7 @@ def large(trials: int | None = None, strategy: str = "exhaustive") -> Phases:
 class Counting:
     """A quarter of the configurations is legal on one size, half of these on the other. Counts the questions."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.questions = 0
         self.oracle = FakeOracle(
             illegal=self._illegal,
@@ -161,12 +161,12 @@ class Counting:
             derive=lambda c: {"half": c.integer("c") // 500},
         )
 
-    def _illegal(self, config: Configuration) -> str:
+    def _illegal(self, config):
         self.questions += 1
         return "not a fourth" if config.integer("a") % 4 else ""
 
 
-def test_a_step_of_a_thousand_million_combinations_is_forecast_from_a_sample_and_marked() -> None:
+def test_a_step_of_a_thousand_million_combinations_is_forecast_from_a_sample_and_marked():
     counting = Counting()
     plan = forecast(large(), counting.oracle)
     assert counting.questions < 10_000
@@ -183,7 +183,7 @@ def test_a_step_of_a_thousand_million_combinations_is_forecast_from_a_sample_and
 
 
 @pytest.mark.parametrize(("strategy", "trials"), [("random", 40), ("surrogate", 40)])
-def test_a_search_is_forecast_to_measure_what_it_may(strategy: str, trials: int) -> None:
+def test_a_search_is_forecast_to_measure_what_it_may(strategy, trials):
     counting = Counting()
     plan = forecast(large(trials, strategy), counting.oracle)
     assert (plan.before[1].candidates, plan.before[1].enqueues) == (80, 160)
@@ -191,7 +191,7 @@ def test_a_search_is_forecast_to_measure_what_it_may(strategy: str, trials: int)
     assert plan.after[1].enqueues == pytest.approx(80 * 1.5, rel=0.2)
 
 
-def test_a_search_in_a_small_space_is_forecast_exactly() -> None:
+def test_a_search_in_a_small_space_is_forecast_exactly():
     oracle = FakeOracle(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
     group = phases({"a": 0}, benchmark(on=(1, 2), a=list(range(100))), final(), search=SearchPlan("random", 30))
     plan = forecast(group, oracle)
@@ -202,7 +202,7 @@ def test_a_search_in_a_small_space_is_forecast_exactly() -> None:
     assert [step.cells for step in run(group, Exact(lambda c, p: 1.0), oracle).steps] == [60, 1]
 
 
-def test_where_a_sample_finds_nothing_legal_the_one_that_is_held_still_counts() -> None:
+def test_where_a_sample_finds_nothing_legal_the_one_that_is_held_still_counts():
     oracle = FakeOracle(
         illegal=lambda c: "" if (c["a"], c["b"], c["c"]) == (0, 0, 0) else "alone", derive=lambda c: {"half": 0}
     )

@@ -25,12 +25,12 @@ from protocol_fakes import (
     tiles,
 )
 from tunesmith.protocol import NOTHING_RAN, Benchmark, Objective, Phase, StepResult, run, step_names
-from tunesmith.records import Configuration, UserError
+from tunesmith.records import UserError
 
 # Lineages and determined parameters
 
 
-def test_each_fork_keeps_its_own_winner() -> None:
+def test_each_fork_keeps_its_own_winner():
     """A common step comes first: after it, Tensile shared one dict of winners among all forks."""
     best = {16: 4, 64: 8, 256: 4}
     measure = Exact(lambda c, p: 1.0 if c["width"] == best[c.integer("tile")] else 2.0)
@@ -44,7 +44,7 @@ def test_each_fork_keeps_its_own_winner() -> None:
     assert kept(run(group, measure, LEGAL), "tile", "width") == [(16, 4), (64, 8), (256, 4)]
 
 
-def test_a_winner_is_what_later_steps_are_measured_with() -> None:
+def test_a_winner_is_what_later_steps_are_measured_with():
     """A parameter before its own step is measured with its initial value."""
     measure = by({(a, b): 1.0 + (a != 2) + (b != 20) for a in (1, 2) for b in (5, 10, 20)}, "a", "b")
     group = phases({"a": 1, "b": 5}, benchmark(a=[1, 2]), benchmark(b=[10, 20]), final())
@@ -53,20 +53,20 @@ def test_a_winner_is_what_later_steps_are_measured_with() -> None:
     assert asked == [[(1, 5), (2, 5)], [(2, 10), (2, 20)], [(2, 20)]]
 
 
-def test_several_parameters_in_one_step_have_one_winner() -> None:
+def test_several_parameters_in_one_step_have_one_winner():
     measure = by({(1, 1): 2.0, (2, 1): 3.0, (1, 2): 3.0, (2, 2): 1.0}, "a", "b")
     assert kept(run(phases({"a": 1, "b": 1}, benchmark(a=[1, 2], b=[1, 2]), final()), measure, LEGAL), "a", "b") == [
         (2, 2)
     ]
 
 
-def test_the_last_word_on_a_parameter_is_the_latest_step() -> None:
+def test_the_last_word_on_a_parameter_is_the_latest_step():
     measure = by({(1, 1): 1.0, (2, 1): 2.0, (1, 2): 4.0, (2, 2): 3.0}, "a", "b")
     group = phases({"a": 1, "b": 1}, benchmark(a=[1, 2]), fork(b=[2]), benchmark(a=[1, 2]), final())
     assert kept(run(group, measure, LEGAL), "a", "b") == [(2, 2)]
 
 
-def test_a_second_pass_finds_what_one_pass_cannot() -> None:
+def test_a_second_pass_finds_what_one_pass_cannot():
     """`a` was settled under b = 1; under b = 2, which only then turns out to be better, another `a` is."""
     measure = by({(1, 1): 2.0, (2, 1): 3.0, (1, 2): 1.5, (2, 2): 1.0}, "a", "b")
     one_pass = [benchmark(a=[1, 2]), benchmark(b=[1, 2])]
@@ -75,7 +75,7 @@ def test_a_second_pass_finds_what_one_pass_cannot() -> None:
     assert kept(run(phases(start, *one_pass, *one_pass, final()), measure, LEGAL), "a", "b") == [(2, 2)]
 
 
-def test_all_lineages_of_a_step_are_asked_for_in_one_call_and_race_apart() -> None:
+def test_all_lineages_of_a_step_are_asked_for_in_one_call_and_race_apart():
     measure = Exact(same)
     run(phases({"a": 1, "b": 1}, fork(a=[1, 2, 3]), benchmark(b=[1, 2]), final()), measure, LEGAL)
     (groups, _, racing), (last, _, racing_last) = measure.screens
@@ -91,7 +91,7 @@ def test_all_lineages_of_a_step_are_asked_for_in_one_call_and_race_apart() -> No
 # What cannot run
 
 
-def test_illegal_candidates_are_left_out_with_their_reasons() -> None:
+def test_illegal_candidates_are_left_out_with_their_reasons():
     oracle = FakeOracle(illegal=lambda c: "too wide" if c.integer("a") > 2 else "")
     measure = Exact(same)
     step, _ = run(phases({"a": 1}, benchmark(a=[1, 2, 3, 4]), final()), measure, oracle).steps
@@ -99,14 +99,14 @@ def test_illegal_candidates_are_left_out_with_their_reasons() -> None:
     assert [c["a"] for c in measure.screens[0][0][0]] == [1, 2]
 
 
-def test_a_candidate_that_no_size_admits_is_illegal_and_one_that_some_size_admits_is_not() -> None:
+def test_a_candidate_that_no_size_admits_is_illegal_and_one_that_some_size_admits_is_not():
     oracle = FakeOracle(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
     step = run(phases({"a": 1}, benchmark(on=(1, 2), a=[1, 2, 3])), Exact(same), oracle).steps[0]
     assert step.rejected == {"too small": 1}
     assert [c["a"] for c in step.trials[0].proposal.configurations] == [1, 2]
 
 
-def test_configurations_that_are_one_solution_are_measured_once_and_the_first_stands_for_all() -> None:
+def test_configurations_that_are_one_solution_are_measured_once_and_the_first_stands_for_all():
     oracle = FakeOracle(same=lambda c: (c["a"], c["b"] if c["a"] == 2 else "whatever b is"))
     measure = Exact(same)
     step = run(phases({"a": 2, "b": 1}, benchmark(a=[1, 2], b=[1, 2])), measure, oracle).steps[0]
@@ -114,7 +114,7 @@ def test_configurations_that_are_one_solution_are_measured_once_and_the_first_st
     assert [(config["b"], original["b"]) for config, original in step.trials[0].proposal.duplicates] == [(2, 1)]
 
 
-def test_one_solution_in_two_lineages_is_asked_for_once_and_serves_both() -> None:
+def test_one_solution_in_two_lineages_is_asked_for_once_and_serves_both():
     oracle = FakeOracle(same=lambda c: c["b"])
     measure = by({(1,): 2.0, (2,): 1.0}, "b")
     result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2])), measure, oracle)
@@ -123,21 +123,21 @@ def test_one_solution_in_two_lineages_is_asked_for_once_and_serves_both() -> Non
     assert kept(result, "a", "b") == [(1, 2), (2, 2)]
 
 
-def test_survivors_that_are_one_solution_are_one_column() -> None:
+def test_survivors_that_are_one_solution_are_one_column():
     oracle = FakeOracle(same=lambda c: "one")
     result = run(phases({"a": 1}, fork(a=[1, 2]), final()), Exact(same), oracle)
     assert kept(result, "a") == [(1,)]
     assert not result.dropped
 
 
-def test_a_lineage_of_which_nothing_ran_is_dropped_and_its_sisters_go_on() -> None:
+def test_a_lineage_of_which_nothing_ran_is_dropped_and_its_sisters_go_on():
     measure = by({(2, 1): 1.0, (2, 2): 2.0}, "a", "b")
     result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), final()), measure, LEGAL)
     assert kept(result, "a", "b") == [(2, 1)]
     assert [(d.step, d.lineage.fixed["a"], d.rejection.reason) for d in result.dropped] == [("02_BF_b", 1, NOTHING_RAN)]
 
 
-def test_when_no_lineage_is_left_the_run_still_ends_with_its_reasons() -> None:
+def test_when_no_lineage_is_left_the_run_still_ends_with_its_reasons():
     oracle = FakeOracle(illegal=lambda c: "never")
     measure = Exact(same)
     result = run(phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(b=[1, 2]), join("a"), final()), measure, oracle)
@@ -147,7 +147,7 @@ def test_when_no_lineage_is_left_the_run_still_ends_with_its_reasons() -> None:
 # Deferral
 
 
-def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_one_is_illegal() -> None:
+def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_one_is_illegal():
     """The parameter is tuned as usual in its own step."""
     oracle = FakeOracle(illegal=lambda c: "tile too big" if c["tile"] == 256 and c.integer("unroll") < 16 else "")
     measure = Exact(lambda c, p: 100.0 / c.integer("unroll") + c.integer("loads"))
@@ -172,7 +172,7 @@ def test_a_parameter_tuned_later_takes_its_first_legal_value_where_the_initial_o
     assert not result.dropped
 
 
-def test_a_substitute_stays_until_its_own_step() -> None:
+def test_a_substitute_stays_until_its_own_step():
     oracle = FakeOracle(illegal=lambda c: "no" if c["late"] == 0 else "")
     measure = Exact(same)
     group = phases(
@@ -183,8 +183,8 @@ def test_a_substitute_stays_until_its_own_step() -> None:
     assert [bool(step.trials[0].proposal.substituted) for step in result.steps] == [True, False, False, False]
 
 
-def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_moves_fastest() -> None:
-    def needs(*legal: tuple[int, int]) -> list[tuple[object, ...]]:
+def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_moves_fastest():
+    def needs(*legal):
         oracle = FakeOracle(illegal=lambda c: "" if (c["x"], c["y"]) in legal else "no")
         group = phases({"a": 0, "x": 0, "y": 0}, benchmark(a=[0, 1]), benchmark(x=[1, 2]), benchmark(y=[1, 2, 3]))
         trial = run(group, Exact(same), oracle).steps[0].trials[0]
@@ -196,7 +196,7 @@ def test_single_parameters_are_substituted_before_pairs_and_the_first_of_a_pair_
     assert needs((2, 3), (1, 3)) == [(("x", 1), ("y", 3))]
 
 
-def test_a_parameter_without_a_step_to_come_is_not_substituted() -> None:
+def test_a_parameter_without_a_step_to_come_is_not_substituted():
     """`a` is settled already, and no step tunes `b`: the lineage is dropped with the reason."""
     oracle = FakeOracle(illegal=lambda c: "clash" if c["a"] == c["c"] else "")
     measure = by({(1, 3): 1.0, (2, 3): 2.0}, "a", "c")
@@ -205,16 +205,16 @@ def test_a_parameter_without_a_step_to_come_is_not_substituted() -> None:
     assert [(d.step, d.rejection.reason) for d in result.dropped] == [("02_BF_c", "clash")]
 
 
-def test_a_forked_value_is_not_lost_to_a_substitute() -> None:
+def test_a_forked_value_is_not_lost_to_a_substitute():
     oracle = FakeOracle(illegal=lambda c: "no" if c["tile"] == 0 else "")
     group = phases({"edge": 0, "tile": 0}, benchmark(Phase.COMMON, edge=[0, 1]), fork(tile=[5, 6]), final())
     assert kept(run(group, Exact(same), oracle), "tile") == [(5,), (6,)]
 
 
-def test_a_hopeless_lineage_costs_bounded_patience() -> None:
+def test_a_hopeless_lineage_costs_bounded_patience():
     questions = 0
 
-    def never(config: Configuration) -> str:
+    def never(config):
         nonlocal questions
         questions += 1
         return "never"
@@ -230,7 +230,7 @@ def test_a_hopeless_lineage_costs_bounded_patience() -> None:
 # The final step
 
 
-def test_the_final_step_measures_every_survivor_on_every_problem_and_names_each_winner() -> None:
+def test_the_final_step_measures_every_survivor_on_every_problem_and_names_each_winner():
     times = {(1, 1): 1.0, (1, 2): 5.0, (2, 1): 2.0, (2, 2): 3.0, (2, 3): 1.0}
     measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
     result = run(phases({"a": 1}, fork(a=[1, 2]), final(1, 2, 3, 4)), measure, LEGAL)
@@ -239,7 +239,7 @@ def test_the_final_step_measures_every_survivor_on_every_problem_and_names_each_
     assert len(result.survivors) == 2
 
 
-def test_the_final_step_confirms_only_what_is_close_problem_by_problem() -> None:
+def test_the_final_step_confirms_only_what_is_close_problem_by_problem():
     times = {(1, 1): 1.0, (1, 2): 2.0, (2, 1): 1.0, (2, 2): 3.0, (3, 1): 5.0, (3, 2): 5.0}
     measure = Exact(lambda c, p: times[c.integer("a"), p.sizes[0]])
     result = run(phases({"a": 1}, fork(a=[1, 2, 3]), final(1, 2)), measure, LEGAL)
@@ -252,7 +252,7 @@ def test_the_final_step_confirms_only_what_is_close_problem_by_problem() -> None
 # Around it
 
 
-def test_steps_are_numbered_named_and_observed_as_they_end() -> None:
+def test_steps_are_numbered_named_and_observed_as_they_end():
     observed: list[StepResult] = []
     group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16], loads=[1, 2]), final())
     result = run(group, Exact(same), TILED, observed.append)
@@ -267,7 +267,7 @@ def test_steps_are_numbered_named_and_observed_as_they_end() -> None:
     assert [len(step.after) for step in observed] == [9, 9, 5, 5, 5]
 
 
-def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:
+def test_a_step_of_many_parameters_is_named_after_the_first_of_them():
     """The step's name is used as a file name, which may have 255 bytes."""
     many = {f"Parameter{number}": [1] for number in range(30)}
     assert step_names(phases(dict.fromkeys(many, 1), benchmark(**many))) == (
@@ -275,7 +275,7 @@ def test_a_step_of_many_parameters_is_named_after_the_first_of_them() -> None:
     )
 
 
-def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else() -> None:
+def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else():
     """A run that was killed and started again relies on this."""
     group = tiles(join("MacroTile"), benchmark(Phase.BENCHMARK_JOIN, Depth=[8, 16]), final(1, 2, 3))
     measures = [Exact(lambda c, p: 1.0 + crc32(f"{c} {p}".encode()) % 3) for _ in range(2)]
@@ -285,7 +285,7 @@ def test_the_same_measurements_give_the_same_result_and_ask_for_nothing_else() -
     assert measures[0].confirms == measures[1].confirms
 
 
-def test_the_objective_max_needs_work() -> None:
+def test_the_objective_max_needs_work():
     group = phases({"a": 1}, benchmark(a=[1, 2]), objective=Objective.MAX)
     with pytest.raises(UserError, match="FLOP"):
         run(group, Exact(same), FakeOracle(flops=lambda problem: 0.0))

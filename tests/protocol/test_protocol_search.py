@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from protocol_fakes import LEGAL, Exact, FakeOracle, benchmark, choices, final, fork, kept, phases, size
-from tunesmith.protocol import Cell, Phases, SearchPlan, SearchRun, TimeTable, carry_out, run
-from tunesmith.records import Configuration, Estimate, Problem, UserError
+from tunesmith.protocol import SearchPlan, SearchRun, TimeTable, carry_out, run
+from tunesmith.records import Configuration, Estimate, UserError
 from tunesmith.search import (
     STRATEGIES,
     CandidateBatch,
     Candidates,
     Growing,
-    MeasuredTimes,
     MeasureMode,
     RaceThenConfirm,
 )
@@ -25,12 +23,12 @@ from tunesmith.search.base import MOST_EXAMINED
 SAMPLES = ("random", "surrogate")
 
 
-def bowl(config: Configuration, problem: Problem) -> float:
+def bowl(config, problem):
     """The best is a = 30, b = 20, whatever x is."""
     return 1.0 + abs(config.integer("a") - 30) + abs(config.integer("b") - 20) + 0.1 * config.integer("x")
 
 
-def two_lineages(strategy: str, trials: int | None = 30, most: int = 40, seed: int = 0) -> Phases:
+def two_lineages(strategy, trials=30, most=40, seed=0):
     """A step of `most` squared combinations in each of two lineages."""
     values = list(range(most))
     start = {"x": 0, "a": 7, "b": 9}
@@ -40,7 +38,7 @@ def two_lineages(strategy: str, trials: int | None = 30, most: int = 40, seed: i
 
 
 @pytest.mark.parametrize("strategy", SAMPLES)
-def test_a_search_measures_no_more_than_it_may_and_begins_with_what_is_held(strategy: str) -> None:
+def test_a_search_measures_no_more_than_it_may_and_begins_with_what_is_held(strategy):
     measure = Exact(bowl)
     step = run(two_lineages(strategy), measure, LEGAL).steps[1]
     assert [len(trial.proposal.candidates) for trial in step.trials] == [30, 30]
@@ -50,12 +48,12 @@ def test_a_search_measures_no_more_than_it_may_and_begins_with_what_is_held(stra
 
 
 @pytest.mark.parametrize("strategy", SAMPLES)
-def test_what_is_held_stays_where_the_sample_has_nothing_better(strategy: str) -> None:
+def test_what_is_held_stays_where_the_sample_has_nothing_better(strategy):
     result = run(two_lineages(strategy), Exact(lambda c, p: 1.0 + ((c["a"], c["b"]) != (7, 9))), LEGAL)
     assert kept(result, "a", "b") == [(7, 9), (7, 9)]
 
 
-def test_a_model_learns_from_what_the_judge_expects() -> None:
+def test_a_model_learns_from_what_the_judge_expects():
     """The parameter is a label, so only the guess tells about its time."""
     order = np.random.default_rng(0).permutation(400).tolist()
     oracle = FakeOracle()
@@ -66,7 +64,7 @@ def test_a_model_learns_from_what_the_judge_expects() -> None:
 
 
 @pytest.mark.parametrize("strategy", SAMPLES)
-def test_the_same_measurements_give_the_same_search_and_another_seed_another(strategy: str) -> None:
+def test_the_same_measurements_give_the_same_search_and_another_seed_another(strategy):
     measures = [Exact(bowl) for _ in range(3)]
     first, again, _ = (
         run(two_lineages(strategy, seed=seed), measure, LEGAL)
@@ -78,7 +76,7 @@ def test_the_same_measurements_give_the_same_search_and_another_seed_another(str
 
 
 @pytest.mark.parametrize("strategy", SAMPLES)
-def test_lineages_are_asked_for_together_in_every_round_and_search_apart(strategy: str) -> None:
+def test_lineages_are_asked_for_together_in_every_round_and_search_apart(strategy):
     measure = Exact(bowl)
     run(two_lineages(strategy), measure, LEGAL)
     *rounds, (_, _, racing) = measure.screens
@@ -90,7 +88,7 @@ def test_lineages_are_asked_for_together_in_every_round_and_search_apart(strateg
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
-def test_a_solution_that_two_lineages_ask_for_in_different_rounds_is_measured_once(strategy: str) -> None:
+def test_a_solution_that_two_lineages_ask_for_in_different_rounds_is_measured_once(strategy):
     measure = Exact(bowl)
     step = run(two_lineages(strategy, None, most=6), measure, FakeOracle(same=lambda c: (c["a"], c["b"]))).steps[1]
     asked = [config for groups, _, _ in measure.screens[:-1] for group in groups for config in group]
@@ -99,7 +97,7 @@ def test_a_solution_that_two_lineages_ask_for_in_different_rounds_is_measured_on
 
 
 @pytest.mark.parametrize("strategy", SAMPLES)
-def test_rejections_of_a_small_step_are_counted_whole_whatever_is_measured(strategy: str) -> None:
+def test_rejections_of_a_small_step_are_counted_whole_whatever_is_measured(strategy):
     oracle = FakeOracle(illegal=lambda c: "odd" if c.integer("a") % 2 else "")
     step = run(two_lineages(strategy, 5), Exact(bowl), oracle).steps[1]
     assert step.rejected == {"odd": 2 * 40 * 20}
@@ -107,8 +105,8 @@ def test_rejections_of_a_small_step_are_counted_whole_whatever_is_measured(strat
 
 
 def test_a_strategy_that_lacks_something_is_refused_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
     measure = Exact(bowl)
     with pytest.raises(UserError, match="scikit-learn"):
@@ -126,12 +124,12 @@ class SpentError(Exception):
 class Spent(Exact):
     """Has no time left to measure."""
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
+    def screen_cells(self, groups, racing):
         super().screen_cells(groups, racing)
         raise SpentError
 
 
-def large(strategy: str, trials: int | None) -> Phases:
+def large(strategy, trials):
     """10^9 combinations for each of two lineages; `y` is tuned later."""
     values = {name: list(range(1000)) for name in "abc"}
     start = {"x": 0, "y": 0, "a": 900, "b": 5, "c": 5}
@@ -140,10 +138,10 @@ def large(strategy: str, trials: int | None) -> Phases:
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
-def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strategy: str) -> None:
+def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strategy):
     questions = 0
 
-    def half(config: Configuration) -> str:
+    def half(config):
         nonlocal questions
         questions += 1
         return "odd" if config.integer("b") % 2 else ""
@@ -156,7 +154,7 @@ def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strateg
     assert questions <= 2 * (50_000 if strategy == "surrogate" else MOST_EXAMINED + 10)
 
 
-def test_a_large_step_ends_with_the_best_of_its_sample() -> None:
+def test_a_large_step_ends_with_the_best_of_its_sample():
     measure = Exact(lambda c, p: 1.0 + c.integer("a"))
     result = run(large("random", 200), measure, LEGAL)
     step = result.steps[1]
@@ -170,11 +168,11 @@ def test_a_large_step_ends_with_the_best_of_its_sample() -> None:
     assert len(result.survivors) == 2
 
 
-def test_a_large_step_defers_and_gives_up_like_a_small_one() -> None:
+def test_a_large_step_defers_and_gives_up_like_a_small_one():
     """In the first lineage nothing is legal with the initial `y`. In the second, nothing is ever legal."""
     questions = 0
 
-    def legal_later(config: Configuration) -> str:
+    def legal_later(config):
         nonlocal questions
         questions += 1
         return "never" if config["x"] == 1 else "too early" if config["y"] == 0 else ""
@@ -188,20 +186,20 @@ def test_a_large_step_defers_and_gives_up_like_a_small_one() -> None:
 # The driver
 
 
-def column(low: int, high: int) -> Candidates:
+def column(low, high):
     return Candidates(choices({"a": list(range(low, high))}), mode=MeasureMode.FULL)
 
 
-def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> None:
+def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side():
     """Two searches at once, on different problems: one grows towards the best value, the other confirms its two
     best."""
 
-    def beyond(candidates: Candidates, told: MeasuredTimes) -> Candidates:
+    def beyond(candidates, told):
         best = min(told, key=lambda config: next(iter(told[config].values())).seconds)
         high = max(config.integer("a") for config in told)
         return column(0, high + 3) if best["a"] == high else candidates
 
-    def finals(told: MeasuredTimes) -> list[CandidateBatch]:
+    def finals(told):
         ranked = sorted(told, key=lambda config: told[config][size(2)].seconds)
         return [CandidateBatch(tuple(ranked[:2]), MeasureMode.CONFIRMED)]
 
@@ -211,7 +209,7 @@ def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> 
     calls: list[tuple[list[list[int]], bool]] = []
 
     class Times(Exact):
-        def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
+        def screen_cells(self, groups, racing):
             calls.append(([[c.integer("a") for c, _ in group] for group in groups], racing))
             cells = dict.fromkeys(cell for group in groups for cell in group)
             return TimeTable({(c, p): Estimate(t := self.seconds(c, p) or 0.0, t, t, 1) for c, p in cells})
@@ -232,7 +230,7 @@ def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side() -> 
     assert not grown.finals.paired
 
 
-def test_searches_for_the_same_problems_are_measured_in_one_call_a_round() -> None:
+def test_searches_for_the_same_problems_are_measured_in_one_call_a_round():
     measure = Exact(lambda c, p: 1.0)
     searches = [
         SearchRun(STRATEGIES["exhaustive"].start(column(low, low + 3), np.random.default_rng(0)), [size(1)])
@@ -244,7 +242,7 @@ def test_searches_for_the_same_problems_are_measured_in_one_call_a_round() -> No
     assert (problems, racing, cells) == ([size(1)], False, 8)
 
 
-def test_what_stops_the_measuring_stops_the_search() -> None:
+def test_what_stops_the_measuring_stops_the_search():
     search = STRATEGIES["random"].start(column(0, 3), np.random.default_rng(0))
     with pytest.raises(SpentError):
         carry_out([SearchRun(search, [size(1)])], Spent(lambda c, p: 1.0))

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from protocol_fakes import Exact, FakeOracle, Noisy, Seconds, benchmark, phases, size, sizes
-from tunesmith.protocol import Cell, ContestDecision, Objective, TimeTable, run
+from protocol_fakes import Exact, FakeOracle, Noisy, benchmark, phases, size, sizes
+from tunesmith.protocol import Objective, TimeTable, run
 from tunesmith.protocol.intervals import paired_interval
-from tunesmith.records import Configuration, Estimate, Problem
+from tunesmith.records import Estimate
 
 FLOPS = FakeOracle(flops=lambda problem: float(problem.sizes[0]) ** 3)
 
 
 def decide(
-    measure: Exact | Noisy | Scripted,
-    values: Sequence[int],
-    held: int = 0,
-    on: Sequence[int] = (1,),
-    objective: Objective = Objective.GEOMEAN,
-) -> ContestDecision:
+    measure,
+    values,
+    held=0,
+    on=(1,),
+    objective=Objective.GEOMEAN,
+):
     """The decision of one step over the parameter `a`. 0 is not among its values, so by default there is no
     incumbent."""
     step = run(phases({"a": held}, benchmark(on=on, a=list(values)), objective=objective), measure, FLOPS).steps[0]
@@ -33,7 +32,7 @@ def decide(
     return decision
 
 
-def winner(times: dict[tuple[int, int], float], objective: Objective = Objective.GEOMEAN, held: int = 0) -> int:
+def winner(times, objective=Objective.GEOMEAN, held=0):
     """`times` by (value, size)."""
     values, on = ([*dict.fromkeys(key[index] for key in times)] for index in (0, 1))
     measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
@@ -43,7 +42,7 @@ def winner(times: dict[tuple[int, int], float], objective: Objective = Objective
 # Objectives
 
 
-def test_each_objective_has_its_own_winner() -> None:
+def test_each_objective_has_its_own_winner():
     """Work is the cube of the size: 1, 1000, 1000000."""
     times = {
         (1, 1): 1.0, (1, 10): 16.0, (1, 100): 120.0,
@@ -59,13 +58,13 @@ def test_each_objective_has_its_own_winner() -> None:
     }
 
 
-def test_total_time_and_max_part_where_the_fastest_cell_is_not_the_longest() -> None:
+def test_total_time_and_max_part_where_the_fastest_cell_is_not_the_longest():
     times = {(1, 1): 0.00001, (1, 100): 200.0, (2, 1): 1.0, (2, 100): 100.0}
     assert winner(times, Objective.MAX) == 1
     assert winner(times, Objective.TOTAL_TIME) == 2
 
 
-def test_the_score_is_the_geometric_mean_of_relative_speeds_and_zero_for_a_missing_size() -> None:
+def test_the_score_is_the_geometric_mean_of_relative_speeds_and_zero_for_a_missing_size():
     times = {(1, 1): 1.0, (1, 2): 8.0, (2, 1): 2.0, (2, 2): 4.0, (3, 1): 0.5}
     decision = decide(Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0]))), [1, 2, 3], on=(1, 2))
     scores = {config["a"]: score for config, score in decision.scores.items()}
@@ -73,31 +72,31 @@ def test_the_score_is_the_geometric_mean_of_relative_speeds_and_zero_for_a_missi
 
 
 @pytest.mark.parametrize("objective", list(Objective))
-def test_whoever_misses_a_size_that_a_rival_covers_cannot_win(objective: Objective) -> None:
+def test_whoever_misses_a_size_that_a_rival_covers_cannot_win(objective):
     assert winner({(1, 1): 0.01, (2, 1): 5.0, (2, 2): 5.0, (3, 1): 6.0, (3, 2): 6.0}, objective) == 2
     assert winner({(1, 1): 0.01, (2, 1): 5.0, (2, 2): 5.0}, objective, held=1) == 2
 
 
-def test_a_size_that_nobody_ran_counts_for_nobody() -> None:
+def test_a_size_that_nobody_ran_counts_for_nobody():
     measure = Exact(lambda c, p: c.integer("a") * 1.0 if p.sizes[0] == 1 else None)
     assert decide(measure, [1, 2], on=(1, 2)).winner["a"] == 1
 
 
-def test_where_nobody_covers_all_sizes_the_one_that_covers_most_wins() -> None:
+def test_where_nobody_covers_all_sizes_the_one_that_covers_most_wins():
     assert winner({(1, 1): 1.0, (2, 2): 9.0, (2, 3): 9.0}) == 2
 
 
 # Clear and not clear
 
 
-def test_a_clear_winner_is_not_measured_again() -> None:
+def test_a_clear_winner_is_not_measured_again():
     measure = Exact(lambda c, p: c.integer("a") * 1.0)
     decision = decide(measure, [4, 1, 2], held=4)
     assert (decision.winner["a"], decision.ties, decision.incumbent_kept) == (1, (), False)
     assert not measure.confirms
 
 
-def test_an_incumbent_that_may_have_met_a_slow_moment_is_measured_beside_what_would_replace_it() -> None:
+def test_an_incumbent_that_may_have_met_a_slow_moment_is_measured_beside_what_would_replace_it():
     """The incumbent's first time is twice the best time, without doubt. Measured side by side, the incumbent is
     faster."""
     first = {1: (1.0, 0.99, 1.01), 2: (2.0, 1.98, 2.02), 3: (1.5, 1.49, 1.51)}
@@ -107,14 +106,14 @@ def test_an_incumbent_that_may_have_met_a_slow_moment_is_measured_beside_what_wo
     assert (decision.winner["a"], decision.incumbent_kept) == (2, True)
 
 
-def test_first_times_that_a_change_of_the_machine_explains_are_no_reason_to_be_left_out() -> None:
+def test_first_times_that_a_change_of_the_machine_explains_are_no_reason_to_be_left_out():
     first = {1: (1.0, 0.999, 1.001), 2: (1.09, 1.089, 1.091), 3: (1.12, 1.119, 1.121)}
     measure = Scripted(first, {1: (1.0, 1.01, 1.0), 2: (0.9, 0.91, 0.9)})
     assert decide(measure, [1, 2, 3]).winner["a"] == 2
     assert measure.confirmed == [[1, 2]]
 
 
-def test_in_the_final_the_least_mean_of_the_blocks_wins_whatever_the_order_of_the_file() -> None:
+def test_in_the_final_the_least_mean_of_the_blocks_wins_whatever_the_order_of_the_file():
     """They cannot be told apart; 3 has the smallest mean."""
     again = {1: (1.00, 1.10, 0.95), 2: (1.01, 1.02, 1.00), 3: (0.98, 1.03, 0.97)}
     decision = decide(Scripted(CLOSE, again), [1, 2, 3])
@@ -122,7 +121,7 @@ def test_in_the_final_the_least_mean_of_the_blocks_wins_whatever_the_order_of_th
 
 
 @pytest.mark.parametrize(("held", "expected"), [(0, 1), (1, 1), (2, 2), (3, 3)])
-def test_of_equals_the_incumbent_stays_and_else_the_first_wins(held: int, expected: int) -> None:
+def test_of_equals_the_incumbent_stays_and_else_the_first_wins(held, expected):
     decision = decide(Exact(lambda c, p: 1.0), [1, 2, 3], held)
     assert decision.winner["a"] == expected
     assert {config["a"] for config in decision.ties} == {1, 2, 3} - {expected}
@@ -130,13 +129,13 @@ def test_of_equals_the_incumbent_stays_and_else_the_first_wins(held: int, expect
 
 
 @pytest.mark.parametrize("held", [1, 2])
-def test_rounding_of_logarithms_does_not_decide(held: int) -> None:
+def test_rounding_of_logarithms_does_not_decide(held):
     """1 x 10 and 2 x 5 are equal; their sums of logarithms differ in the last place."""
     times = {(1, 1): 1.0, (1, 2): 10.0, (2, 1): 2.0, (2, 2): 5.0, (3, 1): 1.0, (4, 2): 1.0}
     assert winner(times, held=held) == held
 
 
-def test_an_incumbent_that_misses_a_size_is_not_measured_again() -> None:
+def test_an_incumbent_that_misses_a_size_is_not_measured_again():
     times = {(1, 1): 1.0, (2, 1): 1.0, (2, 2): 1.0, (3, 1): 1.0, (3, 2): 1.0}
     measure = Exact(lambda c, p: times.get((c.integer("a"), p.sizes[0])))
     decision = decide(measure, [1, 2, 3], held=1, on=(1, 2))
@@ -144,7 +143,7 @@ def test_an_incumbent_that_misses_a_size_is_not_measured_again() -> None:
     assert (decision.winner["a"], decision.incumbent) == (2, None)
 
 
-def test_few_finalists_and_the_incumbent_are_measured_again() -> None:
+def test_few_finalists_and_the_incumbent_are_measured_again():
     measure = Exact(lambda c, p: 1.0)
     decision = decide(measure, list(range(1, 11)), held=9)
     assert [config["a"] for config in measure.confirms[0][0]] == [1, 2, 3, 4, 9]
@@ -159,10 +158,10 @@ class Scripted:
     again: dict[int, tuple[float, ...]]
     confirmed: list[list[int]] = field(default_factory=list)
 
-    def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
+    def screen_cells(self, groups, racing):
         return TimeTable({(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c, p in group})
 
-    def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
+    def confirm(self, configs, problems):
         self.confirmed.append([c.integer("a") for c in configs])
         known = {c: self.again.get(c.integer("a"), ()) for c in configs}
         return TimeTable(paired={(c, p): samples for c, samples in known.items() if samples for p in problems})
@@ -171,31 +170,31 @@ class Scripted:
 CLOSE = {1: (1.0, 0.9, 1.1), 2: (1.01, 0.9, 1.1), 3: (1.02, 0.9, 1.1), 4: (2.0, 1.9, 2.1)}
 
 
-def test_only_what_overlaps_the_best_is_a_finalist() -> None:
+def test_only_what_overlaps_the_best_is_a_finalist():
     measure = Scripted(CLOSE, dict.fromkeys(CLOSE, (1.0, 1.0, 1.0)))
     decide(measure, [1, 2, 3, 4])
     assert measure.confirmed == [[1, 2, 3]]
 
 
-def test_the_second_measurement_decides_not_the_first() -> None:
+def test_the_second_measurement_decides_not_the_first():
     again = {1: (1.00, 1.10, 1.20), 2: (0.90, 0.99, 1.09), 3: (0.95, 1.05, 1.14)}
     assert decide(Scripted(CLOSE, again), [1, 2, 3], held=1).winner["a"] == 2
 
 
-def test_samples_are_compared_block_by_block() -> None:
+def test_samples_are_compared_block_by_block():
     """The machine drifts by a factor of three; in every block the challenger is 2 % faster."""
     drift = (1.0, 1.7, 3.0, 2.2, 1.2)
     again = {1: drift, 2: tuple(x * y for x, y in zip(drift, (0.98, 0.981, 0.979, 0.98, 0.98), strict=True))}
     assert decide(Scripted(CLOSE, again), [1, 2], held=1).winner["a"] == 2
 
 
-def test_a_challenger_that_is_faster_on_average_but_not_beyond_doubt_ties_with_the_incumbent() -> None:
+def test_a_challenger_that_is_faster_on_average_but_not_beyond_doubt_ties_with_the_incumbent():
     again = {1: (1.0, 1.0, 1.0, 1.0), 2: (0.7, 1.1, 0.8, 1.2)}
     decision = decide(Scripted(CLOSE, again), [1, 2], held=1)
     assert (decision.winner["a"], [c["a"] for c in decision.ties]) == (1, [2])
 
 
-def test_a_challenger_that_only_ties_with_the_fastest_must_itself_beat_the_incumbent() -> None:
+def test_a_challenger_that_only_ties_with_the_fastest_must_itself_beat_the_incumbent():
     """1 cannot be told from 3, which beats the incumbent 2; but 1 cannot be told from 2 either."""
     again = {
         1: (0.80, 1.15, 0.85, 1.10, 0.95),
@@ -206,11 +205,11 @@ def test_a_challenger_that_only_ties_with_the_fastest_must_itself_beat_the_incum
     assert (decision.winner["a"], [c["a"] for c in decision.ties]) == (3, [1])
 
 
-def test_one_block_proves_nothing() -> None:
+def test_one_block_proves_nothing():
     assert decide(Scripted(CLOSE, {1: (1.0,), 2: (0.5,)}), [1, 2], held=1).winner["a"] == 1
 
 
-def test_a_finalist_that_fails_the_second_time_cannot_win() -> None:
+def test_a_finalist_that_fails_the_second_time_cannot_win():
     again = {2: (1.0, 1.0, 1.0), 3: (2.0, 2.0, 2.0)}
     assert decide(Scripted(CLOSE, again), [1, 2, 3], held=1).winner["a"] == 2
     assert decide(Scripted(CLOSE, {}), [1, 2, 3], held=2).winner["a"] == 2
@@ -220,7 +219,7 @@ def test_a_finalist_that_fails_the_second_time_cannot_win() -> None:
 # Doubt, by simulation
 
 
-def replaced(seconds: Seconds, values: Sequence[int], steps: int, seed: int, on: Sequence[int] = (1,)) -> int:
+def replaced(seconds, values, steps, seed, on=(1,)):
     measure = Noisy(seconds, np.random.default_rng(seed))
     return sum(not decide(measure, values, held=1, on=on).incumbent_kept for _ in range(steps))
 
@@ -228,9 +227,7 @@ def replaced(seconds: Seconds, values: Sequence[int], steps: int, seed: int, on:
 @pytest.mark.parametrize(
     ("values", "on"), [((1, 2), (1,)), ((2, 1), (1, 2, 3)), ((2, 3, 1, 4, 5), (1,)), ((1, 2, 3, 4, 5, 6, 7, 8), (1, 2))]
 )
-def test_an_incumbent_among_equals_is_rarely_replaced_however_many_challenge_it(
-    values: tuple[int, ...], on: tuple[int, ...]
-) -> None:
+def test_an_incumbent_among_equals_is_rarely_replaced_however_many_challenge_it(values, on):
     """A 95 % interval lies below zero by chance in 2.5 %, and first times that are clear by chance add a little. The
     best of several equals would be taken in 7 % if each had an interval to itself."""
     steps = 800
@@ -238,25 +235,25 @@ def test_an_incumbent_among_equals_is_rarely_replaced_however_many_challenge_it(
     assert stats.binomtest(count, steps, 0.035, alternative="greater").pvalue > 0.001, f"{count} of {steps}"
 
 
-def test_the_false_alarm_rate_is_that_of_the_interval_and_not_nought() -> None:
+def test_the_false_alarm_rate_is_that_of_the_interval_and_not_nought():
     """A rule that always keeps the incumbent would pass the test above."""
     count = replaced(lambda c, p: 1e-3, (1, 2), 1500, seed=3)
     assert stats.binomtest(count, 1500, 0.005, alternative="less").pvalue > 0.001, f"{count} of 1500"
     assert count > 0
 
 
-def test_a_challenger_that_is_truly_faster_wins_nearly_always() -> None:
+def test_a_challenger_that_is_truly_faster_wins_nearly_always():
     """4 % against noise of 2 %, under drift of 5 % that only pairing removes."""
     assert replaced(lambda c, p: 0.96 if c["a"] == 2 else 1.0, (1, 2, 3), 200, seed=11) >= 190
 
 
-def test_the_paired_interval_is_students() -> None:
+def test_the_paired_interval_is_students():
     differences = np.random.default_rng(5).normal(0.3, 1.0, 12)
     expected = stats.ttest_1samp(differences, 0.0).confidence_interval(0.99)
     assert paired_interval(list(differences), 0.99) == pytest.approx((expected.low, expected.high))
 
 
-def test_the_time_of_a_winner_is_kept_by_problem() -> None:
+def test_the_time_of_a_winner_is_kept_by_problem():
     decision = decide(Exact(lambda c, p: c.integer("a") * p.sizes[0] * 1.0), [2, 3], on=(1, 5))
     assert decision.times == {size(1): 2.0, size(5): 10.0}
     assert tuple(decision.times) == sizes(1, 5)

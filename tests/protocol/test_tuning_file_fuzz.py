@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tunesmith.protocol import Benchmark, Final, Fork, Join, TuningFile
+from tunesmith.protocol import Benchmark, Final, Fork, Join
 from tunesmith.records import UserError
 from tuning_space import SPACE, read
 
@@ -117,7 +117,7 @@ def check(path, text):
             pytest.fail(f"says too little: {parts}")
 
 
-def sane(tuning_file: TuningFile):
+def sane(tuning_file):
     for phases in tuning_file.groups:
         assert isinstance(phases.steps[-1], Final)
         assert list(phases.start) == [parameter.name for parameter in SPACE]

@@ -48,7 +48,7 @@ LibraryLogic:
 LINES = [3, 4, 7, 8, 10, 11, 12, 14, 15, 20, 20, 20, 21, 22, 23, 24, 26]
 
 
-def test_all_mistakes_of_a_file_are_told_at_once_in_the_order_of_their_lines(file) -> None:
+def test_all_mistakes_of_a_file_are_told_at_once_in_the_order_of_their_lines(file):
     error = complaint(file, WRONG)
     assert isinstance(error, SeveralError)
     lines = [int(mistake.location.rpartition(":")[2]) for mistake in error.errors]
@@ -59,7 +59,7 @@ def test_all_mistakes_of_a_file_are_told_at_once_in_the_order_of_their_lines(fil
     ]
 
 
-def test_the_command_line_prints_a_line_for_each_mistake(tmp_path: Path) -> None:
+def test_the_command_line_prints_a_line_for_each_mistake(tmp_path):
     (tmp_path / "wrong.yaml").write_text(WRONG)
     done = tunesmith("plan", tmp_path / "wrong.yaml")
     assert done.returncode == 2
@@ -78,17 +78,17 @@ def test_the_command_line_prints_a_line_for_each_mistake(tmp_path: Path) -> None
         "BenchmarkFinalParameters: [{ProblemSizes: [Exact: [0, 1, 1]]}]",
     ],
 )
-def test_a_mistake_brings_no_others_with_it(group, text: str) -> None:
+def test_a_mistake_brings_no_others_with_it(group, text):
     error = complaint(group, text)
     assert len(error.errors) == 1, str(error)
 
 
-def test_sizes_of_a_type_that_is_not_understood_are_not_judged(group) -> None:
+def test_sizes_of_a_type_that_is_not_understood_are_not_judged(group):
     error = complaint(group, "BenchmarkFinalParameters: [ProblemSizes: [Exact: [1, 2, 3, 4]]]", "{Batched: 3}")
     assert [mistake.what for mistake in error.errors] == ["Batched cannot be 3"]
 
 
-def test_every_remedy_for_a_parameter_names_one_that_there_is() -> None:
+def test_every_remedy_for_a_parameter_names_one_that_there_is():
     """The remedy for `LdsBlockSizePerPad` once named `LdsPadA`, which no kernel has."""
     space = tuning_space(gemm_type())
     assert not FOREIGN_PARAMETERS & RENAMED_PARAMETERS.keys()
@@ -99,7 +99,7 @@ def test_every_remedy_for_a_parameter_names_one_that_there_is() -> None:
 
 
 @pytest.mark.parametrize("letter", ["h", "b", "f8", "i8"])
-def test_high_precision_sums_may_be_asked_for_where_they_are_so(letter: str) -> None:
+def test_high_precision_sums_may_be_asked_for_where_they_are_so(letter):
     fields = {"DataType": letter, "HighPrecisionAccumulate": True}
     assert GemmOperation().type_of(fields, str, Path()) == gemm_type(letter)
     assert list(GemmOperation().assumed(fields)) == []
@@ -108,7 +108,7 @@ def test_high_precision_sums_may_be_asked_for_where_they_are_so(letter: str) -> 
 
 
 @pytest.mark.parametrize("letter", ["s", "d"])
-def test_high_precision_sums_that_there_are_not_are_refused(letter: str) -> None:
+def test_high_precision_sums_that_there_are_not_are_refused(letter):
     with pytest.raises(UserError, match="HighPrecisionAccumulate: True is not supported; leave it out"):
         GemmOperation().type_of({"DataType": letter, "HighPrecisionAccumulate": True}, str, Path())
 
@@ -149,9 +149,7 @@ BenchmarkProblems:
         ("KernelLanguage: [Triton]", "Schedule: [SplitK]", {"NumLoadsCoalescedA", "LdsPad", "LoopUnroll"}),
     ],
 )
-def test_a_parameter_that_the_chosen_families_lack_is_named_once(
-    tmp_path: Path, first: str, forked: str, lacking: set[str]
-) -> None:
+def test_a_parameter_that_the_chosen_families_lack_is_named_once(tmp_path, first, forked, lacking):
     path = tmp_path / "file.yaml"
     path.write_text(dedent(NOTED.format(first=first, forked=forked)))
     notes = [note for note in read(path, None, None).notes if "no such parameter" in note]
@@ -159,13 +157,13 @@ def test_a_parameter_that_the_chosen_families_lack_is_named_once(
     assert sorted(named) == sorted(lacking), notes
 
 
-def test_the_examples_name_nothing_that_their_families_lack() -> None:
+def test_the_examples_name_nothing_that_their_families_lack():
     for path in sorted((Path(__file__).parents[2] / "examples").glob("*.yaml")):
         if "BenchmarkProblems" in path.read_text():
             assert not [note for note in read(path, 64, None).notes if "no such parameter" in note], path
 
 
-def test_everything_is_tried_at_once_in_the_last_phase(group) -> None:
+def test_everything_is_tried_at_once_in_the_last_phase(group):
     """Parameters beside the sizes of the last phase make no fork and no step."""
     made = group(
         """

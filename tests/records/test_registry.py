@@ -17,7 +17,7 @@ OWN = {"list": "builtins:list"}
 def registry(tmp_path, monkeypatch):
     """A function that puts distributions on the path (name=text of its entry points) and returns a registry."""
 
-    def make(**distributions: str) -> Registry[object]:
+    def make(**distributions):
         for name, entries in distributions.items():
             folder = tmp_path / name / f"{name}-2.1.dist-info"
             folder.mkdir(parents=True)

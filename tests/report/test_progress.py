@@ -25,27 +25,27 @@ STEP = StepResult("01_CM_VectorWidth", Benchmark(Phase.COMMON, (), (PROBLEM,)), 
 class ShownProgress:
     """A progress report whose clock the test moves, and the text that the report wrote."""
 
-    def __init__(self, terminal: bool = False, quiet: bool = False) -> None:
+    def __init__(self, terminal=False, quiet=False):
         self.now, self._file = 0.0, io.StringIO()
         console = Console(file=self._file, force_terminal=terminal, width=200, markup=False, emoji=False)
         self.report = ProgressReport(console, quiet, lambda: self.now)
 
     @property
-    def text(self) -> str:
+    def text(self):
         return self._file.getvalue()
 
-    def begin(self) -> None:
+    def begin(self):
         self.report(events.RunBegan(fake_target(), 3))
         self.report(events.GroupBegan(KIND, 0))
         self.report(events.BatchBegan("01_CM_VectorWidth", 1000, 0))
 
-    def measure(self, outcome: Outcome = Outcome.OK, reason: str = "", rate: float = 1.5e12) -> None:
+    def measure(self, outcome=Outcome.OK, reason="", rate=1.5e12):
         time = Estimate(1e-3, 0.99e-3, 1.01e-3, 7)
         measurement = Measurement(outcome, reason, "[/detail]", estimate=time if outcome is Outcome.OK else None)
         self.report(events.CellMeasured(SOLUTION, PROBLEM, measurement, rate if measurement.ok else None))
 
 
-def test_without_a_terminal_there_is_a_line_every_twenty_seconds_and_one_a_step() -> None:
+def test_without_a_terminal_there_is_a_line_every_twenty_seconds_and_one_a_step():
     shown = ShownProgress()
     with shown.report:
         shown.begin()
@@ -60,7 +60,7 @@ def test_without_a_terminal_there_is_a_line_every_twenty_seconds_and_one_a_step(
     assert "\x1b" not in shown.text
 
 
-def test_the_line_tells_the_best_so_far_counts_rate_and_time_left() -> None:
+def test_the_line_tells_the_best_so_far_counts_rate_and_time_left():
     shown = ShownProgress()
     shown.begin()
     for _ in range(500):
@@ -75,7 +75,7 @@ def test_the_line_tells_the_best_so_far_counts_rate_and_time_left() -> None:
     assert re.search(r"0:\d\d left$", line)
 
 
-def test_what_was_found_in_the_store_counts_as_done_but_not_into_the_rate() -> None:
+def test_what_was_found_in_the_store_counts_as_done_but_not_into_the_rate():
     shown = ShownProgress()
     shown.begin()
     shown.report(events.BatchBegan("02_BF_LoopUnroll", 100, 90))
@@ -86,7 +86,7 @@ def test_what_was_found_in_the_store_counts_as_done_but_not_into_the_rate() -> N
     assert line.endswith("0.033/s   4:30 left"), "nine are left, each takes thirty seconds"
 
 
-def test_trouble_is_said_once_and_counted_from_then_on() -> None:
+def test_trouble_is_said_once_and_counted_from_then_on():
     shown = ShownProgress()
     shown.begin()
     for pid in range(50):
@@ -102,7 +102,7 @@ def test_trouble_is_said_once_and_counted_from_then_on() -> None:
     assert "wrong result 50" in line
 
 
-def test_drift_is_said_only_with_an_alarm() -> None:
+def test_drift_is_said_only_with_an_alarm():
     shown = ShownProgress()
     shown.begin()
     shown.report(events.DriftMeasured(1.01, False))
@@ -110,7 +110,7 @@ def test_drift_is_said_only_with_an_alarm() -> None:
     assert shown.text.splitlines()[1:] == ["the anchor drifted by +20.0 %, more than noise: the machine changed"]
 
 
-def test_quiet_says_nothing() -> None:
+def test_quiet_says_nothing():
     shown = ShownProgress(quiet=True)
     with shown.report:
         shown.begin()
@@ -122,7 +122,7 @@ def test_quiet_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_terminal_shows_a_live_picture_unless_quiet(quiet: bool) -> None:
+def test_a_terminal_shows_a_live_picture_unless_quiet(quiet):
     shown = ShownProgress(terminal=True, quiet=quiet)
     with shown.report:
         shown.begin()

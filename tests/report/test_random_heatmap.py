@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from xml.etree import ElementTree
 
 import pytest
 
 from random_benchmarks import decide, rows
 from tunesmith.logic.random.choice import choose_shapes
-from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.decision import RandomObjective
 from tunesmith.records import LaunchShape, Rejection
 from tunesmith.report.colours import DARK, FASTER, LIGHT, LIMITS, SLOWER, ColourScale, ink, lightness
 from tunesmith.report.drawing import LARGE, NORMAL, SMALL, width
@@ -25,26 +24,26 @@ SPEEDS = {
 }
 
 
-def drawn(decision: RandomDecision, scale: ColourScale | None = None) -> ElementTree.Element:
+def drawn(decision, scale=None):
     return ElementTree.fromstring(heatmap(decision, scale or common_scale([decision])))
 
 
-def cells(picture: ElementTree.Element) -> list[str]:
+def cells(picture):
     """The tips of all cells, facet by facet."""
     return [
         group.findtext(f"{SVG}title", "") for group in picture.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None
     ]
 
 
-def texts(picture: ElementTree.Element, of_class: str = "") -> list[str]:
+def texts(picture, of_class=""):
     return [node.text or "" for node in picture.iter(f"{SVG}text") if of_class in (node.get("class") or "")]
 
 
-def marks(picture: ElementTree.Element, kind: str) -> int:
+def marks(picture, kind):
     return len([node for node in picture.iter() if node.get("class") == kind])
 
 
-def test_a_facet_for_everything_and_one_for_each_pair_with_every_shape_in_it() -> None:
+def test_a_facet_for_everything_and_one_for_each_pair_with_every_shape_in_it():
     picture = drawn(decide(rows("xorwow", SPEEDS)))
     assert texts(picture, "title") == ["all distributions and types", "normal half", "uniform float"]
     assert texts(picture, "heading") == ["xorwow on gfx90a"]
@@ -61,7 +60,7 @@ def test_a_facet_for_everything_and_one_for_each_pair_with_every_shape_in_it() -
     assert "512x2048: not measured everywhere: not measured for normal/half" in tips[:6]
 
 
-def test_default_and_winner_are_marked_in_every_facet_and_in_the_legend() -> None:
+def test_default_and_winner_are_marked_in_every_facet_and_in_the_legend():
     picture = drawn(decide(rows("xorwow", SPEEDS)))
     assert (marks(picture, "default"), marks(picture, "chosen"), marks(picture, "own")) == (4, 4, 0)
     assert {"default 256x512", "chosen 64x2048", "no value"} <= set(texts(picture))
@@ -69,13 +68,13 @@ def test_default_and_winner_are_marked_in_every_facet_and_in_the_legend() -> Non
     assert (marks(same, "default"), marks(same, "chosen")) == (3, 3), "also where they are one"
 
 
-def test_a_pairs_own_shape_is_marked_in_its_facet_only() -> None:
+def test_a_pairs_own_shape_is_marked_in_its_facet_only():
     speeds = {"uniform/float": {(256, 1024): 1.0, (64, 64): 2.0}, "normal/float": {(256, 1024): 1.0, (64, 64): 0.4}}
     picture = drawn(decide(rows("philox4_32_10", speeds)))
     assert marks(picture, "own") == 2, "and in the legend"
 
 
-def test_a_cells_tip_has_its_failure_or_its_interval() -> None:
+def test_a_cells_tip_has_its_failure_or_its_interval():
     found = rows("xorwow", SPEEDS, interval=(1.0, 1.0))
     found += rows("xorwow", {"normal/half": {(512, 2048): math.nan}}, aside=Rejection("failed", "launch"))
     tips = cells(drawn(decide(found)))
@@ -85,12 +84,12 @@ def test_a_cells_tip_has_its_failure_or_its_interval() -> None:
     assert "64x2048: 1.250 times the default, 125 GB/s ±0.0 %, 2 rows" in cells(drawn(decide(twice + twice)))
 
 
-def test_buffer_sizes_are_named_where_there_are_several() -> None:
+def test_buffer_sizes_are_named_where_there_are_several():
     found = rows("xorwow", SPEEDS, bytes=2**30) + rows("xorwow", SPEEDS, bytes=2**24)
     assert "normal half, 16 MiB" in texts(drawn(decide(found)), "title")
 
 
-def test_all_pictures_of_a_selection_have_one_scale() -> None:
+def test_all_pictures_of_a_selection_have_one_scale():
     found = rows("xorwow", SPEEDS) + rows("mrg32k3a", {"uniform/float": {(256, 512): 1.0, (64, 64): 1.8}}, "sm_90")
     decisions = choose_shapes(found).decisions
     ticks = [re.findall(r"≥ ([\d.]+)<", svg) for _, svg in heatmaps(decisions)]
@@ -108,12 +107,12 @@ def test_all_pictures_of_a_selection_have_one_scale() -> None:
         ([9.0], 2.0),
     ],
 )
-def test_the_scale_is_as_narrow_as_what_matters(ratios: list[float], limit: float) -> None:
+def test_the_scale_is_as_narrow_as_what_matters(ratios, limit):
     assert ColourScale.over(ratios).limit == limit
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_colours_darken_to_both_sides_alike_and_inks_can_be_read(limit: float) -> None:
+def test_colours_darken_to_both_sides_alike_and_inks_can_be_read(limit):
     """Lightness alone gives the order, for every kind of colour blindness; yellow against blue gives the side."""
     scale = ColourScale(limit)
     for sign in (-1, 1):
@@ -130,12 +129,12 @@ def test_colours_darken_to_both_sides_alike_and_inks_can_be_read(limit: float) -
     assert {ink(FASTER[2]), ink(FASTER[0])} == {LIGHT, DARK}
 
 
-def boxes(picture: ElementTree.Element) -> list[tuple[str, float, float, float, float]]:
+def boxes(picture):
     """Text, left, right, baseline and font size of every horizontal text, in pixels of the picture."""
     found: list[tuple[str, float, float, float, float]] = []
     sizes = {"heading": LARGE, "title": NORMAL, "summary": NORMAL}
 
-    def visit(node: ElementTree.Element, x: float, y: float) -> None:
+    def visit(node, x, y):
         moved = re.match(r"translate\(([\d.-]+) ([\d.-]+)\)(.*)", node.get("transform") or "")
         x, y = (x + float(moved[1]), y + float(moved[2])) if moved else (x, y)
         if node.tag == f"{SVG}text" and not (moved and "rotate" in moved[3]):
@@ -151,7 +150,7 @@ def boxes(picture: ElementTree.Element) -> list[tuple[str, float, float, float, 
     return found
 
 
-def matrix(blocks: Sequence[int], grids: Sequence[int], pairs: int) -> RandomDecision:
+def matrix(blocks, grids, pairs):
     kinds = ["float", "half", "double", "unsigned_long_long"]
     names = [
         f"{distribution}/{value_type}" for distribution in ("uniform", "log_normal", "poisson") for value_type in kinds
@@ -173,7 +172,7 @@ def matrix(blocks: Sequence[int], grids: Sequence[int], pairs: int) -> RandomDec
     ],
     ids=lambda decision: f"{len(decision.matrix.shapes)} shapes, {len(decision.matrix.cases)} pairs",
 )
-def test_no_label_leaves_the_picture_or_touches_another(decision: RandomDecision) -> None:
+def test_no_label_leaves_the_picture_or_touches_another(decision):
     picture = drawn(decision)
     wide, high = (float(picture.get(name, 0)) for name in ("width", "height"))
     placed = boxes(picture)
@@ -184,13 +183,13 @@ def test_no_label_leaves_the_picture_or_touches_another(decision: RandomDecision
             assert apart, f"{text!r} and {other_text!r}"
 
 
-def test_names_are_text_and_not_markup() -> None:
+def test_names_are_text_and_not_markup():
     found = rows("a<b>&c", {"uniform/float": {(1, 1): 1.0}}, "gfx90a")
     decision = decide(found, defaults={"a<b>&c": LaunchShape(1, 1)})
     assert texts(drawn(decision), "heading") == ["a<b>&c on gfx90a"]
 
 
-def test_a_picture_of_compat_is_drawn_even_where_its_mean_is_infinite() -> None:
+def test_a_picture_of_compat_is_drawn_even_where_its_mean_is_infinite():
     found = rows("xorwow", SPEEDS) + rows("xorwow", {"uniform/double": {(64, 2048): 1.0}})
     found += rows("xorwow", {"uniform/double": {(256, 512): 0.0}}, aside=Rejection("no speed", "it is 0"))
     (decision,) = choose_shapes(found, RandomObjective.COMPAT).decisions
@@ -198,7 +197,7 @@ def test_a_picture_of_compat_is_drawn_even_where_its_mean_is_infinite() -> None:
     assert "64x2048: no score" in cells(drawn(decision))
 
 
-def test_a_picture_of_aggregates_alone_has_their_means_and_no_pairs() -> None:
+def test_a_picture_of_aggregates_alone_has_their_means_and_no_pairs():
     found = rows("xorwow", SPEEDS, aside=Rejection("aggregate", "mean"))
     (decision,) = choose_shapes(found, RandomObjective.COMPAT).decisions
     picture = drawn(decision)

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,29 +45,29 @@ PAIR = tuple(DEFAULT | {"WorkGroup": group} for group in ((16, 8, 1), (8, 16, 1)
 
 
 @pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
+def quick():
     """What is in a folder does not depend on how it was measured."""
     with nothing_measured():
         yield
 
 
-def tuned(folder: Path, text: str = SIZES, sentences: list[str] | None = None, **options: Any) -> Any:
-    def observe(event: events.Event) -> None:
+def tuned(folder, text=SIZES, sentences=None, **options):
+    def observe(event):
         if sentences is not None and isinstance(event, events.Said):
             sentences.append(event.text)
 
     return tune(fake_file(folder, text), folder, device="fake:GPU:8", observe=observe, **options)
 
 
-def like_portblas(folder: Path, m: int, **more: Any) -> Any:
+def like_portblas(folder, m, **more):
     return tune_like_portblas(replace(fake(m=m, n=256, k=32), listed=PAIR), folder, **more)
 
 
-def sizes(path: Path) -> set[tuple[int, ...]]:
+def sizes(path):
     return {row.sizes for row in Logic.load(path).document.rows}
 
 
-def test_sizes_of_two_files_add_up_and_the_run_says_so(tmp_path: Path) -> None:
+def test_sizes_of_two_files_add_up_and_the_run_says_so(tmp_path):
     tuned(tmp_path)
     first = Logic.load(tmp_path / LOGIC).document
     sentences: list[str] = []
@@ -88,7 +85,7 @@ def test_sizes_of_two_files_add_up_and_the_run_says_so(tmp_path: Path) -> None:
     assert f"{LOGIC}: 2 sizes of earlier runs stay" in sentences
 
 
-def test_fewer_sizes_leave_the_others_where_the_store_is_gone(tmp_path: Path) -> None:
+def test_fewer_sizes_leave_the_others_where_the_store_is_gone(tmp_path):
     """The logic itself has the times of the other sizes. A user gets fewer sizes with `--max-size`."""
     tuned(tmp_path)
     first = {row.sizes: row.estimate for row in Logic.load(tmp_path / LOGIC).document.rows}
@@ -100,7 +97,7 @@ def test_fewer_sizes_leave_the_others_where_the_store_is_gone(tmp_path: Path) ->
     assert after[256, 96, 64] == first[256, 96, 64]
 
 
-def test_a_size_that_gets_another_solution_is_named(tmp_path: Path) -> None:
+def test_a_size_that_gets_another_solution_is_named(tmp_path):
     tuned(tmp_path)
     (row, *_) = Logic.load(tmp_path / LOGIC).document.rows
     text = (tmp_path / LOGIC).read_text()
@@ -115,7 +112,7 @@ def test_a_size_that_gets_another_solution_is_named(tmp_path: Path) -> None:
     assert "x".join(map(str, row.sizes)) in note
 
 
-def test_a_table_of_other_sizes_is_kept_under_another_name(tmp_path: Path) -> None:
+def test_a_table_of_other_sizes_is_kept_under_another_name(tmp_path):
     tuned(tmp_path)
     first = (tmp_path / FINAL).read_bytes()
     sentences: list[str] = []
@@ -134,7 +131,7 @@ def test_a_table_of_other_sizes_is_kept_under_another_name(tmp_path: Path) -> No
     assert names == ["02_Final.csv.earlier-1", "02_Final.csv.earlier-2"], "the same table is kept once"
 
 
-def test_the_same_command_again_keeps_no_table_aside(tmp_path: Path) -> None:
+def test_the_same_command_again_keeps_no_table_aside(tmp_path):
     tuned(tmp_path, budget_minutes=1e-9)
     tuned(tmp_path)
     tuned(tmp_path)
@@ -153,7 +150,7 @@ def test_the_same_command_again_keeps_no_table_aside(tmp_path: Path) -> None:
     ids=["empty", "not text", "of another version", "fields are missing", "no YAML"],
 )
 @pytest.mark.parametrize("command", [tuned, lambda folder: like_portblas(folder, 256)], ids=["tune", "portblas"])
-def test_a_logic_that_cannot_be_read_is_kept_and_sinks_nothing(command: Any, damage: bytes, tmp_path: Path) -> None:
+def test_a_logic_that_cannot_be_read_is_kept_and_sinks_nothing(command, damage, tmp_path):
     command(tmp_path)
     (logic,) = (tmp_path / "logic").glob("*.yaml")
     whole = sizes(logic)
@@ -165,7 +162,7 @@ def test_a_logic_that_cannot_be_read_is_kept_and_sinks_nothing(command: Any, dam
     assert command(tmp_path).look_at == []
 
 
-def test_another_logic_of_the_folder_that_cannot_be_read_sinks_nothing(tmp_path: Path) -> None:
+def test_another_logic_of_the_folder_that_cannot_be_read_sinks_nothing(tmp_path):
     """`portblas tune` reads all logic files, for the current library and for its header."""
     other = tmp_path / "logic" / "other.yaml"
     other.parent.mkdir()
@@ -177,7 +174,7 @@ def test_another_logic_of_the_folder_that_cannot_be_read_sinks_nothing(tmp_path:
     assert "is format 1, this tunesmith reads 2" in sentence
 
 
-def test_the_logic_of_another_device_is_kept(tmp_path: Path) -> None:
+def test_the_logic_of_another_device_is_kept(tmp_path):
     tuned(tmp_path)
     text = (tmp_path / LOGIC).read_text()
     (tmp_path / LOGIC).write_text(text.replace("device: fake GPU", "device: another GPU"))
@@ -189,7 +186,7 @@ def test_the_logic_of_another_device_is_kept(tmp_path: Path) -> None:
     assert any("is for another GPU (fake); it is kept as" in sentence for sentence in sentences)
 
 
-def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_not_used(tmp_path):
     path, taken = tmp_path / "a.yaml", tmp_path / "a.yaml.earlier-1"
     path.write_text("new")
     taken.write_text("old")
@@ -197,10 +194,10 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path) -> None:
     assert (taken.read_text(), path.exists()) == ("old", False)
 
 
-def test_any_other_table_is_kept_where_it_has_what_the_run_does_not(tmp_path: Path) -> None:
+def test_any_other_table_is_kept_where_it_has_what_the_run_does_not(tmp_path):
     path, sentences = tmp_path / "table.csv", list[str]()
 
-    def write(own: list[str], text: str) -> None:
+    def write(own, text):
         write_table(own, lambda found: [str(int(word)) for word in found.split()], sentences.append, path, text)
 
     write(["1", "2"], "1")
@@ -216,7 +213,7 @@ def test_any_other_table_is_kept_where_it_has_what_the_run_does_not(tmp_path: Pa
     assert "cannot be read (ValueError" in sentences[-1]
 
 
-def test_rows_of_other_generators_and_products_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_other_generators_and_products_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(random_plan.RandomPlan, "policy", QUICK)
     monkeypatch.setattr(sweep.SweepPlan, "policy", QUICK)
     shapes = {"blocks": (64,), "grids": (2,), "min_threads": 1, "bytes": (1 << 16,), "grow": False}
@@ -238,7 +235,7 @@ def test_rows_of_other_generators_and_products_are_kept(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("command", ["portblas", "tune"])
-def test_what_was_measured_with_other_limits_of_the_device_stays(command: str, tmp_path: Path) -> None:
+def test_what_was_measured_with_other_limits_of_the_device_stays(command, tmp_path):
     """PoCL's largest allocation follows the host's free memory, and other limits the driver."""
     portblas = command == "portblas"
     like_portblas(tmp_path, 256) if portblas else tuned(tmp_path)
@@ -251,7 +248,7 @@ def test_what_was_measured_with_other_limits_of_the_device_stays(command: str, t
     assert len(sizes(logic)) == (2 if portblas else 4)
 
 
-def test_devices_are_compared_in_one_place() -> None:
+def test_devices_are_compared_in_one_place():
     """API, name and architecture identify a device; its limits and its driver do not count."""
     device = fake_target("GPU")
     origin = Origin.of(device, "compiler", "0.1", "today")
@@ -263,7 +260,7 @@ def test_devices_are_compared_in_one_place() -> None:
         assert not origin.is_of(other)
 
 
-def _with_another_limit(store: Path) -> None:
+def _with_another_limit(store):
     with sqlite3.connect(store) as connection:
         rows = connection.execute("SELECT digest, text FROM documents WHERE text LIKE '%max_allocation%'").fetchall()
         assert rows
@@ -290,7 +287,7 @@ TWO_GROUPS = (
 )
 
 
-def test_a_solution_has_one_name_in_the_tables_and_in_the_logic(tmp_path: Path) -> None:
+def test_a_solution_has_one_name_in_the_tables_and_in_the_logic(tmp_path):
     """Also where the logic chooses one of many, where two groups of sizes have tables of their own, and where another
     file added sizes."""
     tuned(tmp_path, OTHERS)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 
@@ -32,12 +30,12 @@ def copied(tmp_path):
     return tmp_path
 
 
-def first_times(keys: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+def first_times(keys):
     """Keys and rounds of the first times, without the anchor's and the finalists' rounds."""
     return {(key, round_) for key, round_ in keys if not round_.startswith(("anchor/", "confirm/"))}
 
 
-def changed(copied: Path, name: str) -> list[str]:
+def changed(copied, name):
     """The differences between the tables of a run and the tables that the earlier run left."""
     left = {path: text for path, text in unpacked(EARLIER / name / FILES).items() if is_table(path)}
     paths = [path for path in (copied / name / "tables").rglob("*.*") if is_table(str(path.relative_to(copied / name)))]
@@ -46,12 +44,12 @@ def changed(copied: Path, name: str) -> list[str]:
     return list(differences(name, now, then))
 
 
-def is_table(path: str) -> bool:
+def is_table(path):
     """Whether a file is a table of times. The details are left out: they name winners only since that commit."""
     return path.startswith("tables/") and not path.endswith(".details.csv")
 
 
-def winners(folder: Path) -> dict[str, dict[tuple[int, ...], object]]:
+def winners(folder):
     """The choices of each logic of a run, by file and size."""
     logics = {path.name: Logic.load(path).document for path in (folder / "logic").glob("*.yaml")}
     assert logics
@@ -61,7 +59,7 @@ def winners(folder: Path) -> dict[str, dict[tuple[int, ...], object]]:
     }
 
 
-def tuned(folder: Path) -> int:
+def tuned(folder):
     """The number of measurements that the command made."""
     invoke(folder, "tune", folder / "tuning.yaml", "-o", folder / "tune", *DEVICE)
     return json.loads((folder / "tune.json").read_text())["document"]["measured"]
@@ -109,7 +107,7 @@ def test_tuning_with_portblas_parameters_takes_no_first_time_again(copied, name,
     assert portblas_outcome_in(copied / name, guided).ledger.measured == 0
 
 
-def _end_with(store: Path, step: str) -> None:
+def _end_with(store, step):
     """Remove all commits after a step, and the record of the run's end, as if the run was killed there."""
     with sqlite3.connect(store) as connection:
         connection.execute("DELETE FROM measurements WHERE id > ?", (ENDS[step],))

@@ -26,7 +26,7 @@ were: tiles in one file differ by that much in compiling and running. Meanwhile 
 GPU = ("--device", "fake:GPU:8")
 
 
-def forecast_and_run(path: Path, folder: Path, *options: str) -> tuple[float, float]:
+def forecast_and_run(path, folder, *options):
     """The seconds that a plan expects, and those that the run's steps then took."""
     planned = document(tunesmith("plan", path, "--json", *options))
     done = tunesmith("tune", path, "-o", folder, "--json", *options)
@@ -41,7 +41,7 @@ MEASURING = 2 * 0.125 + 2 * 0.5 + FINALISTS * 0.5 / 14 * (7 + 7 * 26)
 
 
 @pytest.mark.parametrize(("device", "seconds"), [("fake:GPU:8", 0.0), ("fake:CPU:8", 0.25)])
-def test_a_forecast_is_the_sum_of_what_its_cells_take(device: str, seconds: float, tmp_path: Path) -> None:
+def test_a_forecast_is_the_sum_of_what_its_cells_take(device, seconds, tmp_path):
     """A GPU's programs are compiled while it works; a CPU's take `seconds` each besides, and one process makes them."""
     with nothing_measured():
         planned = invoke_json("plan", fake_file(tmp_path), "--device", device)
@@ -60,7 +60,7 @@ def test_a_forecast_is_the_sum_of_what_its_cells_take(device: str, seconds: floa
 
 
 @pytest.mark.thorough
-def test_a_forecast_is_what_the_run_takes_on_the_fake_device(tmp_path: Path) -> None:
+def test_a_forecast_is_what_the_run_takes_on_the_fake_device(tmp_path):
     """There are many cells, so that the cost of each is not hidden by the costs that a run has once."""
     text = FAKE.replace("VectorWidth: [1, 4]", "VectorWidth: [1, 2, 4, 8]").replace(
         "- Exact: [32, 32, 32]", "- Range: [[32, 32, 192], [32, 32, 128], [64]]"
@@ -73,7 +73,7 @@ def test_a_forecast_is_what_the_run_takes_on_the_fake_device(tmp_path: Path) -> 
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("largest", ["128", "4096"])
-def test_a_forecast_is_what_the_quickstart_takes(largest: str, tmp_path: Path) -> None:
+def test_a_forecast_is_what_the_quickstart_takes(largest, tmp_path):
     opencl_device()
     expected, took = forecast_and_run(QUICKSTART, tmp_path / "out", "--device", "CPU", "--max-size", largest)
     assert took / FACTOR < expected < took * FACTOR, (expected, took)
@@ -82,7 +82,7 @@ def test_a_forecast_is_what_the_quickstart_takes(largest: str, tmp_path: Path) -
 SMALL, LARGE = SizeCost(1e6, 0.1, 0.0, 0.5, 207, 1e-5), SizeCost(1e9, 0.3, 0.6, 0.8, 17, 1e-2)
 
 
-def test_between_two_sizes_costs_are_interpolated_and_beyond_they_grow_with_the_work() -> None:
+def test_between_two_sizes_costs_are_interpolated_and_beyond_they_grow_with_the_work():
     known = RunCalibration(3.0, 1.0, (SMALL, LARGE))
     for work, size in ((1e3, SMALL), (1e6, SMALL), (1e9, LARGE)):
         assert astuple(known.at(work)) == pytest.approx(astuple(size))
@@ -95,7 +95,7 @@ def test_between_two_sizes_costs_are_interpolated_and_beyond_they_grow_with_the_
     assert beyond.timing == pytest.approx(0.8 / 17 * 100 * 2 * WARM_UP)
 
 
-def test_a_candidate_that_loses_a_race_is_sampled_least_and_each_lineage_decides_once() -> None:
+def test_a_candidate_that_loses_a_race_is_sampled_least_and_each_lineage_decides_once():
     policy = Policy(minimum_samples=7, confirm_blocks=10, sampling_seconds=1.0)
     step = StepForecast("03", Phase.BENCHMARK_FORK, 2, candidates=6, sizes=1, enqueues=6, fresh=6, programs=6)
     execution = SMALL.timing / SMALL.executions
@@ -106,7 +106,7 @@ def test_a_candidate_that_loses_a_race_is_sampled_least_and_each_lineage_decides
     assert _measuring(step, SMALL, 1, False, policy) == pytest.approx(6 * 0.1 + 6 * 0.5 + decision)
 
 
-def test_what_an_earlier_step_measured_costs_nothing_again(tmp_path: Path) -> None:
+def test_what_an_earlier_step_measured_costs_nothing_again(tmp_path):
     """The join's step begins with the value that each lineage holds, which already has its time."""
     planned = document(tunesmith("plan", fake_file(tmp_path), "--json", "--no-calibrate", *GPU))
     assert planned["groups"][0]["enqueues"] == 14
@@ -134,9 +134,7 @@ BenchmarkProblems:
     ],
     ids=["in the last step", "from the first"],
 )
-def test_a_plan_with_nothing_legal_gives_the_reasons_and_ends_with_1(
-    text: str, reasons: dict[str, int], calibrate: str, tmp_path: Path
-) -> None:
+def test_a_plan_with_nothing_legal_gives_the_reasons_and_ends_with_1(text, reasons, calibrate, tmp_path):
     command = ("plan", fake_file(tmp_path, text), *GPU, calibrate)
     planned = document(tunesmith(*command, "--json"), code=1)
     steps = planned["groups"][0]["steps"]
@@ -152,14 +150,14 @@ def test_a_plan_with_nothing_legal_gives_the_reasons_and_ends_with_1(
         assert f"  {reason}: " in shown.stdout
 
 
-def test_a_plan_with_something_illegal_counts_it_and_ends_with_0(tmp_path: Path) -> None:
+def test_a_plan_with_something_illegal_counts_it_and_ends_with_0(tmp_path):
     text = FAKE.replace("[[2, 2], [8, 8]]", "[[2, 2], [8, 8], [512, 8]]")
     shown = tunesmith("plan", fake_file(tmp_path, text), *GPU, "--no-calibrate")
     assert shown.returncode == 0
     assert "rejected: local memory (" in shown.stdout
 
 
-def test_a_plan_whose_calibration_does_not_run_says_why(tmp_path: Path) -> None:
+def test_a_plan_whose_calibration_does_not_run_says_why(tmp_path):
     text = FAKE.replace("- KernelLanguage: [fake]", "- KernelLanguage: [fake]\n        - FakeFault: [compile error]")
     shown = tunesmith("plan", fake_file(tmp_path, text), *GPU)
     assert shown.returncode == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from opencl_runner import opencl_device
@@ -24,7 +22,7 @@ BenchmarkProblems:
 
 
 @pytest.fixture
-def tuned(copied: Path, request: pytest.FixtureRequest):
+def tuned(copied, request):
     opencl_device()
     path = copied.with_name("tuning.yaml")
     path.write_text(FILE.format(phases=request.param))
@@ -33,7 +31,7 @@ def tuned(copied: Path, request: pytest.FixtureRequest):
 
 @pytest.mark.opencl
 @pytest.mark.parametrize("tuned", [FORKED, AT_ONCE], indirect=True, ids=["a fork of all", "all at once"])
-def test_a_constraint_is_counted_by_reason_and_the_exit_code_is_0(tuned: tuple[Path, Path]) -> None:
+def test_a_constraint_is_counted_by_reason_and_the_exit_code_is_0(tuned):
     path, out = tuned
     found = steady_or_drifted(tunesmith("tune", path, "-o", out, "--device", "CPU", "--json"))
     assert found["left_out"] == {REASON: 3}
@@ -49,7 +47,7 @@ def test_a_constraint_is_counted_by_reason_and_the_exit_code_is_0(tuned: tuple[P
 
 @pytest.mark.opencl
 @pytest.mark.parametrize("tuned", [FORKED.replace("[4, 8]", "[8]").replace("[2, 4, 8]", "[4, 8]")], indirect=True)
-def test_a_constraint_that_leaves_nothing_is_something_to_look_at(tuned: tuple[Path, Path]) -> None:
+def test_a_constraint_that_leaves_nothing_is_something_to_look_at(tuned):
     path, out = tuned
     found = document(tunesmith("tune", path, "-o", out, "--device", "CPU", "--json"), code=1)
     dropped, nothing = found["look_at"]

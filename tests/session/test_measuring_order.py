@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +18,11 @@ from tunesmith.models.intensity.policies import DEFAULT_POLICY, POLICIES, Policy
 from tunesmith.models.intensity.policies.known_targets import KNOWN_TARGETS
 from tunesmith.models.intensity.policies.nearness import PolicyDistance
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.protocol import Cell
-from tunesmith.records import Configuration, Problem, UserError
+from tunesmith.records import Problem, UserError
 from tunesmith.session import tune
 from tunesmith.session.frame import events
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.order import CellRace, Rank, in_order
-from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.run import carry_out
 from tunesmith.session.tuning_file.file import ready
 from tunesmith.session.tuning_file.order import AS_IN_FILE, checked_order, rank_of
@@ -40,16 +37,16 @@ ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples" / "quickstart.yaml"
 
 
-def by_tile(values: dict[int, float]) -> Rank:
+def by_tile(values):
     """A rank by the rows of a work-item's tile."""
     return lambda cell: values[cell[0].integers("ThreadTile")[0]]
 
 
-def cells(*configs: Configuration, problems: tuple[Problem, ...] = (LARGE, SMALL)) -> tuple[Cell, ...]:
+def cells(*configs, problems=(LARGE, SMALL)):
     return tuple((config, problem) for config in configs for problem in problems)
 
 
-def test_on_the_hosts_cpu_configurations_come_one_after_the_other_by_rank() -> None:
+def test_on_the_hosts_cpu_configurations_come_one_after_the_other_by_rank():
     """All sizes of a configuration come together, since compiling takes turns with timing; lineages come by their
     best."""
     oracle = ConfigurationOracle(KIND, fake_target("CPU"))
@@ -61,7 +58,7 @@ def test_on_the_hosts_cpu_configurations_come_one_after_the_other_by_rank() -> N
     assert in_order(races, oracle, lambda cell: 0.0) == races
 
 
-def test_on_a_device_of_its_own_each_size_gets_the_lowest_rank_first() -> None:
+def test_on_a_device_of_its_own_each_size_gets_the_lowest_rank_first():
     """The bench takes sizes in turn, so that sizes stay in the order of their guesses: the small one first."""
     oracle = ConfigurationOracle(KIND, fake_target("GPU"))
     ranks = {2: 2.0, 4: 0.5, 8: 1.0}
@@ -75,7 +72,7 @@ def test_on_a_device_of_its_own_each_size_gets_the_lowest_rank_first() -> None:
 
 
 @pytest.mark.parametrize("policy", list(POLICIES))
-def test_the_choice_of_a_policy_is_the_nearest_to_itself(policy: str) -> None:
+def test_the_choice_of_a_policy_is_the_nearest_to_itself(policy):
     problem = Problem(KIND, (1024, 1024, 1024))
     kernel = KERNELS["RegisterGemm"]
     answer = POLICIES[policy].choose(problem, CPU, kernel)
@@ -89,7 +86,7 @@ def test_the_choice_of_a_policy_is_the_nearest_to_itself(policy: str) -> None:
     assert apart(kernel, other, problem) == 0, "the policy decides nothing about it"
 
 
-def test_what_no_policy_knows_keeps_its_order() -> None:
+def test_what_no_policy_knows_keeps_its_order():
     """A family without a mapping, and a problem that a policy refuses."""
     oracle = ConfigurationOracle(KIND, fake_target("CPU"))
     rank = rank_of(DEFAULT_POLICY, oracle)
@@ -107,21 +104,21 @@ class Ranked(TuningPlan):
 
     ranks: Rank | None = None
 
-    def rank(self, oracle: ConfigurationOracle) -> Rank | None:
+    def rank(self, oracle):
         return self.ranks
 
 
-def shuffled(seed: int) -> Rank:
+def shuffled(seed):
     """A rank that differs for every configuration and problem, and is the same in every run."""
 
-    def rank(cell: Cell) -> float:
+    def rank(cell):
         digits = [ord(character) for character in f"{seed}{cell[0].to_json()}{cell[1]}"]
         return float(np.random.default_rng(digits).random())
 
     return rank
 
 
-def run(folder: Path, rank: Rank | None, observe: Callable[[events.Event], None] = events.nobody) -> RunOutcome[Ranked]:
+def run(folder, rank, observe=events.nobody):
     folder.mkdir(exist_ok=True)
     path = fake_file(folder)
     file, target = ready(path, None, "fake:CPU:8")
@@ -130,7 +127,7 @@ def run(folder: Path, rank: Rank | None, observe: Callable[[events.Event], None]
     return carry_out(plan, folder / "run", observe=observe)
 
 
-def results(done: RunOutcome[Ranked]) -> dict[str, str]:
+def results(done):
     """The logic without its head (dates), and the solutions of each size."""
     return {
         str(problem): f"{[solution.configuration.to_json() for solution in table.decided[problem]]}"
@@ -140,7 +137,7 @@ def results(done: RunOutcome[Ranked]) -> dict[str, str]:
     }
 
 
-def test_the_order_changes_neither_the_winners_nor_how_much_is_measured(tmp_path: Path) -> None:
+def test_the_order_changes_neither_the_winners_nor_how_much_is_measured(tmp_path):
     """On a device whose times are the same whenever they are taken."""
     done = run(tmp_path / "file", None)
     for seed in range(3):
@@ -149,22 +146,22 @@ def test_the_order_changes_neither_the_winners_nor_how_much_is_measured(tmp_path
         assert other.ledger.measured == done.ledger.measured
 
 
-def test_a_store_is_replayed_whatever_the_order_was(tmp_path: Path) -> None:
+def test_a_store_is_replayed_whatever_the_order_was(tmp_path):
     done = run(tmp_path, None)
     again = run(tmp_path, shuffled(1))
     assert again.ledger.measured == 0
     assert results(again) == results(done)
 
 
-def test_a_stopped_run_has_measured_its_best_guess_and_goes_on_in_another_order(tmp_path: Path) -> None:
+def test_a_stopped_run_has_measured_its_best_guess_and_goes_on_in_another_order(tmp_path):
     """The first step has two work-groups; the one that the file lists last has the lower rank."""
 
-    def rank(cell: Cell) -> float:
+    def rank(cell):
         return float(cell[0].integers("WorkGroup")[0])
 
     measured: list[int] = []
 
-    def stop(event: events.Event) -> None:
+    def stop(event):
         if isinstance(event, events.CellMeasured):
             measured.append(event.solution.configuration.integers("WorkGroup")[0])
             raise KeyboardInterrupt
@@ -177,15 +174,15 @@ def test_a_stopped_run_has_measured_its_best_guess_and_goes_on_in_another_order(
     assert went_on.ledger.measured == whole.ledger.measured - 1
 
 
-def test_an_order_that_does_not_exist_is_the_users_mistake(tmp_path: Path) -> None:
+def test_an_order_that_does_not_exist_is_the_users_mistake(tmp_path):
     with pytest.raises(UserError, match="--order: there is no 'best'; give file, or one of trip-count, published"):
         tune(fake_file(tmp_path), tmp_path / "run", device="fake:CPU:8", order="best")
     assert checked_order(None) == DEFAULT_POLICY
     assert not (tmp_path / "run").exists()
 
 
-def test_a_plan_says_which_order_is_taken_and_why(tmp_path: Path) -> None:
-    def order_line(path: Path, *options: str, device: str) -> str:
+def test_a_plan_says_which_order_is_taken_and_why(tmp_path):
+    def order_line(path, *options, device):
         made = CliRunner().invoke(app, ["plan", str(path), "--no-calibrate", "--device", device, *options])
         return next(line.strip() for line in made.stdout.splitlines() if line.startswith("order: "))
 
@@ -196,12 +193,12 @@ def test_a_plan_says_which_order_is_taken_and_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.opencl
-def test_the_quickstart_is_tuned_in_the_order_of_a_policy() -> None:
+def test_the_quickstart_is_tuned_in_the_order_of_a_policy():
     result = CliRunner().invoke(app, ["plan", str(QUICKSTART), "--no-calibrate", "--device", "CPU"])
     assert "order: nearest to what the policy latency chooses first" in result.stdout
 
 
-def test_cells_of_a_known_family_come_by_their_distance_to_the_policy() -> None:
+def test_cells_of_a_known_family_come_by_their_distance_to_the_policy():
     """The latency model's own tile is measured first, whatever the file lists first."""
     oracle = ConfigurationOracle(KIND, replace(CPU, api="OpenCL"))
     problem = Problem(KIND, (1024, 1024, 1024))
@@ -218,7 +215,7 @@ def test_cells_of_a_known_family_come_by_their_distance_to_the_policy() -> None:
 
 
 @pytest.mark.parametrize("name", ["quickstart", "tiles"])
-def test_the_page_shows_the_counts_that_are_recorded(name: str) -> None:
+def test_the_page_shows_the_counts_that_are_recorded(name):
     page = (ROOT / "docs" / "results" / "decisions.md").read_text(encoding="utf-8")
     rows = json.loads((ROOT / "benchmarks/recorded/measuring_order" / f"{name}.json").read_text(encoding="utf-8"))
     for row in rows:
@@ -228,7 +225,7 @@ def test_the_page_shows_the_counts_that_are_recorded(name: str) -> None:
         assert shown in page, shown
 
 
-def test_a_configuration_with_few_cells_is_not_first_for_that() -> None:
+def test_a_configuration_with_few_cells_is_not_first_for_that():
     """A configuration may be legal at few sizes only, or measured at the other sizes already."""
     oracle = ConfigurationOracle(KIND, fake_target("CPU"))
     near, far = TILES[:2]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +12,9 @@ import tunesmith
 from described import EXAMPLES
 from opencl_runner import opencl_device
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Problem
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.tuning_file import tune
-from tunesmith.store import Store, StoreEntry
+from tunesmith.store import Store
 
 pytestmark = pytest.mark.opencl
 
@@ -34,7 +31,7 @@ BenchmarkProblems:
 """
 
 
-def made(folder: Path) -> Path:
+def made(folder):
     """A folder with the kernel and what tunes it."""
     folder.mkdir()
     for path in EXAMPLES.glob("softmax*"):
@@ -43,31 +40,29 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def tuned(folder: Path) -> int:
+def tuned(folder):
     """The number of measurements that tuning took."""
     done = tune(folder / "tuning.yaml", folder / "out", device=opencl_device().target.selector)
     assert len(done.logic_files) == 1
     return done.ledger.measured
 
 
-def softmax(logic: Path) -> np.ndarray:
+def softmax(logic):
     x, y = np.arange(512, dtype=np.float32).reshape(8, 64) / 100, np.zeros((8, 64), np.float32)
     with tunesmith.load(logic) as library:
         library.launch("softmax", x=x, y=y)
     return y
 
 
-def test_what_an_earlier_version_measured_is_found_after_a_move(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_an_earlier_version_measured_is_found_after_a_move(tmp_path, monkeypatch):
     """The earlier version stored the absolute path of the description in keys and problems."""
     first, commit = made(tmp_path / "first"), Store.commit
 
-    def former(problem: Problem) -> Problem:
+    def former(problem):
         (written,) = OPERATIONS["Custom"].former(problem)
         return written
 
-    def commit_formerly(store: Store, entries: Iterable[StoreEntry]) -> int:
+    def commit_formerly(store, entries):
         return commit(store, [replace(entry, problem=former(entry.problem)) for entry in entries])
 
     with monkeypatch.context() as patched:
@@ -83,7 +78,7 @@ def test_what_an_earlier_version_measured_is_found_after_a_move(
     assert tuned(moved) == 0
 
 
-def test_what_was_tuned_is_found_again_and_its_logic_launches(tmp_path: Path) -> None:
+def test_what_was_tuned_is_found_again_and_its_logic_launches(tmp_path):
     first = made(tmp_path / "first")
     assert tuned(first) > 0
     expected = softmax(first / "out")

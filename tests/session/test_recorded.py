@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from portblas_fakes import TILES
@@ -33,7 +31,7 @@ class Asked:
 
 
 @pytest.mark.parametrize(("kind", "sorts"), [("GPU", True), ("CPU", False)])
-def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path: Path, kind: str, sorts: bool) -> None:
+def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path, kind, sorts):
     bench, judge = Asked(), ConfigurationOracle(KIND, fake_target(kind))
     legal = [config for config in TILES if not judge.rejections(config)]
     guesses = [judge.guess(config, PROBLEM) for config in legal]
@@ -45,7 +43,7 @@ def test_a_device_of_its_own_gets_the_best_guess_first(tmp_path: Path, kind: str
         assert bench.keys == [[measure.key((config, PROBLEM)) for config in in_order]]
 
 
-def test_cells_of_different_groups_are_races_of_their_own(tmp_path: Path) -> None:
+def test_cells_of_different_groups_are_races_of_their_own(tmp_path):
     """Each race has its own problem, and the configurations that are tried on this problem only."""
     bench, judge = Asked(), ConfigurationOracle(KIND, fake_target("CPU"))
     first, second = [config for config in TILES if not judge.rejections(config)][:2]
@@ -57,7 +55,7 @@ def test_cells_of_different_groups_are_races_of_their_own(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("device", "looks"), [("fake:GPU:8", True), ("fake:CPU:8", False)])
-def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path: Path, monkeypatch, device: str, looks: bool) -> None:
+def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path, monkeypatch, device, looks):
     """All events are passed on. The load of a host is mostly our own, so there is no look at it."""
     looked_at: list[str] = []
     observed: list[events.Event] = []
@@ -67,7 +65,7 @@ def test_a_gpu_is_looked_at_while_it_is_tuned_on(tmp_path: Path, monkeypatch, de
     assert sum(isinstance(event, events.CellMeasured) for event in observed) == done.ledger.measured
 
 
-def test_the_replay_of_a_finished_run_asks_the_store_once_a_step(tmp_path: Path, monkeypatch) -> None:
+def test_the_replay_of_a_finished_run_asks_the_store_once_a_step(tmp_path, monkeypatch):
     """Tables, records, finalists and the anchor use the answer to the step's first query."""
     tune(fake_file(tmp_path), tmp_path / "run", device="fake:GPU:8")
     queries: list[int] = []

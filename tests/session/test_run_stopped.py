@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -57,18 +57,18 @@ BenchmarkProblems:
 """The two work-groups are equally fast on squares, so that the finalists of each size are measured again."""
 
 
-def _tune(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+def _tune(folder, minutes):
     folder.mkdir(exist_ok=True)
     return tune(fake_file(folder, FILE), folder, device="fake:GPU:8", budget_minutes=minutes)
 
 
-def _portblas(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+def _portblas(folder, minutes):
     listed = tuple(DEFAULT | {"WorkGroup": group} for group in ((16, 8, 1), (8, 16, 1)))
     task: FakeTask = replace(fake(transposes="all", m=256, n=256, k=32), listed=listed)
     return tune_like_portblas(task, folder, budget_minutes=minutes)
 
 
-def _random(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+def _random(folder, minutes):
     task = RandomTask(
         generators=("philox4_32_10", "threefry2_32_20"),
         distributions=("uniform",),
@@ -83,7 +83,7 @@ def _random(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     return random_plan.tune_random(task, folder, device="OpenCL", budget_minutes=minutes)
 
 
-def _calibrate(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+def _calibrate(folder, minutes):
     """Nine runs a type, the fewest that can be fitted."""
     calibrate.CalibrationPlan.policy = QUICK
     calibrate.calibration_runs = lambda *what: calibration_runs(*what)[:9]  # type: ignore[attr-defined]
@@ -92,7 +92,7 @@ def _calibrate(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     return calibrate.calibrate_stream_k(task, folder / "c.yaml", device="OpenCL", budget_minutes=minutes)
 
 
-def _sweep(folder: Path, minutes: float | None) -> RunOutcome[Any]:
+def _sweep(folder, minutes):
     sweep.SweepPlan.policy = QUICK
     folder.mkdir(exist_ok=True)
     (folder / "list.csv").write_text("m,n,k,trans_b\n16,16,24,T\n48,32,24,T\n")
@@ -100,22 +100,22 @@ def _sweep(folder: Path, minutes: float | None) -> RunOutcome[Any]:
     return sweep.sweep_stream_k(task, folder, device="OpenCL", budget_minutes=minutes, draw=lambda plan: "<svg/>")
 
 
-def _logic(folder: Path) -> tuple[int, bool]:
+def _logic(folder):
     documents = [Logic.load(path).document for path in (folder / "logic").glob("*.yaml")]
     return sum(len(document.rows) for document in documents), any(document.unfinished for document in documents)
 
 
-def _generators(folder: Path) -> tuple[int, None]:
+def _generators(folder):
     path = folder / "tunesmith_random.json"
     entries = read_table(path).entries if path.exists() else {}
     return sum(map(len, entries.values())), None
 
 
-def _calibrations(folder: Path) -> tuple[int, None]:
+def _calibrations(folder):
     return len(read_calibrations(folder / "c.yaml")) if (folder / "c.yaml").exists() else 0, None
 
 
-def _products(folder: Path) -> tuple[int, None]:
+def _products(folder):
     path = folder / "sweep.csv"
     lines = path.read_text().splitlines()[1:] if path.exists() else []
     return len({line.split(",")[1] for line in lines}), None
@@ -143,7 +143,7 @@ COMMANDS = {
 }
 
 
-def measures(point: str, how: str) -> bool:
+def measures(point, how):
     """Whether a run is stopped with a bench at work. Elsewhere a cell takes what its key says: what a command writes of
     what was decided, and where it goes on, is the same, and each of its processes would take a second to start."""
     return (point, how) == ("decided", "kill")
@@ -164,14 +164,14 @@ PASSAGE = {"decided": 1, "confirming": 2, "closing": 1}
 class Stop:
     """When a point is passed, the clock jumps beyond every budget, or Ctrl-C is pressed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, point: str, how: str) -> None:
+    def __init__(self, monkeypatch, point, how):
         self.point, self.how, self.passages, self.ahead = point, how, Counter[str](), 0.0
         clock = measure.time.monotonic
         monkeypatch.setattr(measure, "time", SimpleNamespace(monotonic=lambda: clock() + self.ahead))
         for module in (measure, run):
             monkeypatch.setattr(module, "reached", self.reached)
 
-    def reached(self, point: str) -> None:
+    def reached(self, point):
         injected_faults.pass_point(point)
         self.passages[point] += 1
         if (point, self.passages[point]) == (self.point, PASSAGE[self.point]):
@@ -180,7 +180,7 @@ class Stop:
                 raise KeyboardInterrupt
 
 
-def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str, how: str) -> RunOutcome[Any] | None:
+def stopped(monkeypatch, name, folder, point, how):
     """Run the command until the stop; its outcome, unless its process was killed."""
     command = COMMANDS[name]
     if how == "kill":
@@ -203,9 +203,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, point: str
 
 
 @pytest.mark.parametrize(("name", "point", "how"), STOPS)
-def test_a_stopped_run_has_written_what_it_decided_and_goes_on(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, point: str, how: str
-) -> None:
+def test_a_stopped_run_has_written_what_it_decided_and_goes_on(monkeypatch, tmp_path, name, point, how):
     if measures(point, how):
         if COMMANDS[name].opencl:
             opencl_device()
@@ -215,7 +213,7 @@ def test_a_stopped_run_has_written_what_it_decided_and_goes_on(
             check_stopped(monkeypatch, tmp_path, name, point, how)
 
 
-def check_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, point: str, how: str) -> None:
+def check_stopped(monkeypatch, tmp_path, name, point, how):
     command = COMMANDS[name]
     done = stopped(monkeypatch, name, tmp_path, point, how)
     count, unfinished = command.results(tmp_path)
@@ -239,9 +237,7 @@ def check_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, po
     assert rest.state is RunState.FINISHED
 
 
-def test_what_was_too_soon_to_write_is_written_when_the_run_is_stopped(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_was_too_soon_to_write_is_written_when_the_run_is_stopped(monkeypatch, tmp_path):
     """The second decision follows the first at once, and writing may take almost none of the time."""
     monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
     monkeypatch.setitem(PASSAGE, "confirming", 3)
@@ -254,19 +250,19 @@ class DecidesThrice(run.RunPlan):
 
     measures, written = False, 0
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.target, self.policy = fake_target(), QUICK
 
-    def carry_out(self, run_: run.Run) -> None:
+    def carry_out(self, run_):
         for _ in range(3):
             run_.decided()
 
-    def outputs(self, run_: run.Run) -> Iterator[Output]:
+    def outputs(self, run_):
         self.written += 1
         yield Output(Path("count"), lambda path: path.write_text(f"{self.written}\n"))
 
 
-def test_writing_takes_its_share_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_writing_takes_its_share_of_the_time_and_no_more(monkeypatch, tmp_path):
     """The first decision is written. The others follow at once and are written at the end."""
     monkeypatch.setattr(run, "WRITING_SHARE", 1e-9)
     assert run.carry_out(DecidesThrice(), tmp_path).plan.written == 2
@@ -274,19 +270,17 @@ def test_writing_takes_its_share_of_the_time_and_no_more(monkeypatch: pytest.Mon
     assert run.carry_out(DecidesThrice(), tmp_path).plan.written == 4
 
 
-def test_where_nothing_is_decided_there_is_no_logic_and_a_sentence(tmp_path: Path) -> None:
+def test_where_nothing_is_decided_there_is_no_logic_and_a_sentence(tmp_path):
     done = _tune(tmp_path, 1e-9)
     assert (done.state, done.logic_files, done.written) == (RunState.INTERRUPTED, [], [])
     assert "nothing is decided yet, so no results are written" in done.look_at
 
 
-def test_a_full_disk_ends_the_run_with_what_was_decided_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_full_disk_ends_the_run_with_what_was_decided_written(monkeypatch, tmp_path):
     """The store cannot take the finalists of the second size; the first one's logic stands, and the run goes on."""
     commit, count = Store.commit, Counter[str]()
 
-    def full(self: Store, entries: Any) -> int:
+    def full(self, entries):
         entries = list(entries)
         count["confirmed"] += any(entry.round.startswith("confirm/") for entry in entries)
         if count["confirmed"] > 1:

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -18,7 +17,7 @@ from tunesmith.bench import Policy
 from tunesmith.logic import Logic, read_csv
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import GlobalParameters
-from tunesmith.records import Configuration, Outcome, UserError
+from tunesmith.records import Outcome, UserError
 from tunesmith.report.tables import plan as report_plan
 from tunesmith.session.frame import events
 from tunesmith.session.frame.oracle import ConfigurationOracle
@@ -33,7 +32,7 @@ Whole = tuple[Done[session.TuningPlan], list[events.Event]]
 QUICK = "GlobalParameters: {CompileProcesses: 1, ConfirmBlocks: 7, WarmUpSeconds: 0.01, SamplingSeconds: 0.02}"
 
 
-def one_step(choices: str, sizes: str = "- Exact: [96, 96, 64]", before: str = "", more: str = "") -> str:
+def one_step(choices, sizes="- Exact: [96, 96, 64]", before="", more=""):
     """A file with one step over `choices` and a final."""
     return f"""
 {QUICK[:-1]}{more}}}
@@ -52,35 +51,35 @@ BenchmarkProblems:
 """
 
 
-def tune(text: str, folder: Path, **options: Any) -> Done[session.TuningPlan]:
+def tune(text, folder, **options):
     folder.mkdir(exist_ok=True)
     return session.tune(fake_file(folder, text), folder / "run", device=GPU, **options)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def whole(tmp_path_factory):
     observed: list[events.Event] = []
     return tune(FAKE, tmp_path_factory.mktemp("whole"), observe=observed.append), observed
 
 
-def final_csv(done: Done[session.TuningPlan]) -> Path:
+def final_csv(done):
     """The final's table of the only size group."""
     (path,) = (path for path in done.written if path.suffix == ".csv")
     return path
 
 
-def rounds(folder: Path) -> Counter[str]:
+def rounds(folder):
     return Counter(name for _, name in rows(folder))
 
 
-def configurations(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def configurations(folder):
     with Store.open(folder / "measurements.sqlite") as store:
         return {(entry.key, entry.round): dict(entry.solution.configuration) for entry in store.entries()}
 
 
 def test_every_phase_is_measured_and_told_by_its_name(
-    whole: Whole,
-) -> None:
+    whole,
+):
     done, observed = whole
     ended = [event.result.name for event in observed if isinstance(event, events.StepEnded)]
     assert ended == FAKE_STEPS
@@ -89,7 +88,7 @@ def test_every_phase_is_measured_and_told_by_its_name(
     assert (done.state, done.look_at, done.failed) == (RunState.FINISHED, [], Counter())
 
 
-def test_the_anchor_is_measured_before_and_after(whole: Whole) -> None:
+def test_the_anchor_is_measured_before_and_after(whole):
     done, observed = whole
     anchors = [key for key in rows(done.folder) if key[1].startswith("anchor")]
     assert [name for _, name in anchors] == ["anchor/0", "anchor/1"]
@@ -99,7 +98,7 @@ def test_the_anchor_is_measured_before_and_after(whole: Whole) -> None:
     assert [event.alarm for event in observed if isinstance(event, events.DriftMeasured)] == [False]
 
 
-def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> None:
+def test_the_csv_holds_the_measured_times_of_every_survivor(whole):
     done, _ = whole
     (group,) = done.plan.groups
     path = final_csv(done)
@@ -130,13 +129,13 @@ def test_the_csv_holds_the_measured_times_of_every_survivor(whole: Whole) -> Non
             ]
 
 
-def test_there_is_a_csv_for_every_step_that_measured(whole: Whole) -> None:
+def test_there_is_a_csv_for_every_step_that_measured(whole):
     done, _ = whole
     names = {path.name for path in final_csv(done).parent.glob("*.csv") if "details" not in path.name}
     assert names == {"01_CM_WorkGroup.csv", "03_BF_VectorWidth.csv", "05_BJ_LoopUnroll.csv", "06_Final.csv"}
 
 
-def test_the_logic_names_the_protocols_winners(whole: Whole) -> None:
+def test_the_logic_names_the_protocols_winners(whole):
     done, _ = whole
     (path,) = done.logic_files
     logic = Logic.load(path)
@@ -145,7 +144,7 @@ def test_the_logic_names_the_protocols_winners(whole: Whole) -> None:
         assert logic.choose(problem.sizes).solution == group.measure.oracle.solution(decision.winner)
 
 
-def test_a_value_added_to_a_list_costs_what_is_new_and_nothing_else(tmp_path: Path) -> None:
+def test_a_value_added_to_a_list_costs_what_is_new_and_nothing_else(tmp_path):
     tune(one_step("VectorWidth: [1, 4]"), tmp_path)
     before = configurations(tmp_path / "run")
     done = tune(one_step("VectorWidth: [1, 2, 4]"), tmp_path)
@@ -159,7 +158,7 @@ def test_a_value_added_to_a_list_costs_what_is_new_and_nothing_else(tmp_path: Pa
     assert rounds == {"race", "confirm", "anchor/1"}, "the series of the anchor goes on"
 
 
-def test_lineages_that_are_one_solution_are_measured_once(tmp_path: Path) -> None:
+def test_lineages_that_are_one_solution_are_measured_once(tmp_path):
     """EdgeType means nothing to this family, so both lineages try the same three."""
     forked = """
       ForkParameters:
@@ -174,7 +173,7 @@ def test_lineages_that_are_one_solution_are_measured_once(tmp_path: Path) -> Non
     assert done.ledger.measured == tried.total()
 
 
-def test_a_run_that_goes_on_races_against_what_is_known(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_races_against_what_is_known(tmp_path):
     """The slow candidate of a step is stopped early, even if the fast one was measured by an earlier run."""
     text = one_step("ThreadTile: [[2, 2], [8, 8]]")
     assert tune(text, tmp_path, budget_minutes=1e-9).ledger.measured == 1
@@ -183,7 +182,7 @@ def test_a_run_that_goes_on_races_against_what_is_known(tmp_path: Path) -> None:
     assert list(raced.values()) == [0, 1]
 
 
-def test_a_budget_stops_a_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
+def test_a_budget_stops_a_run_and_the_same_call_goes_on(tmp_path):
     stopped = tune(FAKE, tmp_path, budget_minutes=1e-9)
     assert stopped.state is RunState.INTERRUPTED
     assert "the budget is spent" in stopped.look_at[0]
@@ -207,7 +206,7 @@ FAULTS = {
 
 
 @pytest.fixture(scope="module")
-def troubled(tmp_path_factory: pytest.TempPathFactory) -> Done[session.TuningPlan]:
+def troubled(tmp_path_factory):
     """Lineages that fail in the final, each in its way, one that is illegal, and one that is sound."""
     lineages = [("none", "[8, 8, 1]"), ("none", "[64, 32, 1]"), *((fault, "[8, 8, 1]") for fault in FAULTS)]
     members = ", ".join(f"{{FakeFault: {fault}, WorkGroup: {group}}}" for fault, group in lineages)
@@ -216,7 +215,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Done[session.TuningPla
     return tune(one_step("VectorWidth: [2, 4]", sizes, forked), tmp_path_factory.mktemp("troubled"))
 
 
-def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: Done[session.TuningPlan]) -> None:
+def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled):
     assert troubled.state is RunState.FINISHED
     assert troubled.failed == {f"{outcome.value}: {reason}": 2 for outcome, reason in FAULTS.values()}
     sentences = " ".join(troubled.look_at)
@@ -231,7 +230,7 @@ def test_what_fails_is_counted_and_shown_and_the_rest_goes_on(troubled: Done[ses
     assert final.failed == troubled.failed
 
 
-def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: Done[session.TuningPlan]) -> None:
+def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled):
     path = final_csv(troubled)
     sheet = read_csv(path)
     (sound,) = (name for name in sheet.names if (0, name) in sheet.rates)
@@ -247,7 +246,7 @@ def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled: Do
     }
 
 
-def test_where_nothing_runs_there_is_no_logic_and_every_size_is_named(tmp_path: Path) -> None:
+def test_where_nothing_runs_there_is_no_logic_and_every_size_is_named(tmp_path):
     done = tune(one_step("FakeFault: [segfault, wrong value]"), tmp_path)
     assert (done.state, done.logic_files, done.written) == (RunState.FINISHED, [], [])
     assert "a lineage was dropped in 01_CM_FakeFault: nothing ran" in done.look_at[0]
@@ -255,12 +254,12 @@ def test_where_nothing_runs_there_is_no_logic_and_every_size_is_named(tmp_path: 
     assert session.summarise(done.folder).finals == ()
 
 
-def test_a_size_limit_clamps_and_drops_the_repeats(tmp_path: Path) -> None:
+def test_a_size_limit_clamps_and_drops_the_repeats(tmp_path):
     done = tune(one_step("VectorWidth: [2]", sizes="- Range: [[32, 32, 128], 0, 0]"), tmp_path, max_size=64)
     assert [problem.sizes for problem in done.plan.groups[0].table.problems] == [(32, 32, 32), (64, 64, 64)]
 
 
-def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
+def test_size_groups_of_one_type_make_one_logic(tmp_path):
     group = """
     - InitialSolutionParameters:
         - KernelLanguage: [fake]
@@ -277,7 +276,7 @@ def test_size_groups_of_one_type_make_one_logic(tmp_path: Path) -> None:
     assert tables == ["Cij_Aik_Bjk_SB_00", "Cij_Aik_Bjk_SB_01"]
 
 
-def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) -> None:
+def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path):
     """A logic has rows by size, without alpha and beta; two rows for one size would not load."""
     text = fake_file(tmp_path).read_text()
     first = text[text.index("  - ") :]
@@ -293,7 +292,7 @@ def test_a_size_tuned_with_two_scalars_stands_once_in_the_logic(tmp_path: Path) 
     assert len(rows) == len(set(rows)) > 0
 
 
-def test_a_plan_is_kept_by_the_run(whole: Whole, tmp_path: Path) -> None:
+def test_a_plan_is_kept_by_the_run(whole, tmp_path):
     """What the forecast counts as enqueues is what the steps ask for."""
     made = session.plan(fake_file(tmp_path), device=GPU)
     cells = [event.result.cells for event in whole[1] if isinstance(event, events.StepEnded)]
@@ -310,13 +309,11 @@ LARGE = one_step(
 """A step of 10^9 combinations, of which six are measured."""
 
 
-def test_a_step_of_a_thousand_million_combinations_is_planned_and_tuned_and_gone_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_of_a_thousand_million_combinations_is_planned_and_tuned_and_gone_on_with(tmp_path, monkeypatch):
     questions = Counter[str]()
     answer = ConfigurationOracle._rejections
 
-    def counted(judge: ConfigurationOracle, config: Configuration) -> Any:
+    def counted(judge, config):
         questions["asked"] += 1
         return answer(judge, config)
 
@@ -336,7 +333,7 @@ def test_a_step_of_a_thousand_million_combinations_is_planned_and_tuned_and_gone
 
 
 @pytest.mark.parametrize("strategy", ["random", "surrogate"])
-def test_a_run_that_samples_measures_a_part_and_the_same_one_again(tmp_path: Path, strategy: str) -> None:
+def test_a_run_that_samples_measures_a_part_and_the_same_one_again(tmp_path, strategy):
     varied = "{LoopUnroll: [8, 16, 24, 32], VectorWidth: [1, 2, 4], WorkGroup: [[8, 8, 1], [16, 8, 1]]}"
     text = one_step(varied, more=f", SearchStrategy: {strategy}, SearchTrials: 5")
     done, again = (tune(text, tmp_path) for _ in range(2))
@@ -345,20 +342,20 @@ def test_a_run_that_samples_measures_a_part_and_the_same_one_again(tmp_path: Pat
     assert again.plan.groups[0].result == done.plan.groups[0].result
 
 
-def test_the_files_settings_are_the_benchs_policy() -> None:
+def test_the_files_settings_are_the_benchs_policy():
     """`GlobalParameters` hands its fields over by name."""
     given = GlobalParameters(**dict.fromkeys(GlobalParameters().__dataclass_fields__, 1)).policy()  # type: ignore[arg-type]
     assert set(given) == set(Policy.__dataclass_fields__)
 
 
-def test_a_folder_without_a_run_and_a_file_that_is_not_there_are_the_users(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_and_a_file_that_is_not_there_are_the_users(tmp_path):
     with pytest.raises(UserError, match=r"no measurements\.sqlite in it"):
         session.summarise(tmp_path)
     with pytest.raises(UserError, match="no such file"):
         session.tune(tmp_path / "none.yaml", tmp_path)
 
 
-def test_the_fake_device_is_not_offered_to_who_does_not_ask_for_it(tmp_path: Path) -> None:
+def test_the_fake_device_is_not_offered_to_who_does_not_ask_for_it(tmp_path):
     with pytest.raises(UserError) as error:
         session.plan(fake_file(tmp_path), device="OpenCL")
     assert str(error.value).endswith("KernelLanguage cannot be fake; give one of OpenCL, CUDA, Triton, BLAS")
@@ -366,7 +363,7 @@ def test_the_fake_device_is_not_offered_to_who_does_not_ask_for_it(tmp_path: Pat
         session.plan(fake_file(tmp_path, FAKE.replace("VectorWidth", "FakeNoise").replace("[fake]", "[OpenCL]")))
 
 
-def test_a_run_remembers_what_was_asked(whole: Whole) -> None:
+def test_a_run_remembers_what_was_asked(whole):
     found = session.summarise(whole[0].folder)
     assert Path(found.run.start.tuning_file).name == "fake.yaml"
     assert (found.run.start.device, found.run.start.selector, found.runs) == ("fake GPU", GPU, 1)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 import pytest
 
 from library_fakes import logic
 from tunesmith.logic import write_logic
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import ProblemType, UserError
+from tunesmith.records import UserError
 from tunesmith.session.tuning_file import compare_with_numpy
 from tunesmith.session.tuning_file.compare import compare
 
@@ -18,14 +17,14 @@ TYPES = [gemm_type(), gemm_type("d", transpose_a=True, transpose_b=False), gemm_
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     module = importlib.import_module("tunesmith.session.tuning_file.compare")
     monkeypatch.setattr(module, "BLOCK_SECONDS", 1e-3)
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
-def test_every_tuned_size_is_compared_through_the_library(kind: ProblemType, tmp_path: Path) -> None:
+def test_every_tuned_size_is_compared_through_the_library(kind, tmp_path):
     batch = (2,) if kind.fields.flag("Batched") else ()
     rows = {(16, 24, *batch, 8): 0, (32, 8, *batch, 8): 1}
     write_logic(logic(kind, [{}, {"VectorWidth": 2}], rows).document, tmp_path / "logic.yaml")
@@ -39,17 +38,17 @@ def test_every_tuned_size_is_compared_through_the_library(kind: ProblemType, tmp
 class Clock:
     """Stands in for the module `time`; each side's calls take as long as they say."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0.0
 
-    def perf_counter(self) -> float:
+    def perf_counter(self):
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
 
 
-def test_the_ratio_is_the_peers_time_over_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ratio_is_the_peers_time_over_ours(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(importlib.import_module("tunesmith.session.tuning_file.compare"), "time", clock)
     found = compare([lambda: clock.sleep(0.25)], [lambda: clock.sleep(1.0)], blocks=6)
@@ -57,6 +56,6 @@ def test_the_ratio_is_the_peers_time_over_ours(monkeypatch: pytest.MonkeyPatch) 
     assert (found.ours.count, found.peer.count) == (6, 6)
 
 
-def test_a_folder_without_a_gemm_is_the_users_to_put_right(tmp_path: Path) -> None:
+def test_a_folder_without_a_gemm_is_the_users_to_put_right(tmp_path):
     with pytest.raises(UserError, match="holds no library logic"):
         list(compare_with_numpy(tmp_path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,11 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.drift import Anchor
 from tunesmith.session.frame.outputs import Output
-from tunesmith.session.frame.run import Run, RunPlan, carry_out
+from tunesmith.session.frame.run import RunPlan, carry_out
 from tunesmith.store import Store
 
 
-def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp_path: Path) -> None:
+def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp_path):
     sizes = "- Range: [[16, 16, 64], [16, 16, 64], [16]]"
     text = one_step("VectorWidth: [1, 2, 4]", sizes, before="      ForkParameters:\n        - FakeDrift: [10]")
     observed: list[events.Event] = []
@@ -32,9 +31,7 @@ def test_a_device_that_drifts_raises_the_alarm_also_when_the_run_is_repeated(tmp
 
 
 @pytest.mark.parametrize(("drift", "renewed"), [(0, 0), (10, 2)])
-def test_first_times_from_before_and_after_a_change_of_speed_are_taken_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drift: int, renewed: int
-) -> None:
+def test_first_times_from_before_and_after_a_change_of_speed_are_taken_anew(tmp_path, monkeypatch, drift, renewed):
     """The device slows down by 10 % in 1,000 executions, of which a candidate takes 200."""
     monkeypatch.setattr("tunesmith.session.frame.drift.SECONDS_BETWEEN", 0.0)
     settings = ", MinimumSamples: 200, MaximumSamples: 200, SamplingSeconds: 9"
@@ -58,20 +55,18 @@ class WritesCautions(RunPlan):
 
     measures = False
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.target, self.policy = fake_target(), Policy()
 
-    def carry_out(self, run: Run) -> None:
+    def carry_out(self, run):
         run.decided()
 
-    def outputs(self, run: Run) -> Iterator[Output]:
+    def outputs(self, run):
         yield Output(Path("cautions"), lambda path: path.write_text("; ".join(run.cautions())))
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(1.0, ""), (1.25, "the anchor drifted to 1.25 of its first time")])
-def test_an_alarm_of_the_last_visit_is_in_what_is_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ratio: float, expected: str
-) -> None:
+def test_an_alarm_of_the_last_visit_is_in_what_is_written(monkeypatch, tmp_path, ratio, expected):
     visits: list[Drift] = []
     monkeypatch.setattr(Anchor, "visit", lambda anchor: visits.append(Drift(ratio, ratio > 1.05)))
     monkeypatch.setattr(Anchor, "worst", property(lambda anchor: visits[-1] if visits else None))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ from tunesmith import session
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Estimate, ProblemType
+from tunesmith.records import Configuration, Estimate
 from tunesmith.session.frame import logic as frame_logic
 from tunesmith.session.frame import logic_check_process as watcher
 from tunesmith.session.frame.logic_check import check_logic
@@ -30,20 +28,20 @@ TYPES = [
 NN = gemm_type()
 
 
-def written(document: Document, folder: Path) -> Path:
+def written(document, folder):
     path = folder / "logic.yaml"
     write_logic(document, path)
     return path
 
 
-def broken(fault: str, folder: Path) -> Path:
+def broken(fault, folder):
     """A logic of three sizes and two solutions; the one that won the middle size has this fault."""
     made = logic(NN, [{}, {"FakeFault": fault}], {(16, 16, 16): 0, (20, 20, 20): 1, (24, 24, 24): 0})
     return written(made.document, folder)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
-def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind: ProblemType, tmp_path: Path) -> None:
+def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind, tmp_path):
     sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
     assert list(mistakes_in(written(logic(kind, rows={sizes: 0}).document, tmp_path))) == []
 
@@ -59,10 +57,10 @@ def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind: Problem
     ],
     ids=lambda kind: kind.name,
 )
-def test_nothing_is_said_of_types_of_a_gpu_either(kind: ProblemType, tmp_path: Path, monkeypatch) -> None:
+def test_nothing_is_said_of_types_of_a_gpu_either(kind, tmp_path, monkeypatch):
     """Integers, epilogues, and what only torch tensors ask for."""
 
-    def load(path: Path, launched: Any) -> Library:
+    def load(path, launched):
         return Library([(path, Logic.load(path))], device=gpu_fakes.HostGpu(), launched=launched)
 
     monkeypatch.setattr(watcher, "load", load)
@@ -71,7 +69,7 @@ def test_nothing_is_said_of_types_of_a_gpu_either(kind: ProblemType, tmp_path: P
 
 @pytest.mark.parametrize("apart", [20, 40])
 @pytest.mark.parametrize("kind", TYPES[:8], ids=lambda kind: kind.name)
-def test_a_size_with_leading_dimensions_is_launched_too(kind: ProblemType, apart: int, tmp_path: Path) -> None:
+def test_a_size_with_leading_dimensions_is_launched_too(kind, apart, tmp_path):
     """Beyond some distance between rows the library copies them, and launches with natural ones."""
     sizes = (17, 9, 3, 5) if kind.fields.flag("Batched") else (17, 9, 5)
     row = SizeRow(sizes, (apart,) * 4, 1, Estimate(1e-3, 1e-3, 1e-3, 7), math.prod(sizes) * 2e-6)
@@ -79,7 +77,7 @@ def test_a_size_with_leading_dimensions_is_launched_too(kind: ProblemType, apart
     assert list(mistakes_in(written(Document(ORIGIN, kind, named, (row,), 0), tmp_path))) == []
 
 
-def test_a_solution_that_the_library_passes_over_is_told(tmp_path: Path) -> None:
+def test_a_solution_that_the_library_passes_over_is_told(tmp_path):
     made = logic(NN, [{}, {"WorkGroup": (64, 32, 1)}], {(16, 16, 16): 0, (20, 20, 20): 1})
     assert list(mistakes_in(written(made.document, tmp_path))) == [
         "logic.yaml: at 20x20x20 the library launches S0 for 20x20x20, the logic says S1"
@@ -87,18 +85,18 @@ def test_a_solution_that_the_library_passes_over_is_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("fault", ["wrong value", "unwritten element", "skip the last K"])
-def test_a_wrong_result_is_told_with_its_solution(fault: str, tmp_path: Path) -> None:
+def test_a_wrong_result_is_told_with_its_solution(fault, tmp_path):
     assert list(mistakes_in(broken(fault, tmp_path))) == [
         "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
     ]
 
 
-def test_a_launch_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_launch_that_fails_is_told(tmp_path):
     (sentence,) = mistakes_in(broken("launch error", tmp_path))
     assert "invalid launch" in sentence
 
 
-def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path: Path) -> None:
+def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path):
     (crashed,) = check_logic([broken("segfault", tmp_path)], tmp_path / "cache")
     assert crashed.startswith("launching what the logic names ended with SIGSEGV")
     assert check_logic([broken("hang", tmp_path)], tmp_path / "cache", seconds=3.0) == [
@@ -119,10 +117,10 @@ BenchmarkProblems:
 """
 
 
-def test_a_run_tells_when_the_logic_that_it_wrote_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_tells_when_the_logic_that_it_wrote_is_wrong(tmp_path, monkeypatch):
     """As if the way from the winner to the launch had lost a parameter."""
 
-    def spoilt(document: Document, path: Path) -> Any:
+    def spoilt(document, path):
         named = document.solutions[0]
         config = Configuration({**named.solution.configuration, "FakeFault": "wrong value"})
         return write_logic(

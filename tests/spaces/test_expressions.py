@@ -16,7 +16,7 @@ from tunesmith.spaces.expressions import Expression
 NAMES = {"M": 100, "N": 7, "WorkGroup": (16, 8, 1), "Edge": "Branch", "Prefetch": True, "ratio": 0.5}
 
 
-def value(text: object) -> object:
+def value(text):
     return Expression.parse(text, "here:1").evaluate(NAMES)
 
 
@@ -43,16 +43,16 @@ def value(text: object) -> object:
         (" 12 ", 12),
     ],
 )
-def test_expressions_mean_what_arithmetic_means(text: object, expected: object) -> None:
+def test_expressions_mean_what_arithmetic_means(text, expected):
     assert value(text) == expected
 
 
-def test_only_the_terms_that_decide_are_evaluated() -> None:
+def test_only_the_terms_that_decide_are_evaluated():
     assert value("N == 7 or 1 // 0 == 1") is True
     assert value("5 if N else 1 // 0") == 5
 
 
-def test_names_are_those_that_need_a_value() -> None:
+def test_names_are_those_that_need_a_value():
     assert Expression.parse("min(M, WorkGroup[0]) < len(max) if a else 'b'", "").names == {"M", "WorkGroup", "max", "a"}
 
 
@@ -115,19 +115,19 @@ def test_names_are_those_that_need_a_value() -> None:
         [1],
     ],
 )
-def test_a_forbidden_expression_or_one_without_a_value_is_a_user_error_with_its_location(text: object) -> None:
+def test_a_forbidden_expression_or_one_without_a_value_is_a_user_error_with_its_location(text):
     with pytest.raises(UserError, match=r"^here:1: "):
         value(text)
 
 
-def test_integer_takes_whole_numbers_only() -> None:
+def test_integer_takes_whole_numbers_only():
     assert Expression.parse("M / 2", "").integer(NAMES) == 50
     for text, least in (("N / 2", 0), ("-N", 0), ("N - 7", 1), ("Edge", 0), ("WorkGroup", 0)):
         with pytest.raises(UserError):
             Expression.parse(text, "").integer(NAMES, least)
 
 
-def test_an_expression_travels_to_another_process() -> None:
+def test_an_expression_travels_to_another_process():
     original = Expression.parse("M // WorkGroup[1]", "file:3")
     copy = pickle.loads(pickle.dumps(original))
     assert copy == original
@@ -154,7 +154,7 @@ TEXTS = st.recursive(
 
 @settings(max_examples=400, deadline=None)
 @given(st.one_of(TEXTS, st.text(max_size=40), st.integers(), st.floats(), st.booleans()))
-def test_random_texts_raise_nothing_but_the_users_error(text: object) -> None:
+def test_random_texts_raise_nothing_but_the_users_error(text):
     with contextlib.suppress(UserError):
         value(text)
 
@@ -175,7 +175,7 @@ NUMBERS = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(NUMBERS)
-def test_arithmetic_agrees_with_python(text: str) -> None:
+def test_arithmetic_agrees_with_python(text):
     """Python itself is the oracle, except that `and` and `or` give truth values."""
     tree = _TruthfulBooleans().visit(ast.parse(text, mode="eval"))
     try:
@@ -188,6 +188,6 @@ def test_arithmetic_agrees_with_python(text: str) -> None:
 
 
 class _TruthfulBooleans(ast.NodeTransformer):
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+    def visit_BoolOp(self, node):
         self.generic_visit(node)
         return ast.Call(ast.Name("bool", ast.Load()), [node], [])

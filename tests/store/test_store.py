@@ -7,8 +7,6 @@ import json
 import math
 import shutil
 import sqlite3
-from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,30 +36,30 @@ TARGET = Target(
 START = RunStart(("tunesmith", "tune", "a.yaml"), "a.yaml", "0" * 64, "a fake device", "1.0", "fake:0", "0.1.0")
 
 
-def found(store: Store, keys: Iterable[str], round_: str) -> dict[str, Measurement]:
+def found(store, keys, round_):
     """The store's measurements of a round, by key."""
     return {key: rounds[round_] for key, rounds in store.rounds(keys).items() if round_ in rounds}
 
 
 def entry(
-    key: str = "k",
-    round: str = "screen",  # noqa: A002
-    measurement: Measurement | None = None,
-    size: int = 64,
-    tile: int = 8,
-) -> StoreEntry:
+    key="k",
+    round="screen",  # noqa: A002
+    measurement=None,
+    size=64,
+    tile=8,
+):
     solution = Solution(GEMM, "tiled", Configuration({"Tile": tile}))
     problem = Problem(GEMM, (size, size, 1, size))
     ran = measurement or Measurement(Outcome.OK, samples=(1.0,), estimate=Estimate(1.0, 0.9, 1.1, 1))
     return StoreEntry(key, round, f"identity {tile}", solution, problem, TARGET, "compiler 1", ran)
 
 
-def timed(seconds: float) -> Measurement:
+def timed(seconds):
     return Measurement(Outcome.OK, samples=(seconds,), estimate=Estimate(seconds, seconds, seconds, 1))
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path):
     with Store.open(tmp_path / "made" / "on the way" / "store.sqlite") as opened:
         yield opened
 
@@ -86,38 +84,38 @@ measurements = st.builds(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.text(), measurements, max_size=4))
-def test_a_measurement_comes_back_as_it_was(tmp_path: Path, made: dict[str, Measurement]):
+def test_a_measurement_comes_back_as_it_was(tmp_path, made):
     with Store.open(tmp_path / "round.sqlite") as store:
         name = f"round {store.commit([])} {len(list(store.entries()))}"
         store.commit(entry(key, name, measurement) for key, measurement in made.items())
         assert found(store, made, name) == made
 
 
-def test_nan_and_infinity_in_an_estimate_survive(store: Store):
+def test_nan_and_infinity_in_an_estimate_survive(store):
     store.commit([entry("n", measurement=Measurement(Outcome.OK, estimate=Estimate(1.0, math.nan, math.inf, 1)))])
     estimate = found(store, ["n"], "screen")["n"].estimate
     assert estimate is not None
     assert (math.isnan(estimate.low), estimate.high) == (True, math.inf)
 
 
-def test_a_compilers_log_that_is_not_unicode_costs_no_measurement(store: Store):
+def test_a_compilers_log_that_is_not_unicode_costs_no_measurement(store):
     store.commit([entry("log", measurement=Measurement(Outcome.COMPILE_ERROR, "refused", "bad \udcff byte \0 here"))])
     assert found(store, ["log"], "screen")["log"].detail == "bad \\udcff byte \0 here"
 
 
-def test_the_same_key_and_round_keeps_its_first_measurement(store: Store):
+def test_the_same_key_and_round_keeps_its_first_measurement(store):
     assert store.commit([entry("a", measurement=timed(1.0)), entry("b")]) == 2
     assert store.commit([entry("a", measurement=timed(9.0)), entry("c"), entry("c")]) == 1
     assert found(store, ["a"], "screen")["a"] == timed(1.0)
 
 
-def test_rounds_of_a_key_are_apart(store: Store):
+def test_rounds_of_a_key_are_apart(store):
     store.commit([entry("a", "screen", timed(1.0)), entry("a", "confirm/7", timed(2.0))])
     assert found(store, ["a"], "confirm/7")["a"] == timed(2.0)
     assert found(store, ["a"], "confirm/8") == {}
 
 
-def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store: Store):
+def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store):
     """This holds for every method. The file keeps both measurements, and a second replacement replaces the first."""
     failed = Measurement(Outcome.COMPILE_ERROR, "compiler crashed")
     store.commit([entry("k", "full", failed), entry("other", "full", failed, size=8)])
@@ -137,30 +135,30 @@ def test_what_replaces_a_measurement_is_the_only_one_that_is_given(store: Store)
     assert set(store.rounds(["k"])["k"]) == {"full", "full/recheck"}
 
 
-def test_a_store_of_an_earlier_version_tells_its_runs(store: Store):
+def test_a_store_of_an_earlier_version_tells_its_runs(store):
     """The record of such a run does not say whether the run measured everything again."""
     document = json.loads(START.to_json())
     del document["remeasures"]
     assert RunStart.from_json(json.dumps(document)) == START
 
 
-def test_asking_takes_more_keys_than_a_query_may_have(store: Store):
+def test_asking_takes_more_keys_than_a_query_may_have(store):
     keys = [str(number) for number in range(40_000)]
     store.commit(entry(key) for key in keys[::20])
     assert set(found(store, keys, "screen")) == set(keys[::20])
 
 
-def test_entries_come_whole_in_the_order_of_commits_over_pages(store: Store):
+def test_entries_come_whole_in_the_order_of_commits_over_pages(store):
     entries = [entry(str(number), tile=number % 3, size=64 + number % 5) for number in range(1234)]
     store.commit(entries)
     assert list(store.entries()) == entries
 
 
-def test_entries_are_filtered_by_type_round_and_outcome(store: Store):
+def test_entries_are_filtered_by_type_round_and_outcome(store):
     wrong = Measurement(Outcome.WRONG_RESULT, "beyond the bound")
     store.commit([entry("a"), entry("b", "confirm/1"), entry("c", "Confirm/2"), entry("d", measurement=wrong)])
 
-    def keys(**filters: object) -> list[str]:
+    def keys(**filters):
         return [found.key for found in store.entries(**filters)]  # type: ignore[arg-type]
 
     assert keys(round_prefix="confirm/") == ["b"]
@@ -169,7 +167,7 @@ def test_entries_are_filtered_by_type_round_and_outcome(store: Store):
     assert keys(problem_type="another") == []
 
 
-def test_best_is_the_fastest_that_ran_for_each_problem(store: Store):
+def test_best_is_the_fastest_that_ran_for_each_problem(store):
     store.commit(
         [
             entry("a", measurement=timed(3.0), size=64, tile=1),
@@ -184,8 +182,8 @@ def test_best_is_the_fastest_that_ran_for_each_problem(store: Store):
     assert {problem.sizes[0]: found.key for problem, found in best.items()} == {64: "b", 128: "d"}
 
 
-def test_failures_are_counted_by_reason_the_most_frequent_first(store: Store):
-    def failed(outcome: Outcome, reason: str, detail: str) -> Measurement:
+def test_failures_are_counted_by_reason_the_most_frequent_first(store):
+    def failed(outcome, reason, detail):
         return Measurement(outcome, reason, detail)
 
     store.commit(
@@ -201,7 +199,7 @@ def test_failures_are_counted_by_reason_the_most_frequent_first(store: Store):
     assert store.failures()[0].example == "70000 bytes"
 
 
-def test_cost_adds_up_what_everything_took(store: Store):
+def test_cost_adds_up_what_everything_took(store):
     assert store.cost() == Cost(0.0, 0.0, 0.0)
     spent = Measurement(Outcome.OK, cost=Cost(1.0, 2.0, 4.0))
     store.commit([entry("a", measurement=spent), entry("b", measurement=spent)])
@@ -215,7 +213,7 @@ STEP = StepRecord(
 )  # fmt: skip
 
 
-def test_runs_and_their_steps_come_back(store: Store):
+def test_runs_and_their_steps_come_back(store):
     finished, killed = store.begin_run(START), store.begin_run(START)
     store.record_step(finished, STEP)
     store.record_step(killed, dataclasses.replace(STEP, number=9))
@@ -233,7 +231,7 @@ def test_runs_and_their_steps_come_back(store: Store):
     assert runs[0].start == START
 
 
-def test_no_statement_ever_changes_or_removes_a_row(store: Store):
+def test_no_statement_ever_changes_or_removes_a_row(store):
     statements: list[str] = []
     event.listen(store._database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     run = store.begin_run(START)
@@ -246,7 +244,7 @@ def test_no_statement_ever_changes_or_removes_a_row(store: Store):
     assert not [text for text in map(str.upper, statements) if "REPLACE" in text or "DO UPDATE" in text]
 
 
-def test_commit_is_all_or_nothing(store: Store):
+def test_commit_is_all_or_nothing(store):
     unpackable = dataclasses.replace(entry("z"), measurement=Measurement(Outcome.OK, samples=("soon",)))  # type: ignore[arg-type]
     with pytest.raises(Exception, match="required argument"):
         store.commit([entry("a"), unpackable])
@@ -259,8 +257,8 @@ def test_commit_is_all_or_nothing(store: Store):
 class TestFilesThatAreNoStore:
     """The user must correct each of these, so each raises a UserError that names the file."""
 
-    def refused(self, path: Path) -> str:
-        def use() -> None:
+    def refused(self, path):
+        def use():
             with Store.open(path) as store:
                 list(store.entries())
                 found(store, ["a"], "screen")
@@ -270,18 +268,18 @@ class TestFilesThatAreNoStore:
         assert str(path) in caught.value.location
         return f"{caught.value.what}; {caught.value.remedy}"
 
-    def test_text(self, tmp_path: Path):
+    def test_text(self, tmp_path):
         (tmp_path / "s").write_text("this is no database\n" * 100)
         assert "not a sound SQLite database" in self.refused(tmp_path / "s")
 
-    def test_a_folder(self, tmp_path: Path):
+    def test_a_folder(self, tmp_path):
         assert "is a folder" in self.refused(tmp_path)
 
-    def test_a_folder_that_cannot_be_made(self, tmp_path: Path):
+    def test_a_folder_that_cannot_be_made(self, tmp_path):
         (tmp_path / "file").write_text("")
         assert "cannot be made" in self.refused(tmp_path / "file" / "store.sqlite")
 
-    def test_a_log_in_a_folder_that_may_not_be_written(self, tmp_path: Path):
+    def test_a_log_in_a_folder_that_may_not_be_written(self, tmp_path):
         """The log's content is part of the store, and SQLite reads the log only with an index beside it."""
         (tmp_path / "run").mkdir()
         with Store.open(tmp_path / "run" / "s") as store:
@@ -294,7 +292,7 @@ class TestFilesThatAreNoStore:
         with unwritable(tmp_path / "cut") as folder:
             assert "make its folder writable, or use a copy" in self.refused(folder / "s")
 
-    def test_writing_where_it_is_not_allowed(self, tmp_path: Path):
+    def test_writing_where_it_is_not_allowed(self, tmp_path):
         Store.open(tmp_path / "s").close()
         with (
             unwritable(tmp_path) as folder,
@@ -303,21 +301,21 @@ class TestFilesThatAreNoStore:
         ):
             store.commit([entry("a")])
 
-    def test_another_programs_database(self, tmp_path: Path):
+    def test_another_programs_database(self, tmp_path):
         with sqlite3.connect(tmp_path / "s") as other:
             other.execute("CREATE TABLE songs (title TEXT)")
         other.close()
         assert "another program" in self.refused(tmp_path / "s")
 
     @pytest.mark.parametrize(("version", "remedy"), [(99, "newer tunesmith"), (0, "older tunesmith")])
-    def test_another_schema(self, tmp_path: Path, version: int, remedy: str):
+    def test_another_schema(self, tmp_path, version, remedy):
         Store.open(tmp_path / "s").close()
         with sqlite3.connect(tmp_path / "s") as changed:
             changed.execute(f"PRAGMA user_version = {version}")
         changed.close()
         assert remedy in self.refused(tmp_path / "s")
 
-    def test_a_file_cut_short(self, tmp_path: Path):
+    def test_a_file_cut_short(self, tmp_path):
         with Store.open(tmp_path / "s") as store:
             store.commit(entry(str(number)) for number in range(2000))
         whole = (tmp_path / "s").read_bytes()
@@ -334,7 +332,7 @@ class TestFilesThatAreNoStore:
             "UPDATE documents SET text = '[]'",
         ],
     )
-    def test_a_damaged_row(self, tmp_path: Path, damage: str):
+    def test_a_damaged_row(self, tmp_path, damage):
         with Store.open(tmp_path / "s") as store:
             store.commit([entry("a")])
         with sqlite3.connect(tmp_path / "s") as damaged:
@@ -345,7 +343,7 @@ class TestFilesThatAreNoStore:
 
 @settings(max_examples=60, deadline=None)
 @given(location=st.floats(0, 1, exclude_max=True), junk=st.binary(min_size=1, max_size=600))
-def test_scribbled_bytes_give_an_answer_or_a_user_error(tmp_path_factory, location: float, junk: bytes):
+def test_scribbled_bytes_give_an_answer_or_a_user_error(tmp_path_factory, location, junk):
     path = tmp_path_factory.mktemp("scribbled") / "s"
     with Store.open(path) as store:
         store.commit(entry(str(number)) for number in range(60))

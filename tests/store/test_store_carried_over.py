@@ -3,47 +3,46 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from test_store import TARGET, found, timed
 
-from tunesmith.records import Configuration, Cost, Measurement, Problem, ProblemType, Solution
+from tunesmith.records import Configuration, Cost, Problem, ProblemType, Solution
 from tunesmith.store import RenewedKey, Store, StoreEntry, confirm_round, measurement_key
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path):
     with Store.open(tmp_path / "store.sqlite") as opened:
         yield opened
 
 
-def formerly(size: int) -> Problem:
+def formerly(size):
     """A problem as an earlier version wrote it: its type contains the path of a file."""
     return Problem(ProblemType("Custom", "mine", ("N",), Configuration({"Kernel": "/a", "Hash": "0"})), (size,))
 
 
-def today(problem: Problem) -> Problem:
+def today(problem):
     return dataclasses.replace(
         problem, type=dataclasses.replace(problem.type, fields=Configuration({"Text": "x\n", "Digest": "1"}))
     )
 
 
-def of_custom(problem: Problem, round_: str, measurement: Measurement) -> StoreEntry:
+def of_custom(problem, round_, measurement):
     parts = {"target": TARGET, "toolchain": "compiler 1", "identity": "identity 8"}
     key = measurement_key(**parts, plan_digest="p", problem=problem, policy="quick")  # type: ignore[arg-type]
     solution = Solution(problem.type, "Custom", Configuration({"Tile": 8}))
     return StoreEntry(key, round_, parts["identity"], solution, problem, TARGET, "compiler 1", measurement)  # type: ignore[arg-type]
 
 
-def renewal(entries: list[StoreEntry]) -> dict[str, RenewedKey]:
+def renewal(entries):
     new = [of_custom(today(entry.problem), "", entry.measurement) for entry in entries]
     return {
         old.key: RenewedKey(today.key, today.solution, today.problem) for old, today in zip(entries, new, strict=True)
     }
 
 
-def test_every_round_of_a_former_key_is_found_under_the_key_of_today(store: Store):
+def test_every_round_of_a_former_key_is_found_under_the_key_of_today(store):
     """The copies have no cost. The old keys still have their measurements."""
     spent = dataclasses.replace(timed(2.0), cost=Cost(1.0, 2.0, 3.0))
     old = [of_custom(formerly(64), round_, spent) for round_ in ("race", "full", "anchor/1", "full/recheck")]
@@ -60,7 +59,7 @@ def test_every_round_of_a_former_key_is_found_under_the_key_of_today(store: Stor
     assert len(list(store.entries())) == 9, "what is not asked for stays as it is"
 
 
-def test_carrying_over_again_adds_nothing(store: Store):
+def test_carrying_over_again_adds_nothing(store):
     old = [of_custom(formerly(size), "full", timed(2.0)) for size in range(1, 600)]
     assert store.carry_over(renewal(old)) == 0, "nothing is there yet"
     store.commit(old)
@@ -68,7 +67,7 @@ def test_carrying_over_again_adds_nothing(store: Store):
     assert len(list(store.entries())) == 1198
 
 
-def test_what_was_measured_under_todays_key_stays(store: Store):
+def test_what_was_measured_under_todays_key_stays(store):
     old = of_custom(formerly(64), "full", timed(2.0))
     new = of_custom(today(formerly(64)), "full", timed(1.0))
     store.commit([old, new])
@@ -76,7 +75,7 @@ def test_what_was_measured_under_todays_key_stays(store: Store):
     assert found(store, [new.key], "full") == {new.key: timed(1.0)}
 
 
-def test_a_round_of_finalists_is_carried_over_under_the_name_that_their_new_keys_make(store: Store):
+def test_a_round_of_finalists_is_carried_over_under_the_name_that_their_new_keys_make(store):
     """This happens once all of their keys are known, since the name is a hash of all keys."""
     keys = [of_custom(formerly(size), "", timed(1.0)).key for size in (1, 2)]
     old = [of_custom(formerly(size), confirm_round(keys), timed(float(size))) for size in (1, 2)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tunesmith.bench import Batch, Job, Policy
+from tunesmith.bench import Job, Policy
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.problems.gemm import gemm_type
@@ -21,9 +20,7 @@ from tunesmith.records import (
     Measurement,
     Outcome,
     Problem,
-    ProblemType,
     ScalarArgument,
-    Target,
 )
 from tunesmith.session.frame.measure import Ledger, RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
@@ -57,13 +54,13 @@ OTHERS: dict[str, Any] = {
 }
 
 
-def test_each_part_alone_makes_another_key() -> None:
+def test_each_part_alone_makes_another_key():
     keys = {name: measurement_key(**{**PARTS, **changed}) for name, changed in OTHERS.items()}
     assert len({measurement_key(**PARTS), *keys.values()}) == 1 + len(OTHERS)
     assert set(inspect.signature(measurement_key).parameters) == set(PARTS)
 
 
-def test_parts_that_change_places_make_another_key() -> None:
+def test_parts_that_change_places_make_another_key():
     """So parts are not joined into one text without a separator."""
     names = ("toolchain", "identity", "plan_digest")
     keys = {
@@ -79,16 +76,16 @@ def test_parts_that_change_places_make_another_key() -> None:
 class Counting:
     """A bench that measures everything as one second and keeps its jobs."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.jobs: list[Job] = []
 
-    def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
+    def run(self, batch):
         for job in (job for race in batch.races for job in race.jobs):
             self.jobs.append(job)
             yield job, Measurement(Outcome.OK, samples=(1.0,), estimate=Estimate(1.0, 1.0, 1.0, 1))
 
 
-def asked(folder: Path, target: Target = GPU, policy: Policy | None = None, size: Problem | None = None) -> int:
+def asked(folder, target=GPU, policy=None, size=None):
     """How many cells the bench measures when a run on this store needs one cell."""
     bench, problem = Counting(), size or Problem(NN, SIZE)
     with Store.open(folder / "store.sqlite") as store:
@@ -99,15 +96,15 @@ def asked(folder: Path, target: Target = GPU, policy: Policy | None = None, size
     return len(bench.jobs)
 
 
-def other_options(self: FakeGemm, config: Configuration, kind: ProblemType, real=FakeGemm.modules) -> Any:  # type: ignore[no-untyped-def]
+def other_options(self, config, kind, real=FakeGemm.modules):  # type: ignore[no-untyped-def]
     return tuple(replace(module, options=(*module.options, "-O1")) for module in real(self, config, kind))
 
 
-def other_text(self: FakeGemm, config: Configuration, kind: ProblemType, real=FakeGemm.modules) -> Any:  # type: ignore[no-untyped-def]
+def other_text(self, config, kind, real=FakeGemm.modules):  # type: ignore[no-untyped-def]
     return tuple(replace(module, text=module.text + " ") for module in real(self, config, kind))
 
 
-def other_plan(self: FakeGemm, *given: Any, real=FakeGemm.plan) -> Any:  # type: ignore[no-untyped-def]
+def other_plan(self, *given, real=FakeGemm.plan):  # type: ignore[no-untyped-def]
     """The same program, launched with another scalar argument."""
     plan = real(self, *given)
     steps = [
@@ -127,22 +124,20 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_a_program_or_its_launch_depends_on_is_measured_again_after_a_change(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_program_or_its_launch_depends_on_is_measured_again_after_a_change(what, tmp_path, monkeypatch):
     assert (asked(tmp_path), asked(tmp_path)) == (1, 0)
     CHANGES[what](monkeypatch)
     assert (asked(tmp_path), asked(tmp_path)) == (1, 0)
 
 
 @pytest.mark.parametrize("part", ["name", "architecture", "driver"])
-def test_another_device_or_driver_is_measured_again(part: str, tmp_path: Path) -> None:
+def test_another_device_or_driver_is_measured_again(part, tmp_path):
     other = replace(GPU, **{part: "another"})
     assert [asked(tmp_path, target) for target in (GPU, other, GPU, other)] == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("size", [change["problem"] for change in OTHERS.values() if "problem" in change], ids=str)
-def test_another_problem_is_measured_again(size: Problem, tmp_path: Path) -> None:
+def test_another_problem_is_measured_again(size, tmp_path):
     assert [asked(tmp_path, size=one) for one in (None, size, None, size)] == [1, 1, 0, 0]
 
 
@@ -151,12 +146,12 @@ HOW_LONG_TO_WAIT = {"timeout_seconds", "compile_timeout_seconds", "compile_proce
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
-def test_another_policy_is_measured_again_unless_only_its_patience_changed(name: str, tmp_path: Path) -> None:
+def test_another_policy_is_measured_again_unless_only_its_patience_changed(name, tmp_path):
     usual = getattr(Policy(), name)
     other = replace(Policy(), **{name: (not usual) if isinstance(usual, bool) else usual + 1})
     assert [asked(tmp_path, policy=policy) for policy in (None, other)] == [1, int(name not in HOW_LONG_TO_WAIT)]
 
 
-def test_where_a_device_is_plugged_in_is_no_part_of_a_key(tmp_path: Path) -> None:
+def test_where_a_device_is_plugged_in_is_no_part_of_a_key(tmp_path):
     """Two GPUs of the same kind share their measurements."""
     assert (asked(tmp_path), asked(tmp_path, replace(GPU, selector="fake:GPU:7"))) == (1, 0)

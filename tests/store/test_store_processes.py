@@ -22,7 +22,7 @@ TARGET = Target(
 )
 
 
-def entry(key: str, seconds: float) -> StoreEntry:
+def entry(key, seconds):
     solution = Solution(GEMM, "tiled", Configuration({"Tile": 8}))
     measurement = Measurement(Outcome.OK, samples=(seconds,), estimate=Estimate(seconds, seconds, seconds, 1))
     return StoreEntry(
@@ -30,13 +30,13 @@ def entry(key: str, seconds: float) -> StoreEntry:
     )
 
 
-def _writer(path: Path, mark: float, start, counts) -> None:  # type: ignore[no-untyped-def]
+def _writer(path, mark, start, counts):  # type: ignore[no-untyped-def]
     start.wait()  # both open a file that does not exist yet, at the same time
     with Store.open(path) as store:
         counts.put((mark, sum(store.commit([entry(str(key), mark)]) for key in range(150))))
 
 
-def test_two_processes_that_write_the_same_keys_leave_each_once(tmp_path: Path):
+def test_two_processes_that_write_the_same_keys_leave_each_once(tmp_path):
     spawn = multiprocessing.get_context("spawn")
     start, counts = spawn.Barrier(2), spawn.Queue()
     writers = [spawn.Process(target=_writer, args=(tmp_path / "s", mark, start, counts)) for mark in (1.0, 2.0)]
@@ -62,7 +62,7 @@ other.execute("COMMIT")
 """
 
 
-def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_not(tmp_path: Path):
+def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_not(tmp_path):
     with Store.open(tmp_path / "s") as store, ThreadPoolExecutor(1) as pool:
         command = [sys.executable, "-c", HOLDER, str(tmp_path / "s")]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -93,7 +93,7 @@ while True:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(tmp_path: Path):
+def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(tmp_path):
     chance = random.Random(7)
     program = WRITER.format(tests=str(Path(__file__).parent))
     reported: set[int] = set()

@@ -12,16 +12,16 @@ from fake_device_suite import FakeDeviceSuite
 from tunesmith.devices import FoundDevice, LaunchError, Prepared
 from tunesmith.devices.fake import Fake, FakeDevice, fake_target
 from tunesmith.records import Configuration, Zero
-from tunesmith.testing import DeviceSuite, DeviceWork
+from tunesmith.testing import DeviceSuite
 
 
 class Wrapped(Prepared):
     """Another prepared plan."""
 
-    def __init__(self, inner: Prepared) -> None:
+    def __init__(self, inner):
         self.inner = inner
 
-    def enqueue(self) -> None:
+    def enqueue(self):
         self.inner.enqueue()
 
 
@@ -140,13 +140,13 @@ class OpensAnything(Fake):
 
 
 class WritesPastTheEnd(FakeDeviceSuite):
-    def work(self) -> DeviceWork:
+    def work(self):
         work = super().work()
         constants = work.module.constants | {"Fault": "write past the end"}
         return replace(work, module=replace(work.module, constants=Configuration(constants)))
 
 
-def suite_of(device: type[FakeDevice]) -> FakeDeviceSuite:
+def suite_of(device):
     class Broken(Fake):
         def open(self, target):
             return device(target)
@@ -154,7 +154,7 @@ def suite_of(device: type[FakeDevice]) -> FakeDeviceSuite:
     return suite_with(Broken())
 
 
-def suite_with(api: Fake) -> FakeDeviceSuite:
+def suite_with(api):
     suite = FakeDeviceSuite()
     suite.api = api
     return suite
@@ -190,11 +190,11 @@ WITHOUT_A_DEVICE = {
 
 
 @pytest.mark.parametrize("promise", BROKEN)
-def test_a_broken_device_is_found_out(promise: str) -> None:
+def test_a_broken_device_is_found_out(promise):
     suite = BROKEN[promise]
     device = () if promise in WITHOUT_A_DEVICE else (suite.api.open(fake_target()),)
     assert_broken(suite, promise, *device)
 
 
-def test_every_promise_can_be_broken() -> None:
+def test_every_promise_can_be_broken():
     assert_all_can_be_broken(DeviceSuite, BROKEN)

@@ -12,21 +12,21 @@ from tunesmith.devices import open_device
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, Problem, Rejection, identity
+from tunesmith.records import Configuration, Launch, Module, OperandArgument, Problem, Rejection, identity
 from tunesmith.spaces import ActsAt, Parameter, Space
 from tunesmith.testing import KernelSuite, targets_for
 
 NUMBERS = count()
 
 
-def changed(plan: Plan, **values: object) -> Plan:
+def changed(plan, **values):
     """The same plan with other values in its only launch."""
     (launch,) = plan.steps
     assert isinstance(launch, Launch)
     return replace(plan, steps=(replace(launch, **values),))
 
 
-def with_operands(plan: Plan, *names: str) -> Plan:
+def with_operands(plan, *names):
     """The same plan on other operands."""
     (launch,) = plan.steps
     return changed(plan, arguments=(*map(OperandArgument, names), *launch.arguments[len(names) :]))
@@ -167,7 +167,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("promise", BROKEN)
-def test_a_broken_family_is_found_out(promise: str) -> None:
+def test_a_broken_family_is_found_out(promise):
     class Suite(KernelSuite):
         kernel = BROKEN[promise]
         problems = (Problem(gemm_type("s"), (9, 5, 7), (), Configuration({"alpha": 1.5, "beta": 0.5})),)
@@ -178,7 +178,7 @@ def test_a_broken_family_is_found_out(promise: str) -> None:
     assert_broken(Suite(), promise)
 
 
-def test_every_promise_can_be_broken() -> None:
+def test_every_promise_can_be_broken():
     assert_all_can_be_broken(KernelSuite, BROKEN)
 
 
@@ -186,7 +186,7 @@ FAULTS = ["unwritten element", "modify an input", "write past the end", "write b
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_family_that_writes_where_it_should_not_is_found_out(fault: str) -> None:
+def test_a_family_that_writes_where_it_should_not_is_found_out(fault):
     class Harms(FakeGemm):
         def modules(self, config, problem_type):
             return super().modules(config | {"FakeFault": fault}, problem_type)
@@ -201,7 +201,7 @@ def test_a_family_that_writes_where_it_should_not_is_found_out(fault: str) -> No
     assert_broken(Suite(), "test_results_are_right")
 
 
-def test_a_suite_that_is_told_too_little_says_so() -> None:
+def test_a_suite_that_is_told_too_little_says_so():
     suite = KernelSuite()
     suite.kernel, suite.problems = FakeGemm(), ()
     assert_broken(suite, "test_rejections_are_the_same_when_they_are_asked_again")

@@ -24,14 +24,14 @@ class Sum(Operation):
 
     name = "Sum"
 
-    def type_of(self, fields, location, folder) -> ProblemType:
+    def type_of(self, fields, location, folder):
         checked(fields, FIELDS, location, "a sum")
         return ProblemType(self.name, "Sum_S", ("Rows", "Columns"), Configuration({"OperationType": "Sum"}))
 
     def leading(self, problem_type, sizes):
         return (("LD", sizes[1]),)
 
-    def operands(self, problem) -> tuple[Operand, ...]:
+    def operands(self, problem):
         (apart,) = problem.leading or (problem.sizes[1],)
         roles = (("A", "in"), ("B", "in"), ("Out", "out"))
         return tuple(Operand(name, "float32", problem.sizes, (apart, 1), role) for name, role in roles)
@@ -49,7 +49,7 @@ class Sum(Operation):
         strides = tuple(stride * storage.itemsize for stride in operand.strides)
         return np.lib.stride_tricks.as_strided(storage, operand.shape, strides)
 
-    def flops(self, problem) -> float:
+    def flops(self, problem):
         return float(np.prod(problem.sizes))
 
 
@@ -72,7 +72,7 @@ class HasState(Sum):
     """Its operands follow from what pickle leaves behind."""
 
     @cached_property
-    def number(self) -> int:
+    def number(self):
         return next(NUMBERS)
 
     def __reduce__(self):
@@ -151,7 +151,7 @@ class ChecksNothing(Sum):
         return ()
 
 
-def suite_of(operation: Operation, problem: Problem | None = None) -> OperationSuite:
+def suite_of(operation, problem=None):
     suite = OperationSuite()
     suite.operation = operation
     kind = Sum().type_of({}, str, Path())
@@ -184,14 +184,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("promise", BROKEN)
-def test_a_broken_operation_is_found_out(promise: str) -> None:
+def test_a_broken_operation_is_found_out(promise):
     assert_broken(BROKEN[promise], promise)
 
 
 @pytest.mark.parametrize("promise", promises_of(OperationSuite))
-def test_a_sound_operation_is_not(promise: str) -> None:
+def test_a_sound_operation_is_not(promise):
     getattr(suite_of(Sum()), promise)()
 
 
-def test_every_promise_can_be_broken() -> None:
+def test_every_promise_can_be_broken():
     assert_all_can_be_broken(OperationSuite, BROKEN)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 
-import numpy as np
 import pytest
 
 from broken_promises import assert_all_can_be_broken, assert_broken
-from tunesmith.records import Configuration
 from tunesmith.search import (
     LARGEST_LISTED,
     STRATEGIES,
     CandidateBatch,
     Candidates,
-    MeasuredTimes,
     MeasureMode,
     Search,
     Strategy,
@@ -28,67 +25,67 @@ Script = Callable[[Candidates, "ScriptedSearch"], Iterator[CandidateBatch]]
 class ScriptedSearch(Search):
     """Asks for what a generator yields, and remembers as it should."""
 
-    def __init__(self, script: Script, candidates: Candidates) -> None:
+    def __init__(self, script, candidates):
         super().__init__()
         self._batches = script(candidates, self)
 
-    def ask(self) -> CandidateBatch | None:
+    def ask(self):
         return next(self._batches, None)
 
 
 class Scripted(Strategy):
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script):
         self._script = script
 
-    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+    def start(self, candidates, random):
         return ScriptedSearch(self._script, candidates)
 
 
-def legal(candidates: Candidates) -> list[Configuration]:
+def legal(candidates):
     return list(islice(filter(candidates.legal, candidates), candidates.trials))
 
 
-def batch(configs: list[Configuration], mode: MeasureMode = MeasureMode.RACED) -> CandidateBatch:
+def batch(configs, mode=MeasureMode.RACED):
     return CandidateBatch(tuple(configs), mode)
 
 
-def asks_for_illegal_ones(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def asks_for_illegal_ones(candidates, search):
     yield batch(list(candidates))
 
 
-def repeats_itself(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def repeats_itself(candidates, search):
     yield batch(legal(candidates))
     yield batch(legal(candidates)[:1])
 
 
-def never_ends(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def never_ends(candidates, search):
     while True:
         yield batch(legal(candidates))
 
 
-def begins_with_nothing(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def begins_with_nothing(candidates, search):
     yield batch([])
     yield batch(legal(candidates))
 
 
-def asks_for_all_whatever_it_may(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def asks_for_all_whatever_it_may(candidates, search):
     yield batch(list(filter(candidates.legal, candidates)))
 
 
-def leaves_one_out(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def leaves_one_out(candidates, search):
     yield batch(legal(candidates)[:-1])
 
 
-def asks_again_until_something_runs(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def asks_again_until_something_runs(candidates, search):
     while not any(search.told.values()):
         yield batch(legal(candidates))
 
 
-def always_races(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def always_races(candidates, search):
     yield batch(legal(candidates), MeasureMode.RACED)
 
 
-def asks_too_often(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def asks_too_often(candidates, search):
     first = next(filter(candidates.legal, candidates))
     yield batch([first for _ in range(LARGEST_LISTED) if candidates.legal(first)][:1])
 
@@ -96,7 +93,7 @@ def asks_too_often(candidates: Candidates, search: Search) -> Iterator[Candidate
 NUMBERS = count()
 
 
-def goes_on_where_the_last_search_ended(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+def goes_on_where_the_last_search_ended(candidates, search):
     every = legal(candidates)
     first = next(NUMBERS) % len(every)
     yield batch(every[first:] + every[:first])
@@ -105,10 +102,10 @@ def goes_on_where_the_last_search_ended(candidates: Candidates, search: Search) 
 class OneSearch(Strategy):
     """All its searches ask the one that was started last."""
 
-    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+    def start(self, candidates, random):
         self._last = STRATEGIES["exhaustive"].start(candidates, random)
 
-        def asks_the_last(candidates: Candidates, search: Search) -> Iterator[CandidateBatch]:
+        def asks_the_last(candidates, search):
             while batch := self._last.ask():
                 yield batch
 
@@ -116,14 +113,14 @@ class OneSearch(Strategy):
 
 
 class Miscounts(Scripted):
-    def count(self, candidates: int, trials: int | None) -> int:
+    def count(self, candidates, trials):
         return candidates + 1
 
 
 class Forgets(Strategy):
-    def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
+    def start(self, candidates, random):
         class Forgetful(ScriptedSearch):
-            def tell(self, batch: CandidateBatch, rows: MeasuredTimes) -> None:
+            def tell(self, batch, rows):
                 """Nothing is kept."""
 
         return Forgetful(always_races, candidates)
@@ -148,11 +145,11 @@ BROKEN: dict[str, Strategy] = {
 
 
 @pytest.mark.parametrize("promise", BROKEN)
-def test_a_broken_strategy_is_found_out(promise: str) -> None:
+def test_a_broken_strategy_is_found_out(promise):
     suite = StrategySuite()
     suite.strategy = BROKEN[promise]
     assert_broken(suite, promise)
 
 
-def test_every_promise_can_be_broken() -> None:
+def test_every_promise_can_be_broken():
     assert_all_can_be_broken(StrategySuite, BROKEN)

@@ -117,7 +117,7 @@ BROKEN: dict[str, Toolchain] = {
 }
 
 
-def suite_of(toolchain: Toolchain) -> ToolchainSuite:
+def suite_of(toolchain):
     suite = ToolchainSuite()
     suite.toolchain, suite.target, suite.module = toolchain, fake_target(), Module("fake", "gemm", ("gemm",))
     suite.broken = replace(suite.module, constants=Configuration({"Fault": "compile error"}))
@@ -125,14 +125,14 @@ def suite_of(toolchain: Toolchain) -> ToolchainSuite:
 
 
 @pytest.mark.parametrize("promise", BROKEN)
-def test_a_broken_toolchain_is_found_out(promise: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_toolchain_is_found_out(promise, tmp_path, monkeypatch):
     fixtures = (tmp_path, monkeypatch) if "folder" in promise else ()
     assert_broken(suite_of(BROKEN[promise]), promise, *fixtures)
 
 
-def test_a_compiler_that_refuses_nothing_is_found_out() -> None:
+def test_a_compiler_that_refuses_nothing_is_found_out():
     assert_broken(suite_of(CompilesAnything()), "test_a_compile_error_is_a_reason_and_a_log")
 
 
-def test_every_promise_can_be_broken() -> None:
+def test_every_promise_can_be_broken():
     assert_all_can_be_broken(ToolchainSuite, BROKEN)

@@ -27,22 +27,22 @@ from tunesmith.toolchains.triton import TritonToolchain
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch) -> None:
+def kept(monkeypatch):
     """Let the cache keep the fake compiler's binaries."""
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
 
 
-def module(number: int = 0) -> Module:
+def module(number=0):
     return Module("fake", f"text {number}", ("f",))
 
 
-def binary(number: int = 0, size: int = 10) -> Binary:
+def binary(number=0, size=10):
     facts = (CompiledFacts("f", registers=number, spill_bytes=None, local_bytes=0),)
     metadata = Configuration({"threads": number, "maps": ((1, (2, 3)),)})
     return Binary(module(number).digest(), "fake", bytes([number % 256]) * size, facts, metadata)
 
 
-def files(folder: Path) -> list[Path]:
+def files(folder):
     return sorted((folder / "binaries").iterdir())
 
 
@@ -177,11 +177,11 @@ def test_what_an_earlier_version_left_in_the_folder_does_no_harm(tmp_path):
 # --- where nothing can be kept ----------------------------------------------------------------------------------------
 
 
-def is_a_file(folder: Path, patch) -> None:
+def is_a_file(folder, patch):
     folder.write_text("no folder")
 
 
-def is_read_only(folder: Path, patch) -> None:
+def is_read_only(folder, patch):
     """Root may write everywhere, so the system's error is simulated."""
 
     def refused(*args, **kwargs):
@@ -192,8 +192,8 @@ def is_read_only(folder: Path, patch) -> None:
     patch.setattr(os, "utime", refused)
 
 
-def is_on_a_full_disk(folder: Path, patch) -> None:
-    def full(dir: Path) -> tuple[int, str]:  # noqa: A002  # its name there
+def is_on_a_full_disk(folder, patch):
+    def full(dir):  # noqa: A002  # its name there
         (dir / "unfinished").touch()
         return os.open("/dev/full", os.O_WRONLY), str(dir / "unfinished")
 
@@ -305,7 +305,7 @@ def test_the_users_cache_is_where_the_system_keeps_such_things(monkeypatch):
 
 
 def test_a_user_without_a_home_has_a_folder_all_the_same(monkeypatch):
-    def homeless() -> Path:
+    def homeless():
         raise RuntimeError("Could not determine home directory.")
 
     for name in (FOLDER_VARIABLE, "XDG_CACHE_HOME"):
@@ -363,7 +363,7 @@ def test_a_second_process_neither_builds_an_opencl_program_nor_compiles_at_its_f
     """It does not need PoCL's own cache either."""
     target = opencl_device().target
 
-    def launched_by(process: str) -> None:
+    def launched_by(process):
         variables = {**os.environ, **environment(tmp_path / process), "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", LAUNCHING, target.selector, str(tmp_path), process]
         subprocess.run(command, env=variables, check=True, timeout=120)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -159,7 +158,7 @@ def test_an_element_that_the_winner_is_illegal_for_gets_the_plain_kernel(tmp_pat
     assert compiles_for(LINE, "d")
 
 
-def _printed(folder: Path, text: str) -> list[str]:
+def _printed(folder, text):
     """The lines that the program prints with this header."""
     (folder / "interface").mkdir()
     (folder / "interface" / "gemm_launcher.h").write_text(LAUNCHER)

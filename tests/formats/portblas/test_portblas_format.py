@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from portblas_files import DATA, INTERLEAVED, LOCAL, NON_LOCAL, TALL_SKINNY, lines, names, needs_data, of
 from portblas_oracle import combinations, made_up
 from tunesmith.formats.portblas.lines import definition
-from tunesmith.formats.portblas.parameter_files import Combination, ParameterFile, RuleSet, read
+from tunesmith.formats.portblas.parameter_files import Combination, RuleSet, read
 
 
-def digest(texts: Iterable[str]) -> str:
+def digest(texts):
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
@@ -47,7 +44,7 @@ COUNTS = {
 
 @needs_data
 @pytest.mark.parametrize("name", GOLDEN)
-def test_compat_agrees_with_the_original_to_the_byte(name: str) -> None:
+def test_compat_agrees_with_the_original_to_the_byte(name):
     config = read(DATA / f"{name}.json", RuleSet.COMPAT)
     found = lines(config)
     assert (digest(found), digest(sorted(found)), digest(sorted(names(config)))) == GOLDEN[name]
@@ -56,7 +53,7 @@ def test_compat_agrees_with_the_original_to_the_byte(name: str) -> None:
 
 @needs_data
 @pytest.mark.parametrize(("name", "mode"), COUNTS)
-def test_counts_by_element(name: str, mode: RuleSet) -> None:
+def test_counts_by_element(name, mode):
     config = read(DATA / f"{name}.json", mode)
     expected = COUNTS[name, mode]
     assert {array: list(count.generators) for array, count in config.counts.items()} == expected
@@ -67,7 +64,7 @@ def test_counts_by_element(name: str, mode: RuleSet) -> None:
 
 
 @needs_data
-def test_the_list_is_the_original_s_but_for_the_path() -> None:
+def test_the_list_is_the_original_s_but_for_the_path():
     config = read(DATA / "default.json", RuleSet.COMPAT)
     first, path, rest = definition("some/default.json", lines(config)).split("\n", 2)
     assert path == "// Config from: some/default.json"
@@ -75,7 +72,7 @@ def test_the_list_is_the_original_s_but_for_the_path() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_made_up_files_give_what_a_second_writing_of_the_rules_gives(seed: int, tmp_path: Path) -> None:
+def test_made_up_files_give_what_a_second_writing_of_the_rules_gives(seed, tmp_path):
     document = made_up(seed)
     config = of(tmp_path, RuleSet.COMPAT, **document)
     assert (lines(config), names(config)) == combinations(document)
@@ -83,7 +80,7 @@ def test_made_up_files_give_what_a_second_writing_of_the_rules_gives(seed: int, 
 
 @pytest.mark.parametrize("mode", RuleSet)
 @pytest.mark.parametrize("seed", range(20))
-def test_each_combination_is_listed_once_under_a_name_of_its_own(seed: int, mode: RuleSet, tmp_path: Path) -> None:
+def test_each_combination_is_listed_once_under_a_name_of_its_own(seed, mode, tmp_path):
     config = of(tmp_path, mode, **made_up(seed))
     found = config.combinations
     assert len(found) == len(set(found)) == len(set(names(config))) == len(set(lines(config)))
@@ -91,13 +88,13 @@ def test_each_combination_is_listed_once_under_a_name_of_its_own(seed: int, mode
     assert not {rejected.combination for rejected in config.rejected} & set(found)
 
 
-def test_the_same_arrays_in_another_order_give_the_same_list(tmp_path: Path) -> None:
+def test_the_same_arrays_in_another_order_give_the_same_list(tmp_path):
     arrays = {"local": [LOCAL], "non_local": [NON_LOCAL], "naive": [{"cache_line_size": [64]}]}
     backwards = dict(reversed(arrays.items()))
     assert of(tmp_path, **arrays).combinations == of(tmp_path, **backwards).combinations
 
 
-def test_what_two_elements_ask_for_stands_where_it_is_asked_for_first(tmp_path: Path) -> None:
+def test_what_two_elements_ask_for_stands_where_it_is_asked_for_first(tmp_path):
     more = {**LOCAL, "cache_line_size": [32, 64, 64]}
     config = of(tmp_path, local=[LOCAL, more])
     assert [combination.cache_line for combination in config.combinations] == [64, 32]
@@ -105,7 +102,7 @@ def test_what_two_elements_ask_for_stands_where_it_is_asked_for_first(tmp_path: 
     assert config.counts["local"].unique == 2
 
 
-def test_a_combination_as_the_kernels_parameters(tmp_path: Path) -> None:
+def test_a_combination_as_the_kernels_parameters(tmp_path):
     (combination,) = of(tmp_path, local=[LOCAL]).combinations
     assert combination == Combination("local", "full", 1, 64, (4, 4), (8, 8), (2, 2), (1, 1), False, False, True)
     assert dict(combination.configuration()) == {
@@ -123,7 +120,7 @@ def test_a_combination_as_the_kernels_parameters(tmp_path: Path) -> None:
     }
 
 
-def test_top_level_tiles_stand_in_their_own_slots_and_in_compat_in_those_of_sub_groups(tmp_path: Path) -> None:
+def test_top_level_tiles_stand_in_their_own_slots_and_in_compat_in_those_of_sub_groups(tmp_path):
     for mode, tile in (
         (RuleSet.COMPAT, "4, 4, 8, 8, 2, 2, 1, 1, 1, 1"),
         (RuleSet.OURS, "4, 4, 8, 8, 1, 1, 2, 2, 1, 1"),
@@ -133,7 +130,7 @@ def test_top_level_tiles_stand_in_their_own_slots_and_in_compat_in_those_of_sub_
         assert f"_{tile.replace(', ', '_')}.cpp" in names(config)[0]
 
 
-def test_tall_skinny_is_ours_and_the_original_passes_over_it(tmp_path: Path) -> None:
+def test_tall_skinny_is_ours_and_the_original_passes_over_it(tmp_path):
     config = of(tmp_path, tall_skinny=[TALL_SKINNY])
     assert [combination.algorithm for combination in config.combinations] == ["tall_skinny"]
     assert "gemm_memory_t::local, ::blas::gemm_algorithm_t::tall_skinny" in lines(config)[0]
@@ -142,7 +139,7 @@ def test_tall_skinny_is_ours_and_the_original_passes_over_it(tmp_path: Path) -> 
     assert ["tall_skinny: is not the original's" in note for note in compat.notes] == [True]
 
 
-def reasons(config: ParameterFile) -> Counter[str]:
+def reasons(config):
     return Counter(rejected.rejection.reason for rejected in config.rejected)
 
 
@@ -163,9 +160,7 @@ def reasons(config: ParameterFile) -> Counter[str]:
         ("non_local_interleaved", {"work_item_sizes": [[4, 1]]}, None, "vector does not divide item columns"),
     ],
 )
-def test_what_is_not_valid_is_named(
-    array: str, change: dict[str, Any], ours: str | None, compat: str | None, tmp_path: Path
-) -> None:
+def test_what_is_not_valid_is_named(array, change, ours, compat, tmp_path):
     """Without the changed value all combinations are valid."""
     usual = {"local": LOCAL, "non_local": NON_LOCAL, "non_local_interleaved": INTERLEAVED}[array]
     for mode, reason in ((RuleSet.OURS, ours), (RuleSet.COMPAT, compat)):
@@ -184,7 +179,7 @@ def test_what_is_not_valid_is_named(
         ({"work_item_sizes": [[16, 1]]}, "item rows do not divide group columns"),
     ],
 )
-def test_rules_of_tall_skinny(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
+def test_rules_of_tall_skinny(change, reason, tmp_path):
     assert set(reasons(of(tmp_path, tall_skinny=[{**TALL_SKINNY, **change}]))) == {reason}
 
 
@@ -199,14 +194,14 @@ def test_rules_of_tall_skinny(change: dict[str, Any], reason: str, tmp_path: Pat
 )
 @pytest.mark.parametrize("mode", RuleSet)
 def test_rules_of_partial_and_full_vectorisation(
-    item: list[int],
-    group: list[int],
-    vector: int,
-    partial: str | None,
-    full: str | None,
-    mode: RuleSet,
-    tmp_path: Path,
-) -> None:
+    item,
+    group,
+    vector,
+    partial,
+    full,
+    mode,
+    tmp_path,
+):
     values = {"work_item_sizes": [item], "work_group_sizes": [group], "vectorization_size": [vector]}
     config = of(tmp_path, mode, non_local=[values])
     found = {rejected.combination.vectorization: rejected.rejection.reason for rejected in config.rejected}
@@ -214,7 +209,7 @@ def test_rules_of_partial_and_full_vectorisation(
     assert found == {"partial": partial, "full": full}
 
 
-def test_full_vectorisation_by_one_is_valid_in_ours_whatever_the_item(tmp_path: Path) -> None:
+def test_full_vectorisation_by_one_is_valid_in_ours_whatever_the_item(tmp_path):
     array = [{**NON_LOCAL, "vectorization_size": [1]}]
     assert [combination.vectorization for combination in of(tmp_path, non_local=array).combinations] == [
         "partial",

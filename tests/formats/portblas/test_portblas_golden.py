@@ -4,8 +4,6 @@ It tests what portBLAS's own files test (`test_portblas_format.py`), on machines
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from typer.testing import CliRunner
 
@@ -13,7 +11,7 @@ from portblas_files import lines, names, written
 from portblas_oracle import combinations
 from tunesmith.cli import app
 from tunesmith.formats.portblas.lines import definition
-from tunesmith.formats.portblas.parameter_files import ParameterFile, RuleSet, read
+from tunesmith.formats.portblas.parameter_files import RuleSet, read
 from tunesmith.session.portblas.generate import generate
 
 DOCUMENT = {
@@ -94,7 +92,7 @@ FILES = [
 ]
 
 
-def expected() -> str:
+def expected():
     text = DEFINITION
     for short, whole in WORDS.items():
         text = text.replace(short, whole)
@@ -102,28 +100,28 @@ def expected() -> str:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return written(tmp_path, DOCUMENT)
 
 
 @pytest.fixture
-def config(path: Path) -> ParameterFile:
+def config(path):
     return read(path, RuleSet.COMPAT)
 
 
-def test_compat_lists_what_the_rules_admit_in_their_order(config: ParameterFile) -> None:
+def test_compat_lists_what_the_rules_admit_in_their_order(config):
     assert definition("some/where.json", lines(config)) == expected()
     assert names(config) == [f"tune_gemm_{numbers}.cpp" for numbers in FILES]
     assert config.notes == ()
 
 
-def test_the_second_writing_of_the_rules_agrees(config: ParameterFile) -> None:
+def test_the_second_writing_of_the_rules_agrees(config):
     """Both writings of the rules agree on a file by hand too, not only on random files."""
     assert combinations(DOCUMENT) == (lines(config), names(config))
     assert combinations(DOCUMENT)[0] == expected().split("\n")[5:]
 
 
-def test_counts_of_all_and_of_valid_combinations(config: ParameterFile) -> None:
+def test_counts_of_all_and_of_valid_combinations(config):
     """`non_local` counts twice, with partial and with full vectorisation."""
     expected_counts = {"local": (8, 4), "non_local": (16, 5), "non_local_interleaved": (2, 1), "naive": (1, 1)}
     assert {array: (count.raw, count.valid) for array, count in config.counts.items()} == expected_counts
@@ -131,8 +129,8 @@ def test_counts_of_all_and_of_valid_combinations(config: ParameterFile) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["--list-files", "--list_files"])
-def test_compat_prints_the_list_and_the_names(path: Path, spelling: str) -> None:
-    def printed(*more: str) -> str:
+def test_compat_prints_the_list_and_the_names(path, spelling):
+    def printed(*more):
         result = CliRunner().invoke(app.app, ["portblas", "generate", str(path), "--mode", "compat", *more])
         assert (result.exit_code, result.stderr) == (0, "")
         return result.stdout
@@ -143,7 +141,7 @@ def test_compat_prints_the_list_and_the_names(path: Path, spelling: str) -> None
     ]
 
 
-def test_every_combination_of_ours_has_a_program_and_top_level_tiles_make_another(tmp_path: Path) -> None:
+def test_every_combination_of_ours_has_a_program_and_top_level_tiles_make_another(tmp_path):
     local = {**DOCUMENT["local"][0], "vectorization_size": [2], "cache_line_size": [64]}
     generated = generate(written(tmp_path, {"local": [{**local, "block_level_tiles": [[1, 1], [2, 2]]}]}), RuleSet.OURS)
     assert (len(generated.candidates), generated.programs) == (2, 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -50,9 +49,7 @@ TEXT = """{
     ],
 )
 @pytest.mark.parametrize("mode", RuleSet)
-def test_a_wrong_value_is_answered_with_line_column_and_key(
-    values: tuple[str, str, str], location: str, words: str, mode: RuleSet, tmp_path: Path
-) -> None:
+def test_a_wrong_value_is_answered_with_line_column_and_key(values, location, words, mode, tmp_path):
     path = written(tmp_path, TEXT % values)
     with pytest.raises(UserError, match=re.escape(words)) as error:
         read(path, mode)
@@ -64,7 +61,7 @@ def test_a_wrong_value_is_answered_with_line_column_and_key(
 
 
 @pytest.mark.parametrize("key", LOCAL)
-def test_a_missing_key_is_answered_with_the_element_s_place(key: str, tmp_path: Path) -> None:
+def test_a_missing_key_is_answered_with_the_element_s_place(key, tmp_path):
     path = written(tmp_path, {"local": [LOCAL, {name: value for name, value in LOCAL.items() if name != key}]})
     with pytest.raises(UserError, match=rf"c\.json:1:\d+: local\[1\]: has no {key}; give it a list"):
         read(path, RuleSet.COMPAT)
@@ -82,13 +79,13 @@ def test_a_missing_key_is_answered_with_the_element_s_place(key: str, tmp_path: 
         ('{"naive": [{"cache_line_size": [' + "9" * 5000 + "]}]}", "not readable JSON"),
     ],
 )
-def test_what_is_no_parameter_file_at_all(text: str, words: str, tmp_path: Path) -> None:
+def test_what_is_no_parameter_file_at_all(text, words, tmp_path):
     with pytest.raises(UserError) as error:
         read(written(tmp_path, text), RuleSet.OURS)
     assert words in str(error.value)
 
 
-def test_a_file_that_cannot_be_read_is_no_traceback(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_no_traceback(tmp_path):
     with pytest.raises(UserError, match="cannot be read"):
         read(tmp_path / "absent.json", RuleSet.OURS)
     (tmp_path / "c.json").write_bytes(b'{"local": "\xff"}')
@@ -96,14 +93,14 @@ def test_a_file_that_cannot_be_read_is_no_traceback(tmp_path: Path) -> None:
         read(tmp_path / "c.json", RuleSet.OURS)
 
 
-def test_more_combinations_than_anybody_wants_are_refused_before_they_are_made(tmp_path: Path) -> None:
+def test_more_combinations_than_anybody_wants_are_refused_before_they_are_made(tmp_path):
     many = {**LOCAL, **{key: LOCAL[key] * 100 for key in ("cache_line_size", "work_item_sizes", "work_group_sizes")}}
     with pytest.raises(UserError, match=r"makes 1,000,000 combinations, more than 100,000"):
         of(tmp_path, local=[many])
 
 
 @pytest.mark.parametrize("mode", RuleSet)
-def test_what_the_original_passes_over_is_noted(mode: RuleSet, tmp_path: Path) -> None:
+def test_what_the_original_passes_over_is_noted(mode, tmp_path):
     text = """{"locl": [],
   "naive": [{"cache_line_size": [64],
              "cache_size": [64], "cache_line_size": [128]}],
@@ -121,7 +118,7 @@ def test_what_the_original_passes_over_is_noted(mode: RuleSet, tmp_path: Path) -
     assert [combination.cache_line for combination in config.combinations if combination.algorithm == "naive"] == [128]
 
 
-def test_a_file_without_any_array_is_noted(tmp_path: Path) -> None:
+def test_a_file_without_any_array_is_noted(tmp_path):
     config = of(tmp_path, about="nothing")
     assert (config.combinations, config.about) == ((), "nothing")
     assert ["has none of the arrays" in note for note in config.notes] == [True]

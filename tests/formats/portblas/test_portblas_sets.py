@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from tunesmith.formats.portblas.parameter_files import ENVIRONMENT, RuleSet, fin
 from tunesmith.records import UserError
 
 
-def test_the_sets_that_ship_are_valid_modest_and_say_what_they_are_for() -> None:
+def test_the_sets_that_ship_are_valid_modest_and_say_what_they_are_for():
     sets = [shipped_set for shipped_set in list_sets() if shipped_set.shipped]
     assert [shipped_set.name for shipped_set in sets] == ["amd", "cpu", "default", "intel", "nvidia"]
     for shipped_set in sets:
@@ -29,7 +28,7 @@ def test_the_sets_that_ship_are_valid_modest_and_say_what_they_are_for() -> None
         assert all(count.valid for count in config.counts.values())
 
 
-def test_a_set_is_found_by_name_first_in_the_user_s_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_is_found_by_name_first_in_the_user_s_folders(tmp_path, monkeypatch):
     user_folder, environment = tmp_path / "given", tmp_path / "environment"
     for folder, names in ((user_folder, ["mine"]), (environment, ["mine", "other", "cpu"])):
         folder.mkdir()
@@ -48,7 +47,7 @@ def test_a_set_is_found_by_name_first_in_the_user_s_folders(tmp_path: Path, monk
     }
 
 
-def test_a_name_that_no_set_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_no_set_has(tmp_path, monkeypatch):
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     with pytest.raises(UserError, match=r"nvidea: is neither a file nor the name of a set; did you mean nvidia\?"):
         find_set("nvidea")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,6 @@ from random_benchmarks import benchmark, write
 from tunesmith.devices.fake import fake_target
 from tunesmith.formats import read_random
 from tunesmith.formats.random import google_benchmark
-from tunesmith.formats.random.reading import Reading
 from tunesmith.formats.random.settings import read_defaults, read_weights
 from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.records import Estimate, LaunchShape, UserError, architecture_name
@@ -22,11 +19,11 @@ from tunesmith.records import Estimate, LaunchShape, UserError, architecture_nam
 NAME = "philox4_32_10_uniform_float_t256_b1024"
 
 
-def read(path: Path, *found: Any, architecture: str | None = "gfx90a:sramecc+:xnack-") -> Reading:
+def read(path, *found, architecture="gfx90a:sramecc+:xnack-"):
     return read_random([write(path / "file.json", found, architecture)])
 
 
-def complaints_of(reading: Reading) -> list[str]:
+def complaints_of(reading):
     """The complaints, without the folder and the remedy."""
     return [re.sub(r"^.*?([\w.]+\.json)", r"\1", str(complaint)).partition("; ")[0] for complaint in reading.complaints]
 
@@ -46,7 +43,7 @@ def complaints_of(reading: Reading) -> list[str]:
         ("sobol32_normal_half_t256_b4096", ("sobol32", "normal", "half", 256, 4096)),
     ],
 )
-def test_a_name_is_taken_apart_as_rocrands_script_does(name: str, parts: tuple[Any, ...], tmp_path: Path) -> None:
+def test_a_name_is_taken_apart_as_rocrands_script_does(name, parts, tmp_path):
     (row,) = read(tmp_path, benchmark(name, 5.0)).rows
     assert (row.generator, row.distribution, row.value_type, row.shape.block, row.shape.grid) == parts
     assert (row.architecture, row.gigabytes_per_second, row.bytes, row.aside) == ("gfx90a", 5.0, 2**29, None)
@@ -55,7 +52,7 @@ def test_a_name_is_taken_apart_as_rocrands_script_does(name: str, parts: tuple[A
 @pytest.mark.parametrize(
     "tail", ["", "/manual_time", "/iterations:5/repeats:3/manual_time", "/min_time:0.500s/real_time"]
 )
-def test_what_google_benchmark_puts_behind_a_name_does_not_matter(tail: str, tmp_path: Path) -> None:
+def test_what_google_benchmark_puts_behind_a_name_does_not_matter(tail, tmp_path):
     (row,) = read(tmp_path, {"name": NAME + tail, "bytes_per_second": 1e9}).rows
     assert row.aside is None
 
@@ -74,7 +71,7 @@ def test_what_google_benchmark_puts_behind_a_name_does_not_matter(tail: str, tmp
         ({"name": f"{NAME}/manual_time", "bytes_per_second": None}, "no speed"),
     ],
 )
-def test_what_is_no_measurement_is_put_aside_with_its_reason(raw: dict[str, Any], reason: str, tmp_path: Path) -> None:
+def test_what_is_no_measurement_is_put_aside_with_its_reason(raw, reason, tmp_path):
     reading = read(tmp_path, {"bytes_per_second": 1e9, **raw})
     (row,) = reading.rows
     assert row.aside
@@ -84,7 +81,7 @@ def test_what_is_no_measurement_is_put_aside_with_its_reason(raw: dict[str, Any]
 
 
 @pytest.mark.parametrize("name", ["BM_other", "philox4_32_10_cauchy_float_t1_b1", "philox_uniform_float_t256", None, 7])
-def test_a_foreign_name_is_said_and_the_rest_is_read(name: Any, tmp_path: Path) -> None:
+def test_a_foreign_name_is_said_and_the_rest_is_read(name, tmp_path):
     reading = read(tmp_path, {"name": name, "bytes_per_second": 1.0}, benchmark(NAME, 5.0), 3, [])
     assert len(reading.rows) == 1
     assert complaints_of(reading) == [
@@ -105,15 +102,13 @@ def test_a_foreign_name_is_said_and_the_rest_is_read(name: Any, tmp_path: Path) 
         ("", "cpu.json", "unknown"),
     ],
 )
-def test_the_architecture_is_looked_for_as_rocrands_script_does(
-    architecture: str | None, file: str, architecture_found: str, tmp_path: Path
-) -> None:
+def test_the_architecture_is_looked_for_as_rocrands_script_does(architecture, file, architecture_found, tmp_path):
     reading = read_random([write(tmp_path / file, [benchmark(NAME, 1.0)], architecture)])
     assert [row.architecture for row in reading.rows] == [architecture_found]
     assert bool(reading.complaints) == (architecture_found == "unknown")
 
 
-def test_what_is_no_benchmark_file_is_said_and_the_others_are_read(tmp_path: Path) -> None:
+def test_what_is_no_benchmark_file_is_said_and_the_others_are_read(tmp_path):
     texts = {
         "empty.json": b"",
         "text.json": b"{\n 'a'}",
@@ -143,7 +138,7 @@ def test_what_is_no_benchmark_file_is_said_and_the_others_are_read(tmp_path: Pat
     ]
 
 
-def test_shards_add_up_repeats_are_merged_and_a_copy_counts_once(tmp_path: Path) -> None:
+def test_shards_add_up_repeats_are_merged_and_a_copy_counts_once(tmp_path):
     other = NAME.replace("t256", "t512")
     first = write(tmp_path / "one.json", [benchmark(NAME, 100.0), benchmark(NAME, 100.0), benchmark(other, 100.0)])
     second = write(tmp_path / "two.json", [benchmark(other, 144.0)])
@@ -154,7 +149,7 @@ def test_shards_add_up_repeats_are_merged_and_a_copy_counts_once(tmp_path: Path)
     assert decision.ranking[0].score == pytest.approx(1.2), "the geometric mean of 100 and 144, the latter once"
 
 
-def entry(error: str = "", **more: Any) -> google_benchmark.BenchmarkEntry:
+def entry(error="", **more):
     estimate = None if error else Estimate(2e-3, 1.9e-3, 2.2e-3, 31)
     shape = LaunchShape(256, 1024)
     return google_benchmark.BenchmarkEntry(
@@ -162,7 +157,7 @@ def entry(error: str = "", **more: Any) -> google_benchmark.BenchmarkEntry:
     )
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(tmp_path):
     context = google_benchmark.context(fake_target(), 2**29, date="2026-01-02T03:04:05+00:00")
     path = tmp_path / "ours.json"
     path.write_text(google_benchmark.write([entry(), entry("out of registers")], context))
@@ -176,7 +171,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert str(failed.aside) == "failed: out of registers"
 
 
-def test_what_is_written_has_all_that_rocrands_script_reads() -> None:
+def test_what_is_written_has_all_that_rocrands_script_reads():
     text = google_benchmark.write([entry()], google_benchmark.context(fake_target(), 2**29))
     document = json.loads(text)
     assert isinstance(document["context"]["hdp_gcn_arch_name"], str)
@@ -192,18 +187,18 @@ def test_what_is_written_has_all_that_rocrands_script_reads() -> None:
 # primbench
 
 
-def specialization(**more: Any) -> dict[str, Any]:
+def specialization(**more):
     meta = {"engine": "xorwow", "distribution": "normal", "type": "double", "cfg": {"threads": 64, "blocks": "512"}}
     return {"name": "s", "meta": meta, "bytes_per_second": 2e11, "items": 1000, "bytes_per_item": 8, **more}
 
 
-def primbench(path: Path, *specializations: Any, arch: str = "gfx942", **settings: Any) -> Reading:
+def primbench(path, *specializations, arch="gfx942", **settings):
     context = {"general": {"gpu": {"arch": arch}}, "settings": settings}
     (path / "prim.json").write_text(json.dumps({"context": context, "specializations": specializations}))
     return read_random([path / "prim.json"])
 
 
-def test_primbench_is_read_with_its_noise_as_an_interval(tmp_path: Path) -> None:
+def test_primbench_is_read_with_its_noise_as_an_interval(tmp_path):
     reading = primbench(tmp_path, specialization(noise_percent=1.0), batch_window_size=5)
     assert reading.complaints == ()
     (row,) = reading.rows
@@ -213,7 +208,7 @@ def test_primbench_is_read_with_its_noise_as_an_interval(tmp_path: Path) -> None
     assert row.interval == pytest.approx((200 * (1 - reach), 200 * (1 + reach)), rel=1e-6)
 
 
-def test_what_is_wrong_in_primbench_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_what_is_wrong_in_primbench_is_said_and_the_rest_is_read(tmp_path):
     slow, silent = specialization(noise_timeout=True, noise_percent=4.5), specialization()
     del silent["bytes_per_second"]
     reading = primbench(tmp_path, slow, silent, {"meta": {"engine": "xorwow"}}, None, specialization())
@@ -229,7 +224,7 @@ def test_what_is_wrong_in_primbench_is_said_and_the_rest_is_read(tmp_path: Path)
 # Settings
 
 
-def test_defaults_are_read_from_rocrands_file_with_its_comments(tmp_path: Path) -> None:
+def test_defaults_are_read_from_rocrands_file_with_its_comments(tmp_path):
     text = '// words: "a"\n{"xorwow": {"block_size": 64, /* c */ "grid_size": 512,}, }'
     (tmp_path / "config_defaults.json").write_text(text)
     assert read_defaults(tmp_path) == {"xorwow": LaunchShape(64, 512)}
@@ -244,13 +239,13 @@ def test_defaults_are_read_from_rocrands_file_with_its_comments(tmp_path: Path) 
         ('{"a": {"block_size": 0, "grid_size": 1}}', "a: has"),
     ],
 )
-def test_what_is_wrong_in_defaults_is_said(text: str, words: str, tmp_path: Path) -> None:
+def test_what_is_wrong_in_defaults_is_said(text, words, tmp_path):
     (tmp_path / "d.json").write_text(text)
     with pytest.raises(UserError, match=re.escape(words)):
         read_defaults(tmp_path / "d.json")
 
 
-def test_weights_are_the_same_from_csv_and_json(tmp_path: Path) -> None:
+def test_weights_are_the_same_from_csv_and_json(tmp_path):
     (tmp_path / "w.csv").write_text(
         "generator,distribution,type,weight\n,uniform,float,3\nxorwow,normal, double, 0.5\n"
     )
@@ -274,7 +269,7 @@ def test_weights_are_the_same_from_csv_and_json(tmp_path: Path) -> None:
         ("absent.csv", None, "cannot be read"),
     ],
 )
-def test_what_is_wrong_in_weights_is_said(name: str, text: str | None, words: str, tmp_path: Path) -> None:
+def test_what_is_wrong_in_weights_is_said(name, text, words, tmp_path):
     if text is not None:
         (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=re.escape(words)):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ from tunesmith.logic.random.table import RandomTable, TunedShapes, read_table, w
 from tunesmith.records import LaunchShape, UserError
 
 
-def architectures(text: str) -> set[str]:
+def architectures(text):
     return set(re.findall(r"case target_arch::(\w+): return", text))
 
 
@@ -63,7 +61,7 @@ struct generator_config_selector<ROCRAND_RNG_PSEUDO_PHILOX4_32_10, T>
 """
 
 
-def test_a_merge_changes_returns_and_adds_cases_and_nothing_else() -> None:
+def test_a_merge_changes_returns_and_adds_cases_and_nothing_else():
     merged = header("philox4_32_10", SHAPES, DEFAULT, BY_HAND, "place")
     gone = [line for line in BY_HAND.splitlines() if line not in merged.splitlines()]
     new = [line for line in merged.splitlines() if line not in BY_HAND.splitlines()]
@@ -86,13 +84,13 @@ def test_a_merge_changes_returns_and_adds_cases_and_nothing_else() -> None:
         (BY_HAND.replace("gfx1030: return 1024;", "gfx1100:"), "gfx1100 shares its return"),
     ],
 )
-def test_a_header_that_cannot_be_merged_is_said(text: str, words: str) -> None:
+def test_a_header_that_cannot_be_merged_is_said(text, words):
     with pytest.raises(UserError, match=words) as raised:
         header("philox4_32_10", SHAPES, DEFAULT, text, "out/a.hpp")
     assert raised.value.location == "out/a.hpp"
 
 
-def test_the_architecture_unknown_is_never_written() -> None:
+def test_the_architecture_unknown_is_never_written():
     """rocRAND takes the branch of `unknown` for its default ordering."""
     text = header("xorwow", {**SHAPES, "unknown": DEFAULT}, DEFAULT)
     assert "unknown" not in text
@@ -100,7 +98,7 @@ def test_the_architecture_unknown_is_never_written() -> None:
         header("xorwow", {"unknown": DEFAULT}, DEFAULT)
 
 
-def test_our_headers_carry_our_licence_and_nobody_elses_words() -> None:
+def test_our_headers_carry_our_licence_and_nobody_elses_words():
     text = header("xorwow", {**SHAPES, "sm_90": DEFAULT}, DEFAULT)
     assert text.startswith("// SPDX-License-Identifier: Apache-2.0\n")
     assert "Copyright" not in text
@@ -143,7 +141,7 @@ static_assert(parse_target_arch("x86-64") == target_arch::x86_64);
 H200 = {"sm_90": LaunchShape(128, 528), "x86_64": LaunchShape(64, 4)}
 
 
-def compiles(folder: Path, text: str, *include: Path) -> None:
+def compiles(folder, text, *include):
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler")
@@ -155,7 +153,7 @@ def compiles(folder: Path, text: str, *include: Path) -> None:
 
 
 @pytest.fixture
-def rocrand(tmp_path: Path) -> Path:
+def rocrand(tmp_path):
     """A folder with those parts of rocRAND that its configuration headers include."""
     for name, text in ROCRAND_STUB.items():
         (tmp_path / "stub" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -164,15 +162,13 @@ def rocrand(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("name", "id_"), [("philox4_32_10", "PSEUDO_PHILOX4_32_10"), ("sobol32", "QUASI_SOBOL32")])
-def test_a_header_for_gfx_names_compiles_where_rocrands_do(name: str, id_: str, tmp_path: Path, rocrand: Path) -> None:
+def test_a_header_for_gfx_names_compiles_where_rocrands_do(name, id_, tmp_path, rocrand):
     (tmp_path / f"{name}_config.hpp").write_text(header(name, SHAPES, DEFAULT))
     compiles(tmp_path, INSIDE.format(name=name, id="ROCRAND_RNG_" + id_), rocrand)
 
 
 @pytest.mark.parametrize("order", ["at once", "gfx first", "others first"])
-def test_a_header_for_both_compiles_in_rocrand_and_outside_whatever_came_first(
-    order: str, tmp_path: Path, rocrand: Path
-) -> None:
+def test_a_header_for_both_compiles_in_rocrand_and_outside_whatever_came_first(order, tmp_path, rocrand):
     name, text = "philox4_32_10", ""
     steps = {"at once": [SHAPES | H200], "gfx first": [SHAPES, H200], "others first": [H200, SHAPES]}[order]
     for shapes in steps:
@@ -186,13 +182,13 @@ def test_a_header_for_both_compiles_in_rocrand_and_outside_whatever_came_first(
     assert set(re.findall(r"target_arch::gfx90a: return (\d+)", again)) == {"3", "4"}
 
 
-def test_our_target_arch_keeps_what_it_knew() -> None:
+def test_our_target_arch_keeps_what_it_knew():
     text = targets(["sm_90"], targets(["gfx90a", "x86_64"]))
     assert re.findall(r"^    (\w+),$", text, re.MULTILINE) == ["unknown", "gfx90a", "sm_90", "x86_64"]
 
 
-def test_outputs_merge_with_what_is_in_the_folder_or_in_another(tmp_path: Path) -> None:
-    def decisions(architecture: str, grid: int) -> Any:
+def test_outputs_merge_with_what_is_in_the_folder_or_in_another(tmp_path):
+    def decisions(architecture, grid):
         speeds = {"uniform/float": {(256, 1024): 100.0, (64, grid): 130.0}}
         return choose_shapes(rows("philox4_32_10", speeds, architecture)).decisions
 
@@ -211,7 +207,7 @@ def test_outputs_merge_with_what_is_in_the_folder_or_in_another(tmp_path: Path) 
     assert (source / "philox4_32_10_config.hpp").read_text() == BY_HAND
 
 
-def test_what_cannot_be_merged_is_left_as_it_is_and_the_rest_is_written(tmp_path: Path) -> None:
+def test_what_cannot_be_merged_is_left_as_it_is_and_the_rest_is_written(tmp_path):
     (tmp_path / "xorwow_config.hpp").write_text("int x;")
     (tmp_path / "tunesmith_random.json").write_text("[]")
     speeds = {"uniform/float": {(256, 1024): 100.0, (256, 512): 130.0}}
@@ -232,7 +228,7 @@ def test_what_cannot_be_merged_is_left_as_it_is_and_the_rest_is_written(tmp_path
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases are not there (TUNESMITH_DATA)")
-def test_rocrands_own_headers_can_be_merged_and_keep_all_their_lines() -> None:
+def test_rocrands_own_headers_can_be_merged_and_keep_all_their_lines():
     for path in sorted(GOLDEN.glob("*/out/*.hpp")):
         text = path.read_text()
         generator = path.name.removesuffix("_config.hpp")
@@ -245,7 +241,7 @@ def test_rocrands_own_headers_can_be_merged_and_keep_all_their_lines() -> None:
 # The library's table
 
 
-def test_the_table_is_read_as_it_was_written_and_answers_by_pair(tmp_path: Path) -> None:
+def test_the_table_is_read_as_it_was_written_and_answers_by_pair(tmp_path):
     pairs = {("normal", "float"): LaunchShape(512, 2048)}
     table = RandomTable({"x86_64": {"philox4_32_10": TunedShapes(DEFAULT, pairs), "xorwow": TunedShapes(DEFAULT)}})
     write_table(table, tmp_path / "t.json")
@@ -270,7 +266,7 @@ def test_the_table_is_read_as_it_was_written_and_answers_by_pair(tmp_path: Path)
         ('{"tunesmith-random": 1, "architectures": {"a": {"g": {"shape": [1, 2], "pairs": {"x": 1}}}}}', "pairs.x: is"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_table_is_said(text: str, words: str, tmp_path: Path) -> None:
+def test_what_is_wrong_in_a_table_is_said(text, words, tmp_path):
     (tmp_path / "t.json").write_text(text)
     with pytest.raises(UserError, match=re.escape(words)):
         read_table(tmp_path / "t.json")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,9 +23,7 @@ from tunesmith.records import (
     Measurement,
     Outcome,
     Problem,
-    RandomRow,
     Solution,
-    Target,
     UserError,
 )
 from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, RunEnd, RunStart, RunState, Store, StoreEntry
@@ -36,13 +33,13 @@ CPU = replace(fake_target("CPU"), api="OpenCL", architecture="x86-64")
 COUNT = 1 << 20
 
 
-def problem(generator: str = "xorwow", distribution: str = "uniform", **scalars: float) -> Problem:
+def problem(generator="xorwow", distribution="uniform", **scalars):
     value_type = "unsigned_int" if distribution == "poisson" else "float"
     problem_type = random_type(generator, distribution, value_type, dynamic=True)
     return Problem(problem_type, (COUNT,), scalars=scalars_for(distribution, **scalars))  # type: ignore[arg-type]
 
 
-def ok(seconds: float, raced: bool = False) -> Measurement:
+def ok(seconds, raced=False):
     estimate = Estimate(seconds, seconds * 0.99, seconds * 1.03, 7)
     return Measurement(Outcome.OK, samples=(seconds,) * 7, estimate=estimate, raced=raced)
 
@@ -51,14 +48,14 @@ FAILED = Measurement(Outcome.CRASH, "SIGSEGV", "while timing")
 
 
 def entry(
-    shape: tuple[int, int],
-    measurement: Measurement,
+    shape,
+    measurement,
     *,
-    of: Problem | None = None,
-    target: Target = H200,
-    round_: str = FULL,
-    key: str = "",
-) -> StoreEntry:
+    of=None,
+    target=H200,
+    round_=FULL,
+    key="",
+):
     """An entry with one measurement. Without `key`, its key depends on problem, shape, driver and device."""
     of = of or problem()
     config = Configuration({"KernelLanguage": "CUDA", "BlockSize": shape[0], "GridSize": shape[1]})
@@ -67,13 +64,13 @@ def entry(
     return StoreEntry(key, round_, "identity", solution, of, target, "NVRTC 13.0", measurement)
 
 
-def store(path: Path, entries: Iterable[StoreEntry]) -> Path:
+def store(path, entries):
     with Store.open(path) as opened:
         opened.commit(list(entries))
     return path
 
 
-def test_a_run_s_caution_is_told_as_long_as_one_of_its_measurements_counts(tmp_path: Path) -> None:
+def test_a_run_s_caution_is_told_as_long_as_one_of_its_measurements_counts(tmp_path):
     path = tmp_path / "s.sqlite"
     start = RunStart(("tunesmith",), "", "", H200.name, H200.driver, "CUDA:0", "1")
     with Store.open(path) as opened:
@@ -90,18 +87,18 @@ def test_a_run_s_caution_is_told_as_long_as_one_of_its_measurements_counts(tmp_p
     assert read_random([path]).complaints == ()
 
 
-def speeds(path: Path) -> dict[tuple[int, int], float]:
+def speeds(path):
     """GB/s by block and grid, of a store without complaints."""
     reading = read_random([path])
     assert reading.complaints == ()
     return {(row.shape.block, row.shape.grid): row.gigabytes_per_second for row in reading.rows}
 
 
-def without_files(rows: Iterable[RandomRow]) -> list[str]:
+def without_files(rows):
     return sorted(repr(replace(row, file="")) for row in rows)
 
 
-def complaint_about(*paths: Path) -> str:
+def complaint_about(*paths):
     (complaint,) = read_random(paths).complaints
     return str(complaint)
 
@@ -114,7 +111,7 @@ ENTRIES = (entry((256, 512), ok(2e-3)), entry((64, 512), ok(1.7e-3)), entry((128
 # --- what is read ----------------------------------------------------------------------------------------------------
 
 
-def test_a_store_gives_the_rows_of_the_json_that_a_run_writes(tmp_path: Path) -> None:
+def test_a_store_gives_the_rows_of_the_json_that_a_run_writes(tmp_path):
     """The rows are equal to the last bit, including intervals and failures."""
     entries = [google_benchmark.entry(stored.problem, _shape(stored), stored.measurement) for stored in ENTRIES]
     json = tmp_path / "benchmark.json"
@@ -129,22 +126,22 @@ def test_a_store_gives_the_rows_of_the_json_that_a_run_writes(tmp_path: Path) ->
     assert {row.file for row in from_store.rows} == {str(tmp_path / FILE_NAME)}
 
 
-def _shape(entry_of_store: StoreEntry) -> LaunchShape:
+def _shape(entry_of_store):
     return LaunchShape(*(entry_of_store.solution.configuration.integer(name) for name in ("BlockSize", "GridSize")))
 
 
-def test_a_folder_stands_for_the_store_in_it(tmp_path: Path) -> None:
+def test_a_folder_stands_for_the_store_in_it(tmp_path):
     store(tmp_path / "run" / FILE_NAME, ENTRIES[:2])
     assert speeds(tmp_path / "run") == speeds(tmp_path / "run" / FILE_NAME)
     assert speeds(tmp_path / "run")[64, 512] == pytest.approx(GIGABYTES / 1.7e-3)
 
 
-def test_architectures_are_those_of_the_devices_whatever_the_file_is_called(tmp_path: Path) -> None:
+def test_architectures_are_those_of_the_devices_whatever_the_file_is_called(tmp_path):
     path = store(tmp_path / "gfx90a.sqlite", [ENTRIES[0], entry((2, 4), ok(0.1), target=CPU)])
     assert {row.architecture for row in read_random([path]).rows} == {"sm_90", "x86_64"}
 
 
-def test_other_kernels_measurements_are_passed_over(tmp_path: Path) -> None:
+def test_other_kernels_measurements_are_passed_over(tmp_path):
     gemm = Problem(gemm_type(), (8, 8, 8))
     other = StoreEntry("k", FULL, "i", Solution(gemm.type, "CudaSimtGemm", Configuration({})), gemm, H200, "c", ok(1.0))
     assert len(speeds(store(tmp_path / "both", [other, *ENTRIES[:2]]))) == 2
@@ -152,7 +149,7 @@ def test_other_kernels_measurements_are_passed_over(tmp_path: Path) -> None:
     assert complaint_about(only).startswith(f"{only}: holds no measurement of a generator, but 1 of other kernels; ")
 
 
-def test_what_counts_is_what_the_tuning_went_by(tmp_path: Path) -> None:
+def test_what_counts_is_what_the_tuning_went_by(tmp_path):
     """A full measurement supersedes a race's, and a later crash both. Raced-out cells and anchors do not count."""
     path = store(
         tmp_path / "s",
@@ -172,7 +169,7 @@ def test_what_counts_is_what_the_tuning_went_by(tmp_path: Path) -> None:
     assert speed == pytest.approx(GIGABYTES)
 
 
-def test_of_measurements_that_cannot_be_compared_those_like_the_last_are_taken(tmp_path: Path) -> None:
+def test_of_measurements_that_cannot_be_compared_those_like_the_last_are_taken(tmp_path):
     """Speeds with another driver or another mean are not comparable; another seed does not matter."""
     newer = replace(H200, driver="CUDA 13.1")
     poisson = [problem(distribution="poisson", lam=lam) for lam in (10.0, 1000.0)]
@@ -203,7 +200,7 @@ def test_of_measurements_that_cannot_be_compared_those_like_the_last_are_taken(t
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> tuple[Path, Path]:
+def run(tmp_path):
     """A run's folder and the benchmark JSON in it."""
     store(tmp_path / "run" / FILE_NAME, ENTRIES[:2])
     entries = [google_benchmark.entry(stored.problem, _shape(stored), stored.measurement) for stored in ENTRIES[:2]]
@@ -212,7 +209,7 @@ def run(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "run", json
 
 
-def test_a_measurement_that_is_in_a_store_and_in_json_counts_once(run: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_measurement_that_is_in_a_store_and_in_json_counts_once(run, tmp_path):
     folder, json = run
     copy = Path(shutil.copytree(folder, tmp_path / "copy"))
     for first, second in (
@@ -230,7 +227,7 @@ def test_a_measurement_that_is_in_a_store_and_in_json_counts_once(run: tuple[Pat
         )
 
 
-def test_new_measurements_beside_old_ones_add_up(run: tuple[Path, Path], tmp_path: Path) -> None:
+def test_new_measurements_beside_old_ones_add_up(run, tmp_path):
     folder, _ = run
     name = "xorwow_uniform_float_t256_b512"
     other = write(tmp_path / "other.json", [benchmark(name, 2.0), benchmark(name, 2.0)], "sm_90")
@@ -242,11 +239,11 @@ def test_new_measurements_beside_old_ones_add_up(run: tuple[Path, Path], tmp_pat
 # --- what is no store ------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_without_a_store_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_store_is_said(tmp_path):
     assert complaint_about(tmp_path).startswith(f"{tmp_path}: no {FILE_NAME} in it; ")
 
 
-def test_another_programs_database_is_said_and_left_as_it_is(tmp_path: Path) -> None:
+def test_another_programs_database_is_said_and_left_as_it_is(tmp_path):
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE t (x)")
@@ -257,7 +254,7 @@ def test_another_programs_database_is_said_and_left_as_it_is(tmp_path: Path) -> 
     assert [left_path.name for left_path in tmp_path.iterdir()] == ["other.sqlite"]
 
 
-def test_a_damaged_store_is_said_and_the_others_are_read(tmp_path: Path, run: tuple[Path, Path]) -> None:
+def test_a_damaged_store_is_said_and_the_others_are_read(tmp_path, run):
     whole = (run[0] / FILE_NAME).read_bytes()
     cut, scribbled, empty = tmp_path / "cut.sqlite", tmp_path / "scribbled.sqlite", tmp_path / "empty.sqlite"
     cut.write_bytes(whole[:5000])
@@ -269,7 +266,7 @@ def test_a_damaged_store_is_said_and_the_others_are_read(tmp_path: Path, run: tu
     assert len(reading.rows) == 2
 
 
-def test_a_row_that_says_nonsense_is_said(tmp_path: Path) -> None:
+def test_a_row_that_says_nonsense_is_said(tmp_path):
     path = store(tmp_path / "s", ENTRIES)
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE documents SET text = '{}' WHERE text LIKE '%BlockSize%'")
@@ -277,7 +274,7 @@ def test_a_row_that_says_nonsense_is_said(tmp_path: Path) -> None:
     assert complaint_about(path).startswith(f"{path}: holds a damaged row")
 
 
-def test_a_newer_store_is_said(tmp_path: Path) -> None:
+def test_a_newer_store_is_said(tmp_path):
     path = store(tmp_path / "s", ENTRIES)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -285,7 +282,7 @@ def test_a_newer_store_is_said(tmp_path: Path) -> None:
     assert "has schema 99" in complaint_about(path)
 
 
-def test_reading_makes_no_store(tmp_path: Path) -> None:
+def test_reading_makes_no_store(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         Store.read(tmp_path / "new" / "s")
     assert list(tmp_path.iterdir()) == []

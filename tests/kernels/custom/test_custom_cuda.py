@@ -6,7 +6,6 @@ import ctypes
 import dataclasses
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,14 +18,11 @@ from tunesmith.kernels import KERNELS, OPEN, family_for, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems.custom import CustomOperation
 from tunesmith.records import (
-    CompiledFacts,
     Configuration,
     Launch,
     LocalArgument,
     Problem,
-    ProblemType,
     ScalarArgument,
-    Target,
     UserError,
 )
 from tunesmith.session.tuning_file.file import ready
@@ -43,24 +39,24 @@ BenchmarkProblems:
 """
 
 
-def config(problem_type: ProblemType, **values: object) -> Configuration:
+def config(problem_type, **values):
     return FAMILY.space(problem_type).defaults | Configuration(values)  # type: ignore[arg-type]
 
 
-def launch_of(problem_type: ProblemType, sizes: tuple[int, int] = (5, 33), **values: object) -> Launch:
+def launch_of(problem_type, sizes=(5, 33), **values):
     (launch,) = FAMILY.plan(config(problem_type, **values), Problem(problem_type, sizes), H200).steps
     assert isinstance(launch, Launch)
     return launch
 
 
-def reasons(problem_type: ProblemType, sizes: tuple[int, int] = (64, 64), **values: object) -> list[str]:
+def reasons(problem_type, sizes=(64, 64), **values):
     chosen = config(problem_type, **values)
     always = list(FAMILY.rejections(chosen, problem_type, H200))
     found = always or list(FAMILY.rejections_for(chosen, Problem(problem_type, sizes), H200))
     return [rejection.reason for rejection in found]
 
 
-def test_both_languages_are_one_kernel_with_one_space_and_one_launch() -> None:
+def test_both_languages_are_one_kernel_with_one_space_and_one_launch():
     problem_type = type_of(EXAMPLES / STENCIL)
     opencl = CustomKernel()
     own = opencl.space(problem_type).defaults
@@ -72,7 +68,7 @@ def test_both_languages_are_one_kernel_with_one_space_and_one_launch() -> None:
     assert "__global__" in module.text
 
 
-def test_the_language_picks_the_family_and_is_open_until_the_device_is_known(copied: Path) -> None:
+def test_the_language_picks_the_family_and_is_open_until_the_device_is_known(copied):
     both = tuning_space(type_of(copied)).defaults
     assert both["KernelLanguage"] == OPEN
     for language, name in (("OpenCL", "Custom"), ("CUDA", "CustomCuda")):
@@ -90,19 +86,19 @@ def test_the_language_picks_the_family_and_is_open_until_the_device_is_known(cop
     ],
 )
 def test_a_file_that_names_no_language_is_in_the_one_of_the_device(
-    copied: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    here: tuple[Target, ...],
-    selector: str | None,
-    device: str,
-    language: str,
-) -> None:
+    copied,
+    monkeypatch,
+    here,
+    selector,
+    device,
+    language,
+):
     offered(monkeypatch, *here)
     file, target = ready(tuning_file(copied), None, selector)
     assert (target.selector, file.groups[0].start["KernelLanguage"]) == (device, language)
 
 
-def test_a_file_that_names_a_language_gets_a_device_that_runs_it(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_names_a_language_gets_a_device_that_runs_it(copied, monkeypatch):
     offered(monkeypatch, POCL, H200)
     named = TUNING.replace("- Bench", "- InitialSolutionParameters: [KernelLanguage: [OpenCL]]\n      Bench")
     file, target = ready(tuning_file(copied, named), None, None)
@@ -112,9 +108,7 @@ def test_a_file_that_names_a_language_gets_a_device_that_runs_it(copied: Path, m
         ready(tuning_file(copied, named), None, "CUDA")
 
 
-def test_where_no_device_runs_the_language_what_is_missing_is_said(
-    copied: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_device_runs_the_language_what_is_missing_is_said(copied, monkeypatch):
     offered(monkeypatch, H200, FoundDevice("OpenCL", problem="no platform", remedy="install one"))
     edited(copied, "  CUDA: custom_stencil.cu\n", "")
     with pytest.raises(UserError, match=r"the file needs OpenCL; OpenCL: no platform \(install one\)"):
@@ -123,7 +117,7 @@ def test_where_no_device_runs_the_language_what_is_missing_is_said(
         ready(tuning_file(copied), None, "fake:GPU:8")
 
 
-def test_what_a_cuda_device_cannot_launch_is_rejected_with_its_reason(copied: Path) -> None:
+def test_what_a_cuda_device_cannot_launch_is_rejected_with_its_reason(copied):
     edited(copied, "[4, 8, 16, 32, 64]", "[4, 8, 16, 32, 64, 256, 4096]")
     assert reasons(type_of(copied)) == []
     assert reasons(type_of(copied), GROUP_X=4096) == ["work-group size"]
@@ -134,7 +128,7 @@ def test_what_a_cuda_device_cannot_launch_is_rejected_with_its_reason(copied: Pa
     assert reasons(type_of(copied), GROUP_X=256) == ["work-group size"], "along z there are 64 at most"
 
 
-def test_local_memory_of_arguments_is_shared_memory_one_after_the_other(copied: Path) -> None:
+def test_local_memory_of_arguments_is_shared_memory_one_after_the_other(copied):
     old = "  - {Name: centre,"
     new = f"  - {{Name: first, LocalBytes: GROUP_X * 4 + 4}}\n  - {{Name: second, LocalBytes: 20}}\n{old}"
     problem_type = type_of(edited(copied, old, new))
@@ -187,7 +181,7 @@ extern "C" void run(const int *grid, const float *input, float *output, int rows
 
 @pytest.mark.parametrize("staged", [0, 1])
 @pytest.mark.parametrize("sizes", [(1, 1), (7, 5), (33, 70)])
-def test_the_text_computes_what_the_reference_says(tmp_path: Path, staged: int, sizes: tuple[int, int]) -> None:
+def test_the_text_computes_what_the_reference_says(tmp_path, staged, sizes):
     compiler = shutil.which("g++")
     if not compiler:
         pytest.skip("no g++ here")
@@ -214,12 +208,12 @@ def test_the_text_computes_what_the_reference_says(tmp_path: Path, staged: int, 
 # NVRTC, where it is installed; it needs no GPU.
 
 
-def compiled(problem_type: ProblemType, **values: object) -> CompiledFacts:
+def compiled(problem_type, **values):
     (module,) = FAMILY.modules(config(problem_type, **values), problem_type)
     return toolchain("CUDA").compile(module, H200).facts[0]
 
 
-def test_nvrtc_compiles_the_example_for_a_gpu_that_is_not_here() -> None:
+def test_nvrtc_compiles_the_example_for_a_gpu_that_is_not_here():
     problem_type = type_of(EXAMPLES / STENCIL)
     plain, staged = compiled(problem_type), compiled(problem_type, STAGED=1)
     assert (plain.entry, plain.local_bytes) == ("stencil", 0)
@@ -228,7 +222,7 @@ def test_nvrtc_compiles_the_example_for_a_gpu_that_is_not_here() -> None:
     assert plain.max_work_group_size == 64, "the launch bounds"
 
 
-def with_tile_as_argument(description: Path) -> ProblemType:
+def with_tile_as_argument(description):
     """The example with its tile in memory whose size is given at the launch: twice what it needs."""
     declared = "__shared__ float tile[TILE_Y + 2][TILE_X + 2];"
     given = "extern __shared__ float bytes[]; float (*tile)[TILE_X + 2] = (float (*)[TILE_X + 2])bytes;"
@@ -240,7 +234,7 @@ def with_tile_as_argument(description: Path) -> ProblemType:
     )
 
 
-def test_nvrtc_compiles_what_takes_its_shared_memory_at_the_launch(copied: Path) -> None:
+def test_nvrtc_compiles_what_takes_its_shared_memory_at_the_launch(copied):
     facts = compiled(with_tile_as_argument(copied), STAGED=1)
     assert (facts.local_bytes, facts.max_work_group_size) == (0, 64)
 
@@ -251,14 +245,14 @@ def test_nvrtc_compiles_what_takes_its_shared_memory_at_the_launch(copied: Path)
 @pytest.mark.gpu
 @pytest.mark.parametrize("sizes", [(1, 1), (33, 70), (500, 700)])
 @pytest.mark.parametrize("staged", [0, 1])
-def test_the_example_is_right_on_a_gpu(sizes: tuple[int, int], staged: int) -> None:
+def test_the_example_is_right_on_a_gpu(sizes, staged):
     problem_type = type_of(EXAMPLES / STENCIL)
     chosen = config(problem_type, STAGED=staged, ITEM_X=2, ITEM_Y=4)
     assert wrong_on_gpu(FAMILY, chosen, Problem(problem_type, sizes)) == []
 
 
 @pytest.mark.gpu
-def test_shared_memory_of_arguments_is_there_on_a_gpu(copied: Path) -> None:
+def test_shared_memory_of_arguments_is_there_on_a_gpu(copied):
     problem_type = with_tile_as_argument(copied)
     chosen = config(problem_type, STAGED=1, GROUP_X=64, GROUP_Y=8, ITEM_X=4, ITEM_Y=4)
     problem = Problem(problem_type, (500, 700))
@@ -267,7 +261,7 @@ def test_shared_memory_of_arguments_is_there_on_a_gpu(copied: Path) -> None:
 
 
 @pytest.mark.gpu
-def test_the_example_is_tuned_on_cuda_and_every_winner_is_in_it(tmp_path: Path) -> None:
+def test_the_example_is_tuned_on_cuda_and_every_winner_is_in_it(tmp_path):
     toolchain("CUDA")
     cuda_device()
     outcome = session.tune(EXAMPLES / "stencil_tuning.yaml", tmp_path, device="CUDA", max_size=512)
@@ -279,11 +273,11 @@ def test_the_example_is_tuned_on_cuda_and_every_winner_is_in_it(tmp_path: Path) 
     assert len(outcome.logic_files) == 1
 
 
-def offered(monkeypatch: pytest.MonkeyPatch, *found: Target | FoundDevice) -> None:
+def offered(monkeypatch, *found):
     """These are the devices here, and all of them pass their trial."""
     devices = [device if isinstance(device, FoundDevice) else FoundDevice(device.name, device) for device in found]
 
-    def find(api: str) -> tuple[FoundDevice, ...]:
+    def find(api):
         return tuple(device for device in devices if (device.target.api if device.target else device.name) == api)
 
     real = choice._find
@@ -291,7 +285,7 @@ def offered(monkeypatch: pytest.MonkeyPatch, *found: Target | FoundDevice) -> No
     monkeypatch.setattr(choice, "_trial", lambda api, selector: "")
 
 
-def tuning_file(description: Path, text: str = TUNING) -> Path:
+def tuning_file(description, text=TUNING):
     path = description.parent / "tuning.yaml"
     path.write_text(text)
     return path

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tunesmith.problems import Expected
 from tunesmith.problems.custom import CustomOperation
 from tunesmith.records import Problem, UserError
 
@@ -24,7 +21,7 @@ Flops: N
 """
 
 
-def expected(folder: Path, dtype: str, value: str) -> Expected:
+def expected(folder, dtype, value):
     """What a reference that returns `value` says of an output of three numbers."""
     (folder / "counted.yaml").write_text(DESCRIPTION.replace("DTYPE", dtype))
     (folder / "counted.cl").write_text("__kernel void counted(__global long *output) {}")
@@ -47,9 +44,7 @@ def expected(folder: Path, dtype: str, value: str) -> Expected:
         ("int64", "(np.array([2**53 + 1, 0, 0]), np.ones(3))", [2**53 + 1, 0, 0]),
     ],
 )
-def test_they_are_expected_as_they_are_in_their_own_type(
-    tmp_path: Path, dtype: str, value: str, numbers: list[int]
-) -> None:
+def test_they_are_expected_as_they_are_in_their_own_type(tmp_path, dtype, value, numbers):
     found = expected(tmp_path, dtype, value)
     assert found.value.dtype == dtype
     assert found.value.tolist() == numbers
@@ -66,9 +61,7 @@ def test_they_are_expected_as_they_are_in_their_own_type(
         ("int64", "np.array([2**63, 0, 0], np.uint64)", "do not fit into int64"),
     ],
 )
-def test_a_reference_that_cannot_mean_them_is_the_users_mistake(
-    tmp_path: Path, dtype: str, value: str, said: str
-) -> None:
+def test_a_reference_that_cannot_mean_them_is_the_users_mistake(tmp_path, dtype, value, said):
     with pytest.raises(UserError, match=r"counted\.yaml:\d+: the reference counted gave") as caught:
         expected(tmp_path, dtype, value)
     assert said in str(caught.value)

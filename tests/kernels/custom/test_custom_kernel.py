@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,15 +15,15 @@ from tunesmith.devices import LaunchError, choose, open_device
 from tunesmith.kernels import languages, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems.custom import CustomOperation
-from tunesmith.records import Configuration, Launch, Problem, ProblemType, UserError
+from tunesmith.records import Launch, Problem, ProblemType, UserError
 from tunesmith.toolchains import TOOLCHAINS
 
 
-def config(problem_type: ProblemType, **values: int) -> Configuration:
+def config(problem_type, **values):
     return CustomKernel().space(problem_type).defaults | values
 
 
-def reasons(problem_type: ProblemType, sizes: tuple[int, int] = (64, 64), **values: int) -> list[str]:
+def reasons(problem_type, sizes=(64, 64), **values):
     kernel, chosen = CustomKernel(), config(problem_type, **values)
     either = [
         *kernel.rejections(chosen, problem_type, TARGET),
@@ -34,7 +32,7 @@ def reasons(problem_type: ProblemType, sizes: tuple[int, int] = (64, 64), **valu
     return [rejection.reason for rejection in either]
 
 
-def test_the_type_says_its_operands_and_work() -> None:
+def test_the_type_says_its_operands_and_work():
     problem_type = type_of(EXAMPLES / STENCIL)
     again = ProblemType.from_json(problem_type.to_json())
     problem = Problem(again, (5, 7))
@@ -49,7 +47,7 @@ def test_the_type_says_its_operands_and_work() -> None:
 
 
 @pytest.mark.parametrize("name", [STENCIL, "custom_stencil.cl", "custom_stencil.cu", "custom_stencil.py"])
-def test_any_change_makes_another_type_and_those_who_hold_the_old_one_go_on_with_it(copied: Path, name: str) -> None:
+def test_any_change_makes_another_type_and_those_who_hold_the_old_one_go_on_with_it(copied, name):
     before = type_of(copied)
     (module,) = CustomKernel().modules(config(before), before)
     (copied.parent / name).write_text((copied.parent / name).read_text() + "\n")
@@ -59,7 +57,7 @@ def test_any_change_makes_another_type_and_those_who_hold_the_old_one_go_on_with
     assert CustomKernel().modules(config(before), before) == (module,)
 
 
-def test_parameters_become_macros_and_the_plan_follows_the_expressions() -> None:
+def test_parameters_become_macros_and_the_plan_follows_the_expressions():
     problem_type = type_of(EXAMPLES / STENCIL)
     chosen = config(problem_type, GROUP_X=8, GROUP_Y=2, ITEM_X=4)
     (module,) = CustomKernel().modules(chosen, problem_type)
@@ -69,7 +67,7 @@ def test_parameters_become_macros_and_the_plan_follows_the_expressions() -> None
     assert (launch.grid, launch.work_group) == ((2, 3, 1), (8, 2, 1))
 
 
-def test_work_items_are_rounded_up_to_whole_groups(copied: Path) -> None:
+def test_work_items_are_rounded_up_to_whole_groups(copied):
     old = 'WorkGroups: ["ceil_div(Columns, GROUP_X * ITEM_X)", "ceil_div(Rows, GROUP_Y * ITEM_Y)"]'
     problem_type = type_of(edited(copied, old, "WorkItems: [Columns, Rows]"))
     (launch,) = CustomKernel().plan(config(problem_type), Problem(problem_type, (5, 33)), TARGET).steps
@@ -77,7 +75,7 @@ def test_work_items_are_rounded_up_to_whole_groups(copied: Path) -> None:
     assert launch.grid == (3, 2, 1)
 
 
-def test_what_cannot_run_is_rejected_with_its_reason(copied: Path) -> None:
+def test_what_cannot_run_is_rejected_with_its_reason(copied):
     problem_type = type_of(
         edited(copied, "Constraints:", "Constraints:\n  - {Require: Rows % ITEM_Y == 0, Reason: rows}")
     )
@@ -90,19 +88,19 @@ def test_what_cannot_run_is_rejected_with_its_reason(copied: Path) -> None:
     assert reasons(problem_type, (1, 1 << 32)) == ["allocation size", "memory", "argument range"]
 
 
-def test_double_precision_is_asked_of_the_device(copied: Path) -> None:
+def test_double_precision_is_asked_of_the_device(copied):
     problem_type = type_of(edited(copied, "input,  DataType: float32", "input,  DataType: float64"))
     assert "double precision" in reasons(problem_type)
 
 
-def test_the_small_problem_keeps_what_constraints_speak_of(copied: Path) -> None:
+def test_the_small_problem_keeps_what_constraints_speak_of(copied):
     plain, big = type_of(copied), (1000, 2000)
     assert CustomOperation().small(Problem(plain, big)).sizes == (64, 64)
     bound = type_of(edited(copied, "Constraints:", "Constraints:\n  - {Require: Rows % 8 == 0, Reason: rows}"))
     assert CustomOperation().small(Problem(bound, big)).sizes == (1000, 64)
 
 
-def test_inputs_have_no_zeros_and_keep_to_their_range(copied: Path) -> None:
+def test_inputs_have_no_zeros_and_keep_to_their_range(copied):
     random = np.random.default_rng(1)
     plain = CustomOperation().inputs(Problem(type_of(copied), (20, 30)), random)
     assert set(plain) == {"input"}
@@ -115,7 +113,7 @@ def test_inputs_have_no_zeros_and_keep_to_their_range(copied: Path) -> None:
     assert set(ranged["input"].tolist()) == set(range(7))
 
 
-def test_the_bound_scales_with_the_magnitude_that_the_reference_gives() -> None:
+def test_the_bound_scales_with_the_magnitude_that_the_reference_gives():
     problem = Problem(type_of(EXAMPLES / STENCIL), (9, 9))
     ones = np.ones(81, np.float32)
     alternating = (ones.reshape(9, 9) * np.where(np.indices((9, 9)).sum(axis=0) % 2, -1, 1)).astype(np.float32).ravel()
@@ -141,9 +139,7 @@ def test_the_bound_scales_with_the_magnitude_that_the_reference_gives() -> None:
         ("return 0.5 * grid + 0.125 * around", "return 1.0", "the shape ()"),
     ],
 )
-def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(
-    copied: Path, old: str, new: str, message: str
-) -> None:
+def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(copied, old, new, message):
     edited(copied.with_name("custom_stencil.py"), old, new)
     problem = Problem(type_of(copied), (4, 4))
     with pytest.raises(UserError) as caught:
@@ -196,9 +192,7 @@ def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(
         ("STAGED:   ", "Rows: &a [*a]\n  STAGED:   ", "an alias stands inside of what it names"),
     ],
 )
-def test_a_mistake_in_the_description_names_the_file_and_the_remedy(
-    copied: Path, old: str, new: str, message: str
-) -> None:
+def test_a_mistake_in_the_description_names_the_file_and_the_remedy(copied, old, new, message):
     with pytest.raises(UserError) as caught:
         type_of(edited(copied, old, new))
     assert caught.value.location.startswith(str(copied))
@@ -212,14 +206,14 @@ ONE_SOURCE += "  OpenCL: custom_stencil.cl\n  CUDA: custom_stencil.cu\n"
 @pytest.mark.parametrize(
     ("said", "able"), [("", "OpenCL"), ("Language: OpenCL\n", "OpenCL"), ("Language: CUDA\n", "CUDA")]
 )
-def test_one_file_is_in_the_language_that_is_named(copied: Path, said: str, able: str) -> None:
+def test_one_file_is_in_the_language_that_is_named(copied, said, able):
     problem_type = type_of(edited(copied, ONE_SOURCE, f"Source: custom_stencil.cl\n{said}"))
     assert languages(problem_type) == (able,)
     assert tuning_space(problem_type)["KernelLanguage"].values == (able,)
     assert tuning_space(problem_type).defaults["KernelLanguage"] == able
 
 
-def test_one_file_in_no_known_language_is_refused(copied: Path) -> None:
+def test_one_file_in_no_known_language_is_refused(copied):
     with pytest.raises(UserError, match="Language: Fortran is not supported; write the kernel in OpenCL or CUDA"):
         type_of(edited(copied, ONE_SOURCE, "Source: custom_stencil.cl\nLanguage: Fortran\n"))
 
@@ -228,16 +222,14 @@ def test_one_file_in_no_known_language_is_refused(copied: Path) -> None:
     ("given", "opencl", "cuda"),
     [("[-DA, -DB]", {"-DA", "-DB"}, {"-DA", "-DB"}), ("{OpenCL: [-DA], CUDA: [-DB]}", {"-DA"}, {"-DB"})],
 )
-def test_options_are_for_every_compiler_or_for_the_one_that_is_named(
-    copied: Path, given: str, opencl: set[str], cuda: set[str]
-) -> None:
+def test_options_are_for_every_compiler_or_for_the_one_that_is_named(copied, given, opencl, cuda):
     problem_type = type_of(edited(copied, "Entry: stencil", f"Entry: stencil\nOptions: {given}"))
     for kernel, options in ((CustomKernel(), opencl), (CustomCudaKernel(), cuda)):
         (module,) = kernel.modules(kernel.space(problem_type).defaults, problem_type)
         assert {option for option in module.options if "=" not in option} == options
 
 
-def test_what_a_size_makes_negative_is_the_users_mistake_when_it_is_asked_for(copied: Path) -> None:
+def test_what_a_size_makes_negative_is_the_users_mistake_when_it_is_asked_for(copied):
     problem = Problem(type_of(edited(copied, "Flops: 6 * Rows * Columns", "Flops: Rows - Columns")), (3, 5))
     with pytest.raises(
         UserError, match=r"custom_stencil\.yaml:\d+: 'Rows - Columns' is -2; it must give a number from 0"
@@ -245,7 +237,7 @@ def test_what_a_size_makes_negative_is_the_users_mistake_when_it_is_asked_for(co
         CustomOperation().flops(problem)
 
 
-def test_a_tuning_file_must_name_a_description_that_is_there(tmp_path: Path) -> None:
+def test_a_tuning_file_must_name_a_description_that_is_there(tmp_path):
     for fields in ({}, {"Kernel": "none.yaml"}, {"Kernel": 3}, {"Kernel": "x.yaml", "DataType": "s"}):
         with pytest.raises(UserError) as caught:
             CustomOperation().type_of(fields, lambda key: f"tuning.yaml:{key}", tmp_path)
@@ -266,7 +258,7 @@ JUNK = st.recursive(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_whatever_a_description_holds_only_the_users_error_comes_out(copied: Path, data: st.DataObject) -> None:
+def test_whatever_a_description_holds_only_the_users_error_comes_out(copied, data):
     raw = yaml.safe_load((EXAMPLES / STENCIL).read_text())
     where = data.draw(st.sampled_from(list(raw)))
     if isinstance(raw[where], dict) and data.draw(st.booleans()):
@@ -292,10 +284,10 @@ def test_whatever_a_description_holds_only_the_users_error_comes_out(copied: Pat
     ids=lambda values: "-".join(map(str, values)) or "defaults",
 )
 def test_the_example_computes_what_its_reference_says(
-    run: Callable[[ProblemType, Configuration, tuple[int, ...]], float],
-    sizes: tuple[int, int],
-    values: dict[str, int],
-) -> None:
+    run,
+    sizes,
+    values,
+):
     problem_type = type_of(EXAMPLES / STENCIL)
     assert run(problem_type, config(problem_type, **values), sizes) <= 1
 
@@ -311,9 +303,7 @@ def test_the_example_computes_what_its_reference_says(
         ("first_column + x - 1", "first_column + x"),
     ],
 )
-def test_a_wrong_kernel_is_outside_the_bound(
-    copied: Path, run: Callable[[ProblemType, Configuration, tuple[int, ...]], float], old: str, new: str
-) -> None:
+def test_a_wrong_kernel_is_outside_the_bound(copied, run, old, new):
     edited(copied.with_name("custom_stencil.cl"), old, new)
     problem_type = type_of(copied)
     values = {"STAGED": 1} if old == "first_column + x - 1" else {}
@@ -321,7 +311,7 @@ def test_a_wrong_kernel_is_outside_the_bound(
 
 
 @pytest.fixture(scope="module")
-def run() -> Callable[[ProblemType, Configuration, tuple[int, ...]], float]:
+def run():
     """Runs a configuration; the largest error over its bound."""
     try:
         device = open_device(choose("OpenCL"))
@@ -329,7 +319,7 @@ def run() -> Callable[[ProblemType, Configuration, tuple[int, ...]], float]:
         pytest.skip(f"no usable OpenCL device: {error}")
     operation, kernel = CustomOperation(), CustomKernel()
 
-    def launch(problem_type: ProblemType, chosen: Configuration, sizes: tuple[int, ...]) -> float:
+    def launch(problem_type, chosen, sizes):
         problem = replace(Problem(problem_type, sizes))
         binaries = [TOOLCHAINS["OpenCL"].compile(m, device.target) for m in kernel.modules(chosen, problem_type)]
         inputs = operation.inputs(problem, np.random.default_rng(7))

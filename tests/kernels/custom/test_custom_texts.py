@@ -32,7 +32,7 @@ from tunesmith.records import Configuration, Problem, ProblemType, Solution, Use
 FILES = ("custom_stencil.cl", "custom_stencil.cu", "custom_stencil.py", STENCIL)
 
 
-def elsewhere(program: str, *, given: str = "", folder: Path) -> str:
+def elsewhere(program, *, given="", folder):
     """What a process that has read no description prints."""
     path = os.pathsep.join([str(Path(__file__).parents[2] / "support"), *sys.path])
     return subprocess.run(
@@ -46,7 +46,7 @@ def elsewhere(program: str, *, given: str = "", folder: Path) -> str:
     ).stdout
 
 
-def gone(description: Path) -> None:
+def gone(description):
     for path in description.parent.glob("custom_stencil.*"):
         path.unlink()
 
@@ -66,7 +66,7 @@ print(operation.flops(problem), operation.reference(problem, {"input": np.ones(3
 """
 
 
-def test_another_process_needs_the_type_and_no_file(copied: Path, tmp_path: Path) -> None:
+def test_another_process_needs_the_type_and_no_file(copied, tmp_path):
     here = elsewhere(ANSWERS, given=type_of(EXAMPLES / STENCIL).to_json(), folder=tmp_path)
     text = type_of(copied).to_json()
     gone(copied)
@@ -74,7 +74,7 @@ def test_another_process_needs_the_type_and_no_file(copied: Path, tmp_path: Path
     assert here.count("\n") == 3
 
 
-def test_the_type_is_that_of_its_texts_wherever_they_lie(copied: Path, tmp_path: Path) -> None:
+def test_the_type_is_that_of_its_texts_wherever_they_lie(copied, tmp_path):
     made = type_of(copied)
     assert made == type_of(EXAMPLES / STENCIL)
     assert str(tmp_path) not in made.to_json()
@@ -100,9 +100,7 @@ except UserError as error:
 """
 
 
-def test_messages_name_the_path_where_it_is_known_else_the_plain_file_and_its_line(
-    copied: Path, tmp_path: Path
-) -> None:
+def test_messages_name_the_path_where_it_is_known_else_the_plain_file_and_its_line(copied, tmp_path):
     """Of the description the line that names the reference, of the reference the line that failed."""
     edited(copied.with_name("custom_stencil.py"), 'arrays["input"]', 'arrays["none"]')
     made = type_of(copied)
@@ -115,7 +113,7 @@ def test_messages_name_the_path_where_it_is_known_else_the_plain_file_and_its_li
     assert caught.value.location == f"{copied}:{line}"
 
 
-def test_a_reference_knows_its_own_file_and_imports_what_it_could_import_before(copied: Path) -> None:
+def test_a_reference_knows_its_own_file_and_imports_what_it_could_import_before(copied):
     reference = copied.with_name("custom_stencil.py")
     (copied.parent / "beside.py").write_text("FACTOR = 1\n")
     edited(reference, "import numpy as np", "import json, numpy as np\nassert __file__.endswith('custom_stencil.py')")
@@ -127,14 +125,14 @@ def test_a_reference_knows_its_own_file_and_imports_what_it_could_import_before(
 
 
 @pytest.mark.parametrize("part", ["Digest", "Kernel", "Description", "OpenCL", "CUDA", "Reference"])
-def test_fields_that_lack_a_text_or_hold_another_are_refused(part: str) -> None:
+def test_fields_that_lack_a_text_or_hold_another_are_refused(part):
     made = type_of(EXAMPLES / STENCIL)
     for fields in (made.fields.without([part]), made.fields | {part: made.fields.word(part) + " "}):
         with pytest.raises(UserError, match=rf"{part} is missing|do not fit their Digest"):
             description_of(replace(made, fields=fields))
 
 
-def test_a_type_whose_name_or_sizes_are_not_the_descriptions_is_refused() -> None:
+def test_a_type_whose_name_or_sizes_are_not_the_descriptions_is_refused():
     made = type_of(EXAMPLES / STENCIL)
     for other in (replace(made, name="stencil6"), replace(made, indices=("Columns", "Rows"))):
         with pytest.raises(UserError, match="Description is of stencil5 with the sizes Rows, Columns"):
@@ -142,9 +140,7 @@ def test_a_type_whose_name_or_sizes_are_not_the_descriptions_is_refused() -> Non
 
 
 @pytest.mark.parametrize("named", ["custom_stencil.cl", "custom_stencil.py"])
-def test_what_is_no_regular_file_or_too_long_is_refused_where_it_is_named(
-    copied: Path, monkeypatch: pytest.MonkeyPatch, named: str
-) -> None:
+def test_what_is_no_regular_file_or_too_long_is_refused_where_it_is_named(copied, monkeypatch, named):
     (copied.parent / named).unlink()
     os.mkfifo(copied.parent / named)
     with pytest.raises(UserError, match=rf"{STENCIL}:\d+: .*{named} cannot be read: it is no regular file"):
@@ -159,7 +155,7 @@ def test_what_is_no_regular_file_or_too_long_is_refused_where_it_is_named(
 # Logic files.
 
 
-def test_a_logic_holds_its_kernels_files_as_they_are(copied: Path, tmp_path: Path) -> None:
+def test_a_logic_holds_its_kernels_files_as_they_are(copied, tmp_path):
     """Readable: every line of theirs is a line of its own, once."""
     path = tmp_path / "logic" / "stencil5.yaml"
     write_logic(document_of(type_of(copied)), path)
@@ -177,7 +173,7 @@ with tunesmith.load(sys.stdin.read()) as library:
 """
 
 
-def test_a_logic_alone_can_be_moved(copied: Path, tmp_path: Path) -> None:
+def test_a_logic_alone_can_be_moved(copied, tmp_path):
     write_logic(document_of(type_of(copied)), tmp_path / "run" / "logic" / "stencil5.yaml")
     gone(copied)
     shutil.move(tmp_path / "run" / "logic", tmp_path / "shipped")
@@ -192,7 +188,7 @@ ODD = st.text(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ODD, min_size=1, max_size=3))
-def test_any_text_comes_back_from_a_logic_to_the_last_character(texts: list[str]) -> None:
+def test_any_text_comes_back_from_a_logic_to_the_last_character(texts):
     """Tabs, spaces at the ends of lines, lines without an end, line breaks of other kinds, what cannot be printed."""
     kind = ProblemType("Random", "texts", ("N",), Configuration({f"Text{n}": text for n, text in enumerate(texts)}))
     made = Document(ORIGIN, kind, (NamedSolution("S0", Solution(kind, "tiled", Configuration())),), (), 0)
@@ -206,14 +202,14 @@ def test_any_text_comes_back_from_a_logic_to_the_last_character(texts: list[str]
 @pytest.mark.parametrize(
     "text", ["plain\n", "\tx\n", "  x\n", "x", "\n", "\n\nx\n\n", "x \n \n", "x\ny \t", "# x\n--- a: [\n"]
 )
-def test_a_text_of_plain_lines_is_never_escaped(text: str) -> None:
+def test_a_text_of_plain_lines_is_never_escaped(text):
     kind = ProblemType("Random", "texts", ("N",), Configuration({"Text": text + "\n"}))
     written = dump(Document(ORIGIN, kind, (NamedSolution("S0", Solution(kind, "tiled", Configuration())),), (), 0))
     assert "\n  Text: |" in written
     assert all(f"    {line}\n" in written for line in text.split("\n") if line)
 
 
-def test_a_damaged_or_missing_part_is_shown_with_file_and_line(copied: Path, tmp_path: Path) -> None:
+def test_a_damaged_or_missing_part_is_shown_with_file_and_line(copied, tmp_path):
     path = tmp_path / "stencil5.yaml"
     write_logic(document_of(type_of(copied)), path)
     whole = path.read_text()
@@ -232,14 +228,14 @@ def test_a_damaged_or_missing_part_is_shown_with_file_and_line(copied: Path, tmp
 # What earlier versions wrote.
 
 
-def former_problem(description: Path, sizes: tuple[int, ...]) -> Problem:
+def former_problem(description, sizes):
     """Version 0.1.0 of November 2026 as its code had it: the absolute path, and a hash of the files in their order."""
     texts = [(description.parent / name).read_text() for name in (STENCIL, *FILES[:3])]
     fields = {"Kernel": str(description.resolve()), "Hash": sha256("\0".join(texts).encode()).hexdigest()}
     return Problem(ProblemType("Custom", "stencil5", ("Rows", "Columns"), Configuration(fields)), sizes)
 
 
-def test_the_problem_is_known_in_the_form_of_earlier_versions(copied: Path) -> None:
+def test_the_problem_is_known_in_the_form_of_earlier_versions(copied):
     problem = Problem(type_of(copied), (5, 7))
     (former,) = OPERATIONS["Custom"].former(problem)
     assert former == former_problem(copied, (5, 7))
@@ -251,7 +247,7 @@ def test_the_problem_is_known_in_the_form_of_earlier_versions(copied: Path) -> N
     }
 
 
-def test_where_the_path_is_not_known_there_is_no_former_form(copied: Path, tmp_path: Path) -> None:
+def test_where_the_path_is_not_known_there_is_no_former_form(copied, tmp_path):
     program = "import pickle, sys; from tunesmith.problems import OPERATIONS; "
     program += "print(OPERATIONS['Custom'].former(pickle.loads(bytes.fromhex(sys.stdin.read()))))"
     sent = pickle.dumps(Problem(type_of(copied), (5, 7))).hex()
@@ -259,7 +255,7 @@ def test_where_the_path_is_not_known_there_is_no_former_form(copied: Path, tmp_p
     assert OPERATIONS["GEMM"].former(Problem(TYPES[0], (8, 8, 8))) == ()
 
 
-def test_a_logic_of_an_earlier_version_serves_while_the_files_lie_there_unchanged(copied: Path, tmp_path: Path) -> None:
+def test_a_logic_of_an_earlier_version_serves_while_the_files_lie_there_unchanged(copied, tmp_path):
     new, old = type_of(copied), former_problem(copied, (5, 7)).type
     raw = yaml.safe_load(dump(document_of(new)))
     raw["problem-type"]["fields"] = dict(old.fields)
@@ -279,7 +275,7 @@ def test_a_logic_of_an_earlier_version_serves_while_the_files_lie_there_unchange
     assert CustomKernel().space(kind) == CustomKernel().space(new)
 
 
-def test_a_damaged_logic_sinks_alone(copied: Path, tmp_path: Path) -> None:
+def test_a_damaged_logic_sinks_alone(copied, tmp_path):
     write_logic(gemm_logic(TYPES[0]).document, tmp_path / "gemm.yaml")
     path = tmp_path / "stencil5.yaml"
     write_logic(document_of(type_of(copied)), path)

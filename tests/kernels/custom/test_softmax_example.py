@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +14,9 @@ from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, edited, type_of
 from opencl_runner import opencl_device, programs
 from tunesmith.bench.verification.case import VerificationCase
-from tunesmith.bench.verification.run_inspection import Defect
 from tunesmith.kernels.custom import CustomCudaKernel, CustomKernel
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Configuration, Launch, Problem, ProblemType
+from tunesmith.records import Launch, Problem
 from tunesmith.session.tuning_file import tune
 from verified import verify
 
@@ -35,22 +33,22 @@ QUICK = (
 
 
 @pytest.fixture
-def softmax(tmp_path: Path) -> Path:
+def softmax(tmp_path):
     """The example's description with its files, to be edited or to disappear."""
     return copied_to(tmp_path)
 
 
-def copied_to(folder: Path) -> Path:
+def copied_to(folder):
     for path in EXAMPLES.glob("softmax*"):
         shutil.copy(path, folder)
     return folder / "softmax_kernel.yaml"
 
 
-def config(problem_type: ProblemType, values: dict[str, int]) -> Configuration:
+def config(problem_type, values):
     return CustomKernel().space(problem_type).defaults | values
 
 
-def wrong(problem_type: ProblemType, values: dict[str, int], sizes: tuple[int, int]) -> Defect | None:
+def wrong(problem_type, values, sizes):
     """What the bench finds wrong on the OpenCL device, guard bands included."""
     device, operation, kernel = opencl_device(), OPERATIONS["Custom"], CustomKernel()
     problem, chosen = Problem(problem_type, sizes), config(problem_type, values)
@@ -60,13 +58,13 @@ def wrong(problem_type: ProblemType, values: dict[str, int], sizes: tuple[int, i
     return verify(device, loaded, kernel.plan(chosen, problem, device.target), case)
 
 
-def reasons(problem_type: ProblemType, values: dict[str, int], sizes: tuple[int, int]) -> list[str]:
+def reasons(problem_type, values, sizes):
     kernel, chosen, problem = CustomKernel(), config(problem_type, values), Problem(problem_type, sizes)
     found = [*kernel.rejections(chosen, problem_type, H200), *kernel.rejections_for(chosen, problem, H200)]
     return [rejection.reason for rejection in found]
 
 
-def test_every_row_is_a_group_and_vectors_must_fit(softmax: Path) -> None:
+def test_every_row_is_a_group_and_vectors_must_fit(softmax):
     kind = type_of(softmax)
     assert reasons(kind, {"ITEMS": 2, "WIDTH": 4}, (5, 64)) == ["items are no whole vectors"]
     assert reasons(kind, {"WIDTH": 4}, (5, 333)) == ["rows are no whole vectors"]
@@ -75,7 +73,7 @@ def test_every_row_is_a_group_and_vectors_must_fit(softmax: Path) -> None:
     assert (launch.grid, launch.work_group) == ((5, 1, 1), (32, 1, 1))
 
 
-def test_the_reference_is_a_softmax_that_does_not_overflow(softmax: Path) -> None:
+def test_the_reference_is_a_softmax_that_does_not_overflow(softmax):
     problem = Problem(type_of(softmax), (2, 3))
     x = np.array([[0, np.log(2), np.log(5)], [1000, 1000, 1000]])
     expected = OPERATIONS["Custom"].reference(problem, {"x": x.astype(np.float32).ravel()})["y"]
@@ -84,7 +82,7 @@ def test_the_reference_is_a_softmax_that_does_not_overflow(softmax: Path) -> Non
 
 @pytest.mark.opencl
 @pytest.mark.parametrize("values", VALUES, ids=str)
-def test_the_example_is_right_at_any_size(softmax: Path, values: dict[str, int]) -> None:
+def test_the_example_is_right_at_any_size(softmax, values):
     kind = type_of(softmax)
     able = [sizes for sizes in SIZES if not reasons(kind, values, sizes)]
     assert len(able) >= 2
@@ -103,13 +101,13 @@ def test_the_example_is_right_at_any_size(softmax: Path, values: dict[str, int])
         ("distance > 0", "distance > 1"),
     ],
 )
-def test_a_wrong_kernel_is_outside_the_tolerance(softmax: Path, old: str, new: str) -> None:
+def test_a_wrong_kernel_is_outside_the_tolerance(softmax, old, new):
     edited(softmax.with_name("softmax.cl"), old, new)
     assert wrong(type_of(softmax), {}, (5, 1000)) is not None
 
 
 @pytest.mark.parametrize("values", VALUES, ids=str)
-def test_nvrtc_compiles_it_for_a_gpu_that_is_not_here(softmax: Path, values: dict[str, int]) -> None:
+def test_nvrtc_compiles_it_for_a_gpu_that_is_not_here(softmax, values):
     kind, kernel = type_of(softmax), CustomCudaKernel()
     chosen = kernel.space(kind).defaults | values
     (module,) = kernel.modules(chosen, kind)
@@ -121,7 +119,7 @@ def test_nvrtc_compiles_it_for_a_gpu_that_is_not_here(softmax: Path, values: dic
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("values", VALUES, ids=str)
-def test_the_example_is_right_on_a_gpu(softmax: Path, values: dict[str, int]) -> None:
+def test_the_example_is_right_on_a_gpu(softmax, values):
     kind = type_of(softmax)
     chosen = CustomCudaKernel().space(kind).defaults | values
     for sizes in SIZES:
@@ -132,7 +130,7 @@ def test_the_example_is_right_on_a_gpu(softmax: Path, values: dict[str, int]) ->
 # Tuned, moved, and used by a program that finds nothing of it but the logic.
 
 
-def shipped(folder: Path, device: str) -> Path:
+def shipped(folder, device):
     """The example is tuned; then its `logic/` is moved, and everything else of it deleted."""
     tuning = copied_to(folder).with_name("softmax.yaml")
     tuning.write_text(QUICK + tuning.read_text())
@@ -147,19 +145,19 @@ def shipped(folder: Path, device: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def logic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logic(tmp_path_factory):
     opencl_device()
     return shipped(tmp_path_factory.mktemp("softmax"), "OpenCL")
 
 
 @pytest.fixture(scope="module")
-def cuda_logic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cuda_logic(tmp_path_factory):
     toolchain("CUDA")
     cuda_device()
     return shipped(tmp_path_factory.mktemp("softmax"), "CUDA")
 
 
-def printed(program: str, logic: Path) -> str:
+def printed(program, logic):
     """By a new process that begins in an empty folder."""
     empty = logic.parent / "empty"
     empty.mkdir(exist_ok=True)
@@ -177,13 +175,13 @@ with tunesmith.load(sys.argv[1]) as library:
 
 @pytest.mark.opencl
 @pytest.mark.slow
-def test_the_logic_alone_answers_in_a_new_process(logic: Path) -> None:
+def test_the_logic_alone_answers_in_a_new_process(logic):
     assert printed(SELECTS, logic) == "exact nearest Custom\n"
 
 
 @pytest.mark.gpu
 @pytest.mark.slow
-def test_the_logic_alone_answers_in_a_new_process_on_a_gpu(cuda_logic: Path) -> None:
+def test_the_logic_alone_answers_in_a_new_process_on_a_gpu(cuda_logic):
     assert printed(SELECTS, cuda_logic) == "exact nearest CustomCuda\n"
 
 
@@ -213,14 +211,14 @@ print(tuple(y.shape), y.dtype, bool(((y / right - 1).abs() < 1e-5).all()))
 
 @pytest.mark.opencl
 @pytest.mark.slow
-def test_a_program_of_ten_lines_launches_it_on_numpys_arrays(logic: Path) -> None:
+def test_a_program_of_ten_lines_launches_it_on_numpys_arrays(logic):
     assert LAUNCHES.strip().count("\n") < 10
     assert printed(LAUNCHES, logic) == "(200, 500) float32 True\n"
 
 
 @pytest.mark.gpu
 @pytest.mark.slow
-def test_a_program_of_ten_lines_launches_it_on_tensors(cuda_logic: Path) -> None:
+def test_a_program_of_ten_lines_launches_it_on_tensors(cuda_logic):
     pytest.importorskip("torch")
     assert LAUNCHES_ON_GPU.strip().count("\n") < 10
     assert printed(LAUNCHES_ON_GPU, cuda_logic) == "(200, 500) torch.float32 True\n"

@@ -16,11 +16,11 @@ from tunesmith.records import Plan
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory) -> ctypes.CDLL:
+def compiled(tmp_path_factory):
     return host_library(aligned_module(), tmp_path_factory.mktemp("aligned"))
 
 
-def check_every_element(compiled, copy: AlignedCopy, storage: np.ndarray, guard: int = 64) -> None:
+def check_every_element(compiled, copy, storage, guard=64):
     workspace = np.full(copy.offset + copy.bytes + guard, 0xEE, np.uint8)
     run_on_host(compiled, Plan((copy.launch(0),)), {copy.name: storage}, workspace)
     made = workspace[copy.offset : copy.offset + copy.bytes].view(storage.dtype)
@@ -32,7 +32,7 @@ def check_every_element(compiled, copy: AlignedCopy, storage: np.ndarray, guard:
     assert (workspace[copy.offset + copy.batch * copy.stride_to * copy.element :] == 0xEE).all()
 
 
-def _rows(storage: np.ndarray, first: int, rows: int, length: int, leading: int) -> np.ndarray:
+def _rows(storage, first, rows, length, leading):
     size = storage.itemsize
     return np.lib.stride_tricks.as_strided(storage[first:], (rows, length), (leading * size, size))
 

@@ -18,11 +18,11 @@ FAMILY = KERNELS["CudaSimtGemm"]
 BATCHED = gemm_type("s", batched=True)
 
 
-def config(problem_type=BATCHED, **values) -> Configuration:
+def config(problem_type=BATCHED, **values):
     return configuration(FAMILY, problem_type, **values)
 
 
-def problem(*sizes, problem_type=BATCHED, alpha=1.5, beta=0.5, pad=0) -> Problem:
+def problem(*sizes, problem_type=BATCHED, alpha=1.5, beta=0.5, pad=0):
     scalars = Configuration({"alpha": alpha, "beta": beta})
     leading = tuple(least + pad for _, least in GemmOperation().leading(problem_type, sizes)) if pad else ()
     return Problem(problem_type, sizes, leading, scalars)

@@ -40,7 +40,7 @@ CASES += [(name, 2, batch) for name in WITH_PARTS for batch in (4, 32_767, 32_76
 """Batches that fit, that just fit, and one matrix more: in one part and in two."""
 
 
-def launched(name: str, batch: int, parts: int) -> list[tuple[int, int, int]] | None:
+def launched(name, batch, parts):
     """The grids of a product of a batch, or None where the family refuses it."""
     family, kind = KERNELS[name], gemm_type("h" if "Wgmma" in name else "s", transpose_b=False, batched=True)
     target = GPU if family.language == "OpenCL" else H200
@@ -56,13 +56,13 @@ def launched(name: str, batch: int, parts: int) -> list[tuple[int, int, int]] | 
 
 
 @pytest.mark.parametrize(("name", "parts", "batch"), CASES)
-def test_what_is_legal_can_be_launched(name: str, parts: int, batch: int) -> None:
+def test_what_is_legal_can_be_launched(name, parts, batch):
     grids = launched(name, batch, parts)
     assert grids or batch > 4, "a small batch is legal, and launches something"
     assert all(size <= most for grid in grids or () for size, most in zip(grid, MOST, strict=True))
 
 
-def test_every_family_of_products_is_tried() -> None:
+def test_every_family_of_products_is_tried():
     products = {name for name in KERNELS if KERNELS[name].operation == "GEMM"}
     assert products - set(FAMILIES) == {"VendorBlas", "FakeGemm"}, "which launch no grid of ours"
     with_parts = {name for name in FAMILIES if "GlobalSplitU" in KERNELS[name].space(gemm_type()).defaults}

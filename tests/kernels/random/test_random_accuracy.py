@@ -11,16 +11,14 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from cuda_runner import cuda_device, toolchain
 from opencl_runner import opencl_device
-from tunesmith.devices import Device
 from tunesmith.kernels.random.family import DISTRIBUTION_KINDS, VALUE_KINDS
 from tunesmith.kernels.random.programs import HEADERS
 from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, scalars_for, width_of
-from tunesmith.problems.random.reference import Values, quasi_values_of, values_of
-from tunesmith.records import Configuration, Launch, Module, OperandArgument, Plan, ScalarArgument
+from tunesmith.problems.random.reference import quasi_values_of, values_of
+from tunesmith.records import Launch, Module, OperandArgument, Plan, ScalarArgument
 from tunesmith.toolchains import TOOLCHAINS
 
 COUNT = 1 << 20
@@ -42,7 +40,7 @@ KERNEL probe(GLOBAL VALUE *out, GLOBAL const u32 *given DISTRIBUTION_ARGUMENTS)
     scope="module",
     params=[pytest.param("OpenCL", marks=pytest.mark.opencl), pytest.param("CUDA", marks=pytest.mark.gpu)],
 )
-def device(request: pytest.FixtureRequest) -> Device:
+def device(request):
     if request.param == "OpenCL":
         return opencl_device()
     toolchain("CUDA")
@@ -50,13 +48,13 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 
 def made(  # type: ignore[no-untyped-def]
-    device: Device,
-    distribution: str,
-    value_type: str,
-    words: NDArray[np.uint32],
-    scalars: Configuration,
-    bits: int = 0,
-    double_words: int = 2,
+    device,
+    distribution,
+    value_type,
+    words,
+    scalars,
+    bits=0,
+    double_words=2,
 ):
     """Values of words (vectors, words of a vector), as float64; of points of so many `bits` if these are not 0."""
     values = 1 if bits else WIDTHS[distribution][value_type].values
@@ -86,7 +84,7 @@ def made(  # type: ignore[no-untyped-def]
 
 
 @cache
-def hard_words() -> NDArray[np.uint32]:
+def hard_words():
     """All about 0, the powers of two, their sums of two, the eighths of the range; and where a logarithm is near 0."""
     powers = 1 << np.arange(33)
     corners = np.concatenate([powers, (powers[:, None] + powers).ravel(), np.arange(9) << 29, [3 << 30]])
@@ -94,7 +92,7 @@ def hard_words() -> NDArray[np.uint32]:
     return np.unique(near % 2**32).astype(np.uint32)
 
 
-def words_of(width: int) -> NDArray[np.uint32]:
+def words_of(width):
     """(COUNT, width): hard ones with hard and with usual ones in the other places, and usual ones."""
     random = np.random.default_rng(20240229)
     words = random.integers(0, 1 << 32, (COUNT, width), np.uint32)
@@ -107,7 +105,7 @@ def words_of(width: int) -> NDArray[np.uint32]:
     return words
 
 
-def worst(found: NDArray[np.float64], expected: Values) -> tuple[float, str]:
+def worst(found, expected):
     """The largest error in units of the bound, and where."""
     error = np.abs(found - expected.value)
     ratio = np.divide(error, expected.bound, out=np.where(error == 0, 0.0, np.inf), where=expected.bound > 0)
@@ -131,7 +129,7 @@ FORMS = [
 
 @pytest.mark.parametrize("double_words", [1, 2])
 @pytest.mark.parametrize(("distribution", "value_type", "mean", "deviation"), FORMS)
-def test_normal_numbers_are_within_their_bound(device, distribution, value_type, mean, deviation, double_words) -> None:  # type: ignore[no-untyped-def]
+def test_normal_numbers_are_within_their_bound(device, distribution, value_type, mean, deviation, double_words):  # type: ignore[no-untyped-def]
     """Those of Box and Muller. In float64 they are as good as exact, unless a double's own errors are in question."""
     generator = replace(GENERATORS["xorwow"], double_words=double_words)
     words = words_of(width_of(generator, distribution, value_type).words)
@@ -143,7 +141,7 @@ def test_normal_numbers_are_within_their_bound(device, distribution, value_type,
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize(("distribution", "value_type", "mean", "deviation"), FORMS)
-def test_quantiles_are_within_their_bound(device, distribution, value_type, mean, deviation, bits) -> None:  # type: ignore[no-untyped-def]
+def test_quantiles_are_within_their_bound(device, distribution, value_type, mean, deviation, bits):  # type: ignore[no-untyped-def]
     words = words_of(bits // 32)
     scalars = scalars_for(distribution, mean=mean, stddev=deviation)
     found = made(device, distribution, value_type, words, scalars, bits)

@@ -12,7 +12,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from cuda_runner import H200
 from opencl_runner import UNWRITTEN_BYTE, Guarded, opencl_device
@@ -42,7 +41,7 @@ class StandIn:
     bits: int
 
     @property
-    def text(self) -> str:
+    def text(self):
         return f"""
             #define IN {self.words}
             #define OUT {self.values}
@@ -61,7 +60,7 @@ class StandIn:
             """
 
     @property
-    def size(self) -> int:
+    def size(self):
         return self.bits // 8
 
 
@@ -77,21 +76,19 @@ BLOCKS = {"mtgp32": (256,) * 5, "mt19937": (8, 24, 64, 128, 40), "lfsr113": (64,
 """Of work-items, for one stand-in after the other."""
 
 
-def text_of(sources: tuple[str, ...], stand_in: StandIn) -> str:
+def text_of(sources, stand_in):
     parts = [(SOURCES / name).read_text(encoding="utf-8") for name in ("dialect.h", *sources)]
     return "\n".join([parts[0], stand_in.text, *parts[1:]])
 
 
 @cache
-def program(sources: tuple[str, ...], stand_in: StandIn, entries: tuple[str, ...], *options: str):
+def program(sources, stand_in, entries, *options):
     device = opencl_device()
     module = Module("OpenCL", text_of(sources, stand_in), entries, options)
     return device.load(OpenCLToolchain().compile(module, device.target))
 
 
-def launch(
-    loaded: object, entry: str, grid: tuple[int, int], block: int, given: list[Argument], **bound: Guarded
-) -> None:
+def launch(loaded, entry, grid, block, given, **bound):
     step = Launch(0, entry, (*grid, 1), (block, 1, 1), tuple(given))
     device = opencl_device()
     views = {name: buffer.view for name, buffer in bound.items()}
@@ -99,14 +96,14 @@ def launch(
     device.synchronize()
 
 
-def filled(size: int) -> Guarded:
+def filled(size):
     return Guarded(np.full(max(size, 1), UNWRITTEN_BYTE, np.uint8))
 
 
 class Engines:
     """The engines of a launch on the device, at the beginning of their sequence less `offset` words."""
 
-    def __init__(self, generator: str, block: int, groups: int, seed: int = SEED, offset: int = 0) -> None:
+    def __init__(self, generator, block, groups, seed=SEED, offset=0):
         self.generator, self.block, self.groups = generator, block, groups
         self.state = filled(PROGRAMS[generator].state_bytes(self.count))
         arguments = [OperandArgument("state"), OperandArgument("jumps")]
@@ -115,15 +112,15 @@ class Engines:
         self.start = offset % self.count
 
     @property
-    def count(self) -> int:
+    def count(self):
         return self.block * self.groups
 
-    def _launch(self, entry: str, stand_in: StandIn, given: list[Argument], **bound: Guarded) -> None:
+    def _launch(self, entry, stand_in, given, **bound):
         sources = PROGRAMS[self.generator].sources
         loaded = program(sources, stand_in, ("initialise", "generate"), f"-DBLOCK_SIZE={self.block}")
         launch(loaded, entry, (self.groups, 1), self.block, given, **bound)
 
-    def give(self, stand_in: StandIn, count: int, by: int = 0) -> NDArray[np.uint8]:
+    def give(self, stand_in, count, by=0):
         """The bytes of the next `count` values, which go to an address `by` values behind an aligned one."""
         out = filled((by + count) * stand_in.size)
         given = [OperandArgument("out"), ScalarArgument(count, "uint64"), OperandArgument("state")]
@@ -135,11 +132,11 @@ class Engines:
         assert (bytes_[: by * stand_in.size] == UNWRITTEN_BYTE).all(), "written in front of the output"
         return bytes_[by * stand_in.size :]
 
-    def words(self, count: int) -> NDArray[np.uint32]:
+    def words(self, count):
         return self.give(WORD, count).view(np.uint32)
 
 
-def expected(engines: Engines, stand_in: StandIn, first: int, count: int, offset: int = 0) -> NDArray[np.uint8]:
+def expected(engines, stand_in, first, count, offset=0):
     """The bytes of `count` values from vector `first` on."""
     vectors = first + np.arange(-(-count // stand_in.values))
     stream = words(engines.generator, SEED, offset, engines.count, vectors, stand_in.words)
@@ -154,7 +151,7 @@ def expected(engines: Engines, stand_in: StandIn, first: int, count: int, offset
         for turn, name in enumerate(STAND_INS)
     ],
 )
-def test_calls_follow_one_another_at_any_place_of_a_turn(generator: str, name: str, turn: int) -> None:
+def test_calls_follow_one_another_at_any_place_of_a_turn(generator, name, turn):
     """Of several turns and of part of one, with cut vectors, to aligned addresses and others."""
     stand_in, block = STAND_INS[name], BLOCKS.get(generator, (64, 32, 256, 96, 16))[turn]
     engines = Engines(generator, block, 4)
@@ -170,7 +167,7 @@ def test_calls_follow_one_another_at_any_place_of_a_turn(generator: str, name: s
 
 @pytest.mark.parametrize("generator", ["xorwow", "lfsr113", "mrg32k3a", "mrg31k3p"])
 @pytest.mark.parametrize("offset", [1, 255, 256, 1000, 2**32 + 5, 2**63 + 12345])
-def test_engines_stand_where_words_were_left_out(generator: str, offset: int) -> None:
+def test_engines_stand_where_words_were_left_out(generator, offset):
     engines = Engines(generator, 64, 4, offset=offset)
     states = engines.state.read().view(np.uint32).reshape(-1, engines.count)
     where = engine_states(generator, SEED, offset, engines.count, np.arange(engines.count))
@@ -180,7 +177,7 @@ def test_engines_stand_where_words_were_left_out(generator: str, offset: int) ->
 
 @pytest.mark.parametrize("generator", ["mt19937", "mtgp32"])
 @pytest.mark.parametrize(("former", "latter"), [(WORD, PAIR), (DOUBLES, WORD), (PAIR, DOUBLES)])
-def test_vectors_of_another_size_begin_with_a_new_row(generator: str, former: StandIn, latter: StandIn) -> None:
+def test_vectors_of_another_size_begin_with_a_new_row(generator, former, latter):
     """Where a call begins at engine 0 after one that cut a row, all engines have used that row up."""
     engines = Engines(generator, BLOCKS[generator][2], 2)
     engines.give(former, (37 * engines.count + 11) * former.values)
@@ -193,7 +190,7 @@ def test_vectors_of_another_size_begin_with_a_new_row(generator: str, former: St
 
 
 @pytest.mark.parametrize("seed", [5489, 0, 2**32 - 1, 2**32, SEED])
-def test_mt19937_gives_numpys_numbers(seed: int) -> None:
+def test_mt19937_gives_numpys_numbers(seed):
     """By its two seedings; lane l of generator g gives words l, l + 8, ... of it."""
     engines = Engines("mt19937", 64, 2, seed)
     given = engines.words(1300 // 8 * engines.count).reshape(-1, engines.count // 8, 8)
@@ -203,11 +200,11 @@ def test_mt19937_gives_numpys_numbers(seed: int) -> None:
         assert np.array_equal(given[:, number].ravel(), stream)
 
 
-def test_mt19937_gives_the_cpp_standards_10000th_number() -> None:
+def test_mt19937_gives_the_cpp_standards_10000th_number():
     assert Engines("mt19937", 8, 1, 5489).words(10000)[-1] == 4123659995
 
 
-def scalar_xorwow(x: int, y: int, z: int, w: int, v: int, d: int):
+def scalar_xorwow(x, y, z, w, v, d):
     """As printed in Marsaglia's article (J. Stat. Softw. 8 (2003), no. 14), with its names."""
     while True:
         t = x ^ x >> 2
@@ -217,7 +214,7 @@ def scalar_xorwow(x: int, y: int, z: int, w: int, v: int, d: int):
         yield (d + v) & 0xFFFFFFFF
 
 
-def test_xorwow_gives_marsaglias_numbers() -> None:
+def test_xorwow_gives_marsaglias_numbers():
     """The seed that the disturbance of his state turns into nothing."""
     given = Engines("xorwow", 1, 1, 0xA03697CB2C7F967F).words(1000)
     assert given[:5].tolist() == [246875399, 3690007200, 1264581005, 3906711041, 1866187943]
@@ -225,7 +222,7 @@ def test_xorwow_gives_marsaglias_numbers() -> None:
     assert given.tolist() == list(islice(scalar, 1000))
 
 
-def test_mrg32k3a_gives_lecuyers_numbers() -> None:
+def test_mrg32k3a_gives_lecuyers_numbers():
     """From 12345 six times, 0.127011122046577 is the first; then by his recurrences in Python's integers."""
     m1, m2 = 4294967087, 4294944443
     engines = Engines("mrg32k3a", 1, 1)
@@ -243,7 +240,7 @@ def test_mrg32k3a_gives_lecuyers_numbers() -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", ["bytes", "word", "long"])
-def test_sobol_points_come_at_any_place_and_count(bits: int, name: str) -> None:
+def test_sobol_points_come_at_any_place_and_count(bits, name):
     """In three dimensions, so that most rows begin at odd addresses; across the middle of 64-bit numbers too."""
     types = {"bytes": ("u8", 8), "word": ("u32", 32), "long": ("u64", 64)}
     value, size = types[name]
@@ -271,7 +268,7 @@ def test_sobol_points_come_at_any_place_and_count(bits: int, name: str) -> None:
         assert written[by * stand_in.size :].tobytes() == shown.tobytes(), (count, offset, by)
 
 
-def test_there_are_matrices_for_all_engines_and_offsets() -> None:
+def test_there_are_matrices_for_all_engines_and_offsets():
     sizes = {"xorwow": 801, "lfsr113": 128, "mrg32k3a": 18, "mrg31k3p": 18}
     assert {name: len(jumps(name)) for name in sizes} == {name: 88 * size for name, size in sizes.items()}
     assert len(jumps("mtgp32")) == 512 * 36
@@ -279,7 +276,7 @@ def test_there_are_matrices_for_all_engines_and_offsets() -> None:
 
 @pytest.mark.parametrize("generator", ENGINES)
 @pytest.mark.parametrize(("kind", "value"), [("UNIFORM", "FLOAT"), ("LOG_NORMAL", "DOUBLE"), ("POISSON", "U32")])
-def test_engines_stay_in_an_h200s_registers_and_local_memory(generator: str, kind: str, value: str) -> None:
+def test_engines_stay_in_an_h200s_registers_and_local_memory(generator, kind, value):
     """No spills; local memory as `EngineSource` says; registers for 640 work-items on a multiprocessor at the least."""
     toolchain = NvrtcToolchain()
     if reason := toolchain.unavailable():

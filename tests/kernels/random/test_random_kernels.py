@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -18,7 +18,7 @@ import random_tasks as tasks
 from opencl_runner import opencl_device
 from random_runner import Shape, fill, mistakes, problem, small, verified, with_scalar
 from tunesmith.problems.random import GENERATORS, WIDTHS, GeneratorKind
-from tunesmith.records import Plan, Problem
+from tunesmith.records import Problem
 
 pytestmark = pytest.mark.opencl
 
@@ -27,11 +27,11 @@ OF_KIND = {kind: [name for name, generator in GENERATORS.items() if generator.ki
 Task = tuple[object, ...]
 
 
-def described(task: Task) -> str:
+def described(task):
     return "-".join(str(part) for part in task[1:] if isinstance(part, str | int))
 
 
-def for_tasks(made: list[Task], thoroughly: list[Task] | None = None) -> pytest.MarkDecorator:
+def for_tasks(made, thoroughly=None):
     """Each task of `made`; those of `thoroughly` that are not among them only where one asks for thorough tests."""
     rest = [task for task in thoroughly or [] if task not in made]
     also = [pytest.param(task, marks=pytest.mark.thorough) for task in rest]
@@ -39,7 +39,7 @@ def for_tasks(made: list[Task], thoroughly: list[Task] | None = None) -> pytest.
 
 
 @pytest.fixture(scope="module")
-def found(request: pytest.FixtureRequest) -> Iterator[dict[Task, Future[list[str]]]]:
+def found(request):
     """What the tasks of all selected tests find."""
     opencl_device()
     items = [item for item in request.session.items if item.fspath == request.fspath and hasattr(item, "callspec")]
@@ -58,14 +58,14 @@ SOME_FORMS = [form for form in ALL_FORMS if form[0] == "philox4_32_10" or form[1
     [(tasks.offered_unoptimised, *form) for form in SOME_FORMS],
     [(tasks.offered_unoptimised, *form) for form in ALL_FORMS],
 )
-def test_whatever_is_offered_compiles_and_is_verified(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_whatever_is_offered_compiles_and_is_verified(task, found):
     """As a tuning run would; by a compiler that leaves out what takes it longest."""
     assert found[task].result() == []
 
 
 @pytest.mark.thorough
 @for_tasks([(tasks.offered, *form) for form in ALL_FORMS])
-def test_whatever_is_offered_is_verified_optimised(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_whatever_is_offered_is_verified_optimised(task, found):
     assert found[task].result() == []
 
 
@@ -94,14 +94,14 @@ EVERY_DRIVER = ("philox4_32_10", "threefry4_64_20", "sobol32", "scrambled_sobol6
         for g in [*OF_KIND[GeneratorKind.COUNTER], *OF_KIND[GeneratorKind.QUASI]]
     ],
 )
-def test_numbers_do_not_depend_on_the_launch(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_numbers_do_not_depend_on_the_launch(task, found):
     """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 12 of work-groups, or half of these where
     the driver is that of a generator for which all are tried."""
     assert found[task].result() == []
 
 
 @for_tasks([(tasks.for_engines, g, "uniform", "float") for g in OF_KIND[GeneratorKind.ENGINE]])
-def test_engines_give_what_as_many_give_in_the_reference(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_engines_give_what_as_many_give_in_the_reference(task, found):
     assert found[task].result() == []
 
 
@@ -130,57 +130,57 @@ EDGES = {
     ],
     [(tasks.at_edges, g, *form) for g, forms in EDGES.items() for form in forms],
 )
-def test_any_count_from_any_element_is_right(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_any_count_from_any_element_is_right(task, found):
     """0 to 40 values from elements 0 to 7 behind an aligned address; what lies around them stays as it was."""
     assert found[task].result() == []
 
 
 @for_tasks([(tasks.offset, g) for g in GENERATORS if GENERATORS[g].skips])
-def test_the_beginning_of_a_sequence_is_left_out(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_the_beginning_of_a_sequence_is_left_out(task, found):
     """By any number of words: odd ones, across the carry of a counter of 32 bits, and beyond."""
     assert found[task].result() == []
 
 
 @for_tasks([(tasks.seeded, g) for g in GENERATORS])
-def test_all_kinds_of_seeds_are_right(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_all_kinds_of_seeds_are_right(task, found):
     assert found[task].result() == []
 
 
 @for_tasks([(tasks.poisson, g) for g in ("philox4_32_10", "mt19937", "sobol64")])
-def test_poisson_numbers_of_any_mean_are_right(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_poisson_numbers_of_any_mean_are_right(task, found):
     assert found[task].result() == []
 
 
 @for_tasks([(tasks.continued, g, "normal", "float") for g in OF_KIND[GeneratorKind.ENGINE]])
-def test_an_execution_goes_on_where_the_last_one_ended(task: Task, found: dict[Task, Future[list[str]]]) -> None:
+def test_an_execution_goes_on_where_the_last_one_ended(task, found):
     """Three after one setup, each of whole turns of all engines, give the values of one three times as long."""
     assert found[task].result() == []
 
 
-def test_a_launch_of_another_shape_changes_the_sequence_of_engines() -> None:
+def test_a_launch_of_another_shape_changes_the_sequence_of_engines():
     """So the comparisons above do see the shape."""
     asked = problem("xorwow", count=1000, engines=256)
     assert mistakes(asked, fill(asked, Shape(64, 4))) == []
     assert mistakes(asked, fill(asked, Shape(64, 5))) != []
 
 
-def rescaled(asked: Problem, **scalars: object) -> Problem:
+def rescaled(asked, **scalars):
     return replace(asked, scalars=asked.scalars | scalars)  # type: ignore[arg-type]
 
 
-def swapped(asked: Problem) -> Problem:
+def swapped(asked):
     return rescaled(asked, mean=asked.scalars["stddev"], stddev=asked.scalars["mean"])
 
 
-def longer(more: int) -> Callable[[Problem], Problem]:
+def longer(more):
     return lambda asked: replace(asked, sizes=(asked.size("N") + more, *asked.sizes[1:]))
 
 
-def more(name: str, many: int = 1) -> Callable[[Problem], Problem]:
+def more(name, many=1):
     return lambda asked: rescaled(asked, **{name: asked.scalars[name] + many})  # type: ignore[operator]
 
 
-def start_moved(plan: Plan) -> Plan:
+def start_moved(plan):
     return with_scalar(plan, 3, lambda start: start + 1)
 
 
@@ -211,22 +211,20 @@ MUTANTS: dict[str, tuple[tuple[str, str, str], Callable[[Problem], Problem]]] = 
 
 
 @pytest.mark.parametrize(("form", "mutant"), MUTANTS.values(), ids=MUTANTS)
-def test_verification_finds_a_plan_for_another_problem(
-    form: tuple[str, str, str], mutant: Callable[[Problem], Problem]
-) -> None:
+def test_verification_finds_a_plan_for_another_problem(form, mutant):
     """Each check must find it, that of the sequence's beginning and, where there is one, that of its middle."""
     checks = 1 + GENERATORS[form[0]].skips
     assert len(verified(problem(*form, 3000), small(form[0]), mutant)) == checks
 
 
 @pytest.mark.parametrize("generator", OF_KIND[GeneratorKind.ENGINE])
-def test_verification_finds_engines_that_start_one_further(generator: str) -> None:
+def test_verification_finds_engines_that_start_one_further(generator):
     asked = problem(generator, "normal", "double", 3000)
     assert len(verified(asked, small(generator), patched=start_moved)) == 1 + GENERATORS[generator].skips
 
 
 @pytest.mark.parametrize("generator", [name for name in OF_KIND[GeneratorKind.ENGINE] if GENERATORS[name].skips])
-def test_verification_finds_engines_that_nobody_seeded(generator: str) -> None:
+def test_verification_finds_engines_that_nobody_seeded(generator):
     """Of the others the kernels find indices in their states, and what is left in a workspace would end the process."""
     asked = problem(generator, "normal", "double", 3000)
     assert len(verified(asked, small(generator), patched=lambda plan: replace(plan, setup=()))) == 2

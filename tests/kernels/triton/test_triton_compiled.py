@@ -9,7 +9,6 @@ import pytest
 from cuda_runner import H200, configuration, toolchain
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Target
 
 DENSE, GEMV = KERNELS["TritonGemm"], KERNELS["TritonGemv"]
 MI300 = dataclasses.replace(H200, api="HIP", architecture="gfx942", sub_group_size=64, local_memory_bytes=65536)
@@ -23,7 +22,7 @@ def kind(data_type="h", **more):
     return gemm_type(data_type, transpose_a=True, transpose_b=False, batched=True, **more)
 
 
-def config(problem_type=None, family=DENSE, **values) -> Configuration:
+def config(problem_type=None, family=DENSE, **values):
     return configuration(family, problem_type or kind(), **values)
 
 
@@ -69,7 +68,7 @@ def test_stream_k_publishes_with_release_and_waits_with_acquire():
     [{"Schedule": "Persistent"}, {"Schedule": "SplitK", "GlobalSplitU": 2}, {"Schedule": "StreamK", "StreamKGrid": 64}],
     ids=lambda values: values["Schedule"],
 )
-def test_it_compiles_for_amd_gpus(target: Target, values):
+def test_it_compiles_for_amd_gpus(target, values):
     """Execution there is untested."""
     compiled(DENSE, config(kind("b"), **{**POINTER, **values}), kind("b"), target)
 

@@ -29,15 +29,15 @@ def kind(data_type="h", **more):
     return gemm_type(data_type, **{"transpose_a": True, "transpose_b": False, "batched": True, **more})
 
 
-def config(problem_type=None, family=DENSE, **values) -> Configuration:
+def config(problem_type=None, family=DENSE, **values):
     return configuration(family, problem_type or kind(), **values)
 
 
-def problem(*sizes, problem_type=None, leading=()) -> Problem:
+def problem(*sizes, problem_type=None, leading=()):
     return Problem(problem_type or kind(), sizes, leading, Configuration({"alpha": 1.5, "beta": 0.5}))
 
 
-def reasons(rejections) -> set[str]:
+def reasons(rejections):
     return {rejection.reason for rejection in rejections}
 
 
@@ -240,7 +240,7 @@ def test_a_program_that_lives_on_its_stack_or_needs_too_much_is_rejected():
 FACTS = {"registers": 128, "local_bytes": 70_000, "max_work_group_size": 256}
 
 
-def stream_facts(**changed) -> list[CompiledFacts]:
+def stream_facts(**changed):
     return [CompiledFacts("stream", **{**FACTS, **changed})]
 
 

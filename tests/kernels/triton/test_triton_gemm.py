@@ -18,7 +18,7 @@ from cuda_runner import H200, configuration, cuda_device, toolchain, wrong_on_gp
 from tunesmith.devices.cuda.arguments import Convention, packed
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import CompiledFacts, Configuration, Module, Problem, TensorMapArgument, UserError
+from tunesmith.records import CompiledFacts, Configuration, Problem, TensorMapArgument, UserError
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 from tunesmith.toolchains.triton import jit_function
 
@@ -30,11 +30,11 @@ def kind(transpose_a=False, transpose_b=False):
     return gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b, batched=True)
 
 
-def config(problem_type=None, **values) -> Configuration:
+def config(problem_type=None, **values):
     return configuration(FAMILY, problem_type or kind(), **{"DepthU": 32, **values})
 
 
-def problem(*sizes, problem_type=None, pad=0) -> Problem:
+def problem(*sizes, problem_type=None, pad=0):
     problem_type = problem_type or kind()
     leading = tuple(least + pad for _, least in GemmOperation().leading(problem_type, sizes)) if pad else ()
     return Problem(problem_type, sizes, leading, Configuration({"alpha": 1.5, "beta": 0.5}))
@@ -145,7 +145,7 @@ def test_the_same_source_compiles_for_an_amd_gpu():
     assert binary.metadata["threads"] == 512
 
 
-def _compile(module: Module):
+def _compile(module):
     return TOOLCHAINS["Triton"].compile(module, H200)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -15,7 +14,7 @@ from cuda_streams import repeats_beside, running
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Problem, ProblemType, Target
+from tunesmith.records import Configuration, Problem, Target
 from verified import verify
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("compilers")]
@@ -53,7 +52,7 @@ TYPES = [
 
 
 @cache
-def programs(family: str, config: Configuration, kind: ProblemType):
+def programs(family, config, kind):
     """The programs and what the compiler told, or the first reason why not."""
     kernel, device = KERNELS[family], cuda_device()
     if refused := next(kernel.rejections(config, kind, device.target), None):
@@ -65,7 +64,7 @@ def programs(family: str, config: Configuration, kind: ProblemType):
     return [device.load(binary) for binary in binaries], facts
 
 
-def wrong(kernel, config: Configuration, asked: Problem) -> list:
+def wrong(kernel, config, asked):
     """Every check of the problem, as the bench verifies it."""
     made = programs(kernel.name, config, asked.type)
     assert isinstance(made, tuple), made
@@ -80,7 +79,7 @@ def wrong(kernel, config: Configuration, asked: Problem) -> list:
     return found
 
 
-def problem(kind: ProblemType, *sizes: int, pad: int | None = None) -> Problem:
+def problem(kind, *sizes, pad=None):
     """With `pad`, leading dimensions are multiples of 16 and further apart by it."""
     least = [value for _, value in OPERATION.leading(kind, sizes)]
     leading = () if pad is None else tuple(-(-value // 16) * 16 + pad for value in least)
@@ -88,16 +87,16 @@ def problem(kind: ProblemType, *sizes: int, pad: int | None = None) -> Problem:
     return Problem(kind, sizes, leading, Configuration({"alpha": 2.0 if whole else 1.5, "beta": 3.0 if whole else 0.5}))
 
 
-def config(kernel, kind: ProblemType, *values) -> Configuration:
+def config(kernel, kind, *values):
     return configuration(kernel, kind, **{name: value for some in values for name, value in some.items()})
 
 
-def needs_hopper() -> None:
+def needs_hopper():
     if cuda_device().target.architecture != "sm_90":
         pytest.skip("needs a GPU of the Hopper generation")
 
 
-def scheduled(transposes, name, path) -> tuple[Configuration, ProblemType]:
+def scheduled(transposes, name, path):
     kind = gemm_type("h", transpose_a=transposes[0], transpose_b=transposes[1], batched=True)
     return config(DENSE, kind, MIDDLE, SCHEDULES[name], path), kind
 
@@ -113,7 +112,7 @@ def test_every_schedule_is_right_in_every_layout(transposes, name, path):
         assert wrong(DENSE, chosen, problem(kind, *sizes, pad=pad)) == []
 
 
-def of_type(data_type, more, values, name, path) -> tuple[Configuration, ProblemType]:
+def of_type(data_type, more, values, name, path):
     """By the copy engine both contiguous along K, by loads neither."""
     kind = gemm_type(data_type, transpose_a=bool(path), transpose_b=not path, **more)
     return config(DENSE, kind, MIDDLE, SCHEDULES[name], path, values), kind
@@ -137,7 +136,7 @@ WAYS = [
 ]
 
 
-def brought(values) -> tuple[Configuration, ProblemType]:
+def brought(values):
     kind = gemm_type("b", transpose_a=True, transpose_b=False, bias=True)
     return config(DENSE, kind, MIDDLE, values), kind
 
@@ -149,7 +148,7 @@ def test_the_way_of_loads_and_stores_does_not_change_what_is_computed(values):
     assert wrong(DENSE, chosen, problem(kind, 648, 390, 1032, pad=16)) == []
 
 
-def biased(data_type, name) -> tuple[Configuration, ProblemType]:
+def biased(data_type, name):
     kind = gemm_type(data_type, bias=True)
     return config(DENSE, kind, MIDDLE, SCHEDULES[name]), kind
 
@@ -161,7 +160,7 @@ def test_sums_over_nothing_are_beta_c():
             assert wrong(DENSE, chosen, problem(kind, 70, 65, 0)) == []
 
 
-def of_vectors(data_type, more, along, transposes, splits) -> tuple[Configuration, ProblemType]:
+def of_vectors(data_type, more, along, transposes, splits):
     kind = gemm_type(data_type, transpose_a=transposes[0], transpose_b=transposes[1], batched=True, **more)
     return config(GEMV, kind, {"GemvAlong": along, "GlobalSplitU": splits, "NumWarps": 4}), kind
 
@@ -175,7 +174,7 @@ def test_a_matrix_times_a_vector_is_right(data_type, more, values, along):
         assert wrong(GEMV, chosen, problem(kind, *sizes, pad=16)) == []
 
 
-def drawn(random: np.random.Generator) -> tuple[Configuration, ProblemType]:
+def drawn(random):
     data_type, more, values = TYPES[random.integers(len(TYPES))]
     kind = gemm_type(data_type, transpose_a=bool(random.integers(2)), transpose_b=bool(random.integers(2)), **more)
     shape = {
@@ -189,7 +188,7 @@ def drawn(random: np.random.Generator) -> tuple[Configuration, ProblemType]:
 
 
 @cache
-def drawings() -> list[tuple[Configuration, ProblemType]]:
+def drawings():
     random = np.random.default_rng(11)
     return [drawn(random) for _ in range(40)]
 
@@ -211,7 +210,7 @@ def test_random_configurations_are_rejected_or_right():
     assert ran > 200
 
 
-def everything() -> Iterator[tuple[Configuration, ProblemType]]:
+def everything():
     """What the tests above compile, in their order."""
     product = itertools.product
     yield from (scheduled(*case) for case in product(TRANSPOSES, SCHEDULES, PATHS))
@@ -241,7 +240,7 @@ def compilers():
 # --- the same bits each time, and no hang ----------------------------------------------------------------------------
 
 
-def long_k(name: str):
+def long_k(name):
     """Few tiles and a long K, so that all tiles are shared."""
     kind = gemm_type("h", transpose_a=True, transpose_b=False)
     chosen, asked = config(DENSE, kind, MIDDLE, SCHEDULES[name]), problem(kind, 500, 333, 8111)

@@ -10,7 +10,7 @@ import pytest
 from cuda_runner import toolchain
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Problem, ProblemType
+from tunesmith.records import Configuration, Problem
 
 TRANSPOSES = [(False, False), (True, False), (False, True), (True, True)]
 SMALL = {"MacroTile": (16, 16), "DepthU": 16, "NumWarps": 1, "LoadPath": "Pointer"}
@@ -52,7 +52,7 @@ def wrong():
 
     with interpreting() as process:
 
-        def ask(family: str, kind: ProblemType, values, sizes, pad: int = 0) -> list[str]:
+        def ask(family, kind, values, sizes, pad=0):
             config = KERNELS[family].space(kind).defaults | Configuration(values)
             whole = {"f8": 4, "b8": 4, "i8": 2}.get(kind.fields.word("DataType"), 1)
             scalars = Configuration({"alpha": 2.0, "beta": 3.0} if whole == 2 else {"alpha": 1.5, "beta": 0.5})
@@ -63,7 +63,7 @@ def wrong():
         yield ask
 
 
-def _needs_numbers_from_arrays() -> None:
+def _needs_numbers_from_arrays():
     """Triton 3.6 interprets loops by `int` of an array with one element, which NumPy no longer does."""
     from triton import __version__
 

@@ -233,7 +233,7 @@ def test_a_configuration_means_this_family_by_naming_its_instruction():
     assert FAMILY.derived(config())["MacroTile"] == (256, 128)
 
 
-def guess(size, **values) -> float:
+def guess(size, **values):
     return FAMILY.guess(config(**values), problem(size[0], size[1], 1, size[2]), H200)
 
 

@@ -11,7 +11,7 @@ import pytest
 from cuda_runner import H200
 from hopper_on_host import host_library, result_on_host, verify_on_host
 from tunesmith.problems.gemm import GemmOperation
-from wgmma_cases import CASES, FAMILY, QUICK, Case, cases
+from wgmma_cases import CASES, FAMILY, QUICK, cases
 
 SHARED = next(case for case in CASES if case.name == "bfloat16, shared by five")
 
@@ -21,7 +21,7 @@ def library_of(tmp_path_factory):
     """A case's program for the host, compiled once."""
 
     @cache
-    def of(case_name: str):
+    def of(case_name):
         case = next(case for case in CASES if case.name == case_name)
         return host_library(FAMILY.modules(case.config, case.problem_type)[0], tmp_path_factory.mktemp("wgmma"))
 
@@ -29,7 +29,7 @@ def library_of(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", cases(QUICK))
-def test_the_program_is_right(case: Case, library_of):
+def test_the_program_is_right(case, library_of):
     """One work-group (or cluster) after the other, so that it also never waits for one that comes later."""
     assert not list(FAMILY.rejections(case.config, case.problem_type, H200))
     assert not list(FAMILY.rejections_for(case.config, case.problem, H200))

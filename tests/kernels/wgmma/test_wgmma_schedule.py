@@ -62,21 +62,21 @@ def library(tmp_path_factory):
 class Walked:
     """A schedule as the device walks it."""
 
-    def __init__(self, library, schedule: WgmmaSchedule) -> None:
+    def __init__(self, library, schedule):
         self.schedule, self._library = schedule, library
         values = (schedule.iterations, schedule.alone, schedule.shares, schedule.stretch, schedule.parts)
         self._numbers = (ctypes.c_int * 5)(*values)
 
-    def segments(self, group: int) -> list[tuple[int, int, int, int]]:
+    def segments(self, group):
         room = np.zeros((4096, 4), np.int32)
         count = self._library.segments(self._numbers, group, self.schedule.grid, ctypes.c_void_p(room.ctypes.data))
         return [tuple(map(int, row)) for row in room[:count]]
 
-    def start(self, share: int) -> int:
+    def start(self, share):
         return self._library.start(self._numbers, share)
 
 
-def schedule(m, n, k, **values) -> WgmmaSchedule:
+def schedule(m, n, k, **values):
     problem_type, chosen = kind(), config(**values)
     gemm = Gemm.of(problem(m, n, 1, k, problem_type=problem_type))
     return WgmmaSchedule.of(chosen, WgmmaShape.of(chosen, problem_type), gemm, H200.compute_units)
@@ -116,7 +116,7 @@ def test_every_iteration_is_computed_once_and_nobody_waits_forever(library, way,
                 done[share] = tile
 
 
-def waits_for(walked: Walked, segment: tuple[int, int, int, int]) -> set[int]:
+def waits_for(walked, segment):
     """The shares whose sums the segment's work-group adds to its own."""
     tile, begin, end, share = segment
     made = walked.schedule

@@ -6,7 +6,6 @@ import json
 import math
 import random
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from random_benchmarks import GOLDEN, decide, pair, rows
 from tunesmith.formats import read_random
 from tunesmith.formats.random.outputs import write_selection
 from tunesmith.logic.random.choice import choose_shapes
-from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.decision import RandomObjective
 from tunesmith.logic.random.rocrand_ranking import descending
 from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 from tunesmith.records import LaunchShape, Rejection
@@ -24,12 +23,12 @@ DEFAULT = (256, 1024)
 """The default shape of philox4_32_10."""
 
 
-def messages(decision: RandomDecision) -> list[str]:
+def messages(decision):
     """The remarks that are rocRAND's warnings: those whose constants contain underscores."""
     return [remark.reason for remark in decision.remarks if "_" in remark.reason]
 
 
-def golden_cases() -> list[Path]:
+def golden_cases():
     return sorted(path.parent for path in GOLDEN.glob("*/expected.json"))
 
 
@@ -38,7 +37,7 @@ needs_golden = pytest.mark.skipif(not golden_cases(), reason="the golden cases a
 
 @needs_golden
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
-def test_compat_chooses_ranks_and_warns_as_rocrands_script(case: Path) -> None:
+def test_compat_chooses_ranks_and_warns_as_rocrands_script(case):
     reading = read_random(sorted(case.glob("*.json")))
     selection = choose_shapes(reading.rows, COMPAT)
     found = {(decision.generator, decision.architecture): decision for decision in selection.decisions}
@@ -63,7 +62,7 @@ def test_compat_chooses_ranks_and_warns_as_rocrands_script(case: Path) -> None:
 
 @needs_golden
 @pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case.name)
-def test_headers_of_compat_say_what_rocrands_say(case: Path, tmp_path: Path) -> None:
+def test_headers_of_compat_say_what_rocrands_say(case, tmp_path):
     write_selection(choose_shapes(read_random(sorted(case.glob("*.json"))).rows, COMPAT).decisions, tmp_path)
     for theirs in (case / "out").glob("*.hpp"):
         case_lines = [
@@ -81,7 +80,7 @@ def test_headers_of_compat_say_what_rocrands_say(case: Path, tmp_path: Path) -> 
         ("C4_foreign_name", "BM_other/manual_time: is no name of a generator's benchmark"),
     ],
 )
-def test_where_rocrands_script_crashes_we_say_in_which_file_and_go_on(name: str, words: str) -> None:
+def test_where_rocrands_script_crashes_we_say_in_which_file_and_go_on(name, words):
     reading = read_random(sorted((GOLDEN / name).glob("tuning*.json")))
     selection = choose_shapes(reading.rows, COMPAT)
     said = [str(complaint) for complaint in (*reading.complaints, *selection.complaints)]
@@ -123,7 +122,7 @@ COMPAT_CASES = {
 
 
 @pytest.mark.parametrize("name", COMPAT_CASES)
-def test_compat_follows_the_rules_of_the_script(name: str) -> None:
+def test_compat_follows_the_rules_of_the_script(name):
     speeds, winner, mean, said, alternative = COMPAT_CASES[name]
     decision = decide(rows("philox4_32_10", speeds), COMPAT)
     assert pair(decision.chosen) == winner
@@ -132,7 +131,7 @@ def test_compat_follows_the_rules_of_the_script(name: str) -> None:
     assert (decision.safe and pair(decision.safe.shape)) == alternative
 
 
-def test_compat_divides_by_the_first_row_of_the_default_and_counts_all_rows() -> None:
+def test_compat_divides_by_the_first_row_of_the_default_and_counts_all_rows():
     speeds = {"uniform/float": {DEFAULT: 100.0, (64, 64): 120.0}}
     again = {"uniform/float": {DEFAULT: 200.0}}
     decision = decide(rows("philox4_32_10", speeds) + rows("philox4_32_10", again), COMPAT)
@@ -141,7 +140,7 @@ def test_compat_divides_by_the_first_row_of_the_default_and_counts_all_rows() ->
     assert [(pair(scored.shape), scored.score) for scored in turned.ranking] == [(DEFAULT, 0.75), ((64, 64), 0.6)]
 
 
-def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geomean_is_not() -> None:
+def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geomean_is_not():
     speeds = {"uniform/float": {DEFAULT: 100.0, (512, 2048): 120.0, (64, 2048): 130.0}}
     spread = {"uniform/float": {DEFAULT: 90.0, (512, 2048): 108.0, (64, 2048): 2.6}}
     found = rows("philox4_32_10", speeds) + rows("philox4_32_10", spread, aside=Rejection("aggregate", "stddev"))
@@ -154,7 +153,7 @@ def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geome
     assert pair(decide(found).chosen) == (64, 2048)
 
 
-def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alternatives() -> None:
+def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alternatives():
     found = rows(
         "philox4_32_10",
         {
@@ -174,7 +173,7 @@ def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alter
     assert messages(measured) == ["best_has_regressions", "next_best_without_regressions"], "not there is no matter"
 
 
-def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them() -> None:
+def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them():
     speeds = {"uniform/float": {(256, 512): 100.0, (256, 600): 150.0, (256, 1024): 119.0}}
     compat = decide(rows("lfsr113", speeds), COMPAT)
     assert pair(compat.chosen) == (256, 600)
@@ -194,12 +193,12 @@ def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them() -> None:
         (19, [0, 16, 15, 14, 13, 12, 11, 10, 17, 9, 7, 6, 5, 4, 3, 2, 1, 8, 18]),
     ],
 )
-def test_equals_are_left_in_the_order_of_numpys_quicksort(count: int, order: list[int]) -> None:
+def test_equals_are_left_in_the_order_of_numpys_quicksort(count, order):
     """`numpy.zeros(count).argsort()` of NumPy 1.24.2, which the script is pinned to, both ends turned."""
     assert descending([1.0] * count) == [count - 1 - index for index in reversed(order)]
 
 
-def test_descending_sorts_and_keeps_nan_last_for_whatever_comes() -> None:
+def test_descending_sorts_and_keeps_nan_last_for_whatever_comes():
     source = random.Random(3)
     for _ in range(200):
         values = [source.choice([math.nan, 0.0, 1.0, 2.0, source.random()]) for _ in range(source.randrange(70))]
@@ -211,7 +210,7 @@ def test_descending_sorts_and_keeps_nan_last_for_whatever_comes() -> None:
 
 
 @needs_golden
-def test_the_defaults_are_rocrands() -> None:
+def test_the_defaults_are_rocrands():
     text = re.sub(r"//.*", "", (GOLDEN / "config_defaults.json").read_text())
     theirs = {name: LaunchShape(one["block_size"], one["grid_size"]) for name, one in json.loads(text).items()}
     assert theirs == {name: DEFAULT_SHAPES[name] for name in theirs}

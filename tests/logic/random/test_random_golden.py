@@ -6,16 +6,14 @@ from __future__ import annotations
 import random
 import re
 import statistics
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from random_benchmarks import benchmark, benchmarks, decide, pair, rows, write
 from tunesmith.formats import read_random
 from tunesmith.formats.random.outputs import write_selection
-from tunesmith.logic.random.choice import Selection, choose_shapes
-from tunesmith.logic.random.decision import RandomDecision, RandomObjective
+from tunesmith.logic.random.choice import choose_shapes
+from tunesmith.logic.random.decision import RandomObjective
 from tunesmith.logic.random.shapes import DEFAULT_SHAPES
 
 COMPAT = RandomObjective.COMPAT
@@ -31,12 +29,12 @@ XORWOW: Speeds = {"uniform/unsigned_int": {(256, 512): 200.0, (128, 1024): 199.0
 OTHER_CARD: Speeds = {"uniform/float": {(256, 1024): 80.0, (64, 64): 40.0, (512, 2048): 100.0}}
 
 
-def messages(decision: RandomDecision) -> list[str]:
+def messages(decision):
     return [remark.reason for remark in decision.remarks if "_" in remark.reason]
 
 
 @pytest.fixture
-def selection(tmp_path: Path) -> Selection:
+def selection(tmp_path):
     """Two files of two architectures. In the first, one benchmark failed, and one has no generator's name."""
     spoilt = [
         benchmark("philox4_32_10_normal_float_t128_b64", None),
@@ -52,7 +50,7 @@ def selection(tmp_path: Path) -> Selection:
     return choose_shapes(reading.rows, COMPAT)
 
 
-def test_compat_chooses_ranks_and_warns_by_generator_and_architecture(selection: Selection) -> None:
+def test_compat_chooses_ranks_and_warns_by_generator_and_architecture(selection):
     found = {(decision.generator, decision.architecture): decision for decision in selection.decisions}
     assert set(found) == {("philox4_32_10", "gfx90a"), ("xorwow", "gfx90a"), ("philox4_32_10", "gfx1100")}
     first, second, third = (found[key] for key in sorted(found, key=lambda key: (key[0], key[1] != "gfx90a")))
@@ -72,7 +70,7 @@ def test_compat_chooses_ranks_and_warns_by_generator_and_architecture(selection:
     assert (pair(third.chosen), third.score, messages(third)) == ((256, 512), 1.0, [])
 
 
-def test_headers_of_compat_return_the_chosen_shapes(selection: Selection, tmp_path: Path) -> None:
+def test_headers_of_compat_return_the_chosen_shapes(selection, tmp_path):
     write_selection(selection.decisions, tmp_path / "out")
     lines = {
         path.name: sorted(re.findall(r"case target_arch::(\w+): return (\d+);", path.read_text()))
@@ -85,7 +83,7 @@ def test_headers_of_compat_return_the_chosen_shapes(selection: Selection, tmp_pa
     }
 
 
-def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(tmp_path: Path) -> None:
+def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(tmp_path):
     """In this case rocRAND's script stops with an IndexError."""
     path = write(tmp_path / "tuning.json", benchmarks("philox4_32_10", {"uniform/float": {(64, 64): 90.0}}))
     selection = choose_shapes(read_random([path]).rows, COMPAT)
@@ -97,7 +95,7 @@ def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(t
 # --- the rules once more ----------------------------------------------------------------------------------------------
 
 
-def by_the_rules(speeds: Speeds, default: Shape) -> dict[str, Any]:
+def by_the_rules(speeds, default):
     """Each speed over the default's, the mean for each shape, the highest wins; below 0.98 is a regression, and then
     the best of the others is looked for that is faster than the default on average and everywhere."""
     ratios: dict[Shape, dict[str, float]] = {}
@@ -117,7 +115,7 @@ def by_the_rules(speeds: Speeds, default: Shape) -> dict[str, Any]:
     return {"ranking": ranking, "means": means, "regressions": regressions, "said": said, "safe": safe}
 
 
-def made_up(source: random.Random, default: Shape) -> Speeds:
+def made_up(source, default):
     """All means differ, so that the order of equal values in NumPy's quicksort does not matter."""
     shapes = {(source.choice([64, 128, 256, 512, 1024]), source.choice([64, 512, 1024, 4096])) for _ in range(9)}
     cases = source.sample(["uniform/float", "normal/double", "poisson/unsigned_int", "log_normal/half"], 3)
@@ -129,7 +127,7 @@ def made_up(source: random.Random, default: Shape) -> Speeds:
     }
 
 
-def test_made_up_speeds_are_chosen_from_as_by_a_second_writing_of_the_rules() -> None:
+def test_made_up_speeds_are_chosen_from_as_by_a_second_writing_of_the_rules():
     shape = DEFAULT_SHAPES["philox4_32_10"]
     default, met = (shape.block, shape.grid), set()
     for seed in range(200):

@@ -39,13 +39,13 @@ SPEEDS = {
         (WORST, (128, 64), 1.06),
     ],
 )
-def test_each_objective_has_its_own_winner(objective: RandomObjective, chosen: tuple[int, int], score: float) -> None:
+def test_each_objective_has_its_own_winner(objective, chosen, score):
     decision = decide(rows("xorwow", SPEEDS), objective, defaults={"xorwow": LaunchShape(*DEFAULT)})
     assert pair(decision.chosen) == chosen
     assert decision.score == pytest.approx(score)
 
 
-def test_weights_say_what_matters_and_a_generators_own_come_first() -> None:
+def test_weights_say_what_matters_and_a_generators_own_come_first():
     weights = {("", "uniform", "float"): 1.0, ("", "normal", "float"): 3.0}
     defaults = {"xorwow": LaunchShape(*DEFAULT)}
     decision = decide(rows("xorwow", SPEEDS), WEIGHTED, defaults=defaults, weights=weights)
@@ -57,7 +57,7 @@ def test_weights_say_what_matters_and_a_generators_own_come_first() -> None:
     assert [str(ratio.case) for ratio in decision.regressions] == ["normal/float"], "no weight, but told all the same"
 
 
-def test_a_weight_for_what_was_not_measured_is_said() -> None:
+def test_a_weight_for_what_was_not_measured_is_said():
     weights = {("", "uniform", "half"): 1.0, ("", "uniform", "float"): 1.0}
     selection = choose_shapes(rows("philox4_32_10", SPEEDS), WEIGHTED, weights=weights)
     assert [str(complaint) for complaint in selection.complaints] == [
@@ -67,7 +67,7 @@ def test_a_weight_for_what_was_not_measured_is_said() -> None:
 
 
 @pytest.mark.parametrize("objective", [COMPAT, GEOMEAN, WORST])
-def test_every_objective_tells_regressions_and_can_do_without(objective: RandomObjective) -> None:
+def test_every_objective_tells_regressions_and_can_do_without(objective):
     found, defaults = rows("xorwow", SPEEDS), {"xorwow": LaunchShape(*DEFAULT)}
     decision = decide(found, objective, defaults=defaults)
     slower = {COMPAT: ["normal/float"], GEOMEAN: ["normal/float"], WORST: []}[objective]
@@ -81,7 +81,7 @@ def test_every_objective_tells_regressions_and_can_do_without(objective: RandomO
     assert not constrained.regressions
 
 
-def test_geomean_agrees_with_brute_force_where_nothing_ties() -> None:
+def test_geomean_agrees_with_brute_force_where_nothing_ties():
     source = random.Random(11)
     shapes = list(itertools.product((64, 256, 512), (512, 1024, 2048)))
     pairs = ["uniform/float", "normal/double", "poisson/unsigned_int"]
@@ -95,7 +95,7 @@ def test_geomean_agrees_with_brute_force_where_nothing_ties() -> None:
         assert pair(decide(found).chosen) == best
 
 
-def test_the_default_stays_where_the_best_cannot_be_told_from_it() -> None:
+def test_the_default_stays_where_the_best_cannot_be_told_from_it():
     speeds = {"uniform/float": {(256, 512): 100.0, (64, 512): 101.9, (128, 512): 99.0}}
     decision = decide(rows("xorwow", speeds))
     assert pair(decision.chosen) == (256, 512)
@@ -108,7 +108,7 @@ def test_the_default_stays_where_the_best_cannot_be_told_from_it() -> None:
         assert pair(decide(found).chosen) == chosen, "what is known of the noise decides"
 
 
-def test_repeats_tell_the_noise_over_all_cells_together() -> None:
+def test_repeats_tell_the_noise_over_all_cells_together():
     """Two repeats a cell, each pair ±1 % about its middle: the pooled deviation has as many degrees as cells."""
     middle = {
         "uniform/float": {(256, 512): 100.0, (64, 512): 97.0},
@@ -126,7 +126,7 @@ def test_repeats_tell_the_noise_over_all_cells_together() -> None:
     assert not decision.regressions, "97 of 100 is within 4 %"
 
 
-def test_a_shape_that_is_missing_somewhere_may_not_be_chosen_and_that_is_said() -> None:
+def test_a_shape_that_is_missing_somewhere_may_not_be_chosen_and_that_is_said():
     speeds = {
         "uniform/float": {(256, 512): 100.0, (64, 512): 300.0, (512, 512): 120.0},
         "normal/float": {(256, 512): 10.0, (512, 512): 12.0},
@@ -139,7 +139,7 @@ def test_a_shape_that_is_missing_somewhere_may_not_be_chosen_and_that_is_said() 
     assert remark.detail == "64x512 may not be chosen: not measured for normal/float"
 
 
-def test_counter_based_generators_get_shapes_by_pair_and_others_do_not() -> None:
+def test_counter_based_generators_get_shapes_by_pair_and_others_do_not():
     defaults = {name: LaunchShape(*DEFAULT) for name in ("philox4_32_10", "xorwow", "sobol32")}
     one, other, quasi = (decide(rows(name, SPEEDS), defaults=defaults) for name in defaults)
     assert [(over.distribution, pair(over.shape)) for over in one.overrides] == [
@@ -153,7 +153,7 @@ def test_counter_based_generators_get_shapes_by_pair_and_others_do_not() -> None
     assert quasi.overrides == one.overrides
 
 
-def test_buffers_of_several_sizes_are_compared_each_with_its_own_default() -> None:
+def test_buffers_of_several_sizes_are_compared_each_with_its_own_default():
     large = rows("xorwow", {"uniform/float": {(256, 512): 100.0, (64, 512): 110.0}}, bytes=2**30)
     small = rows("xorwow", {"uniform/float": {(256, 512): 1000.0, (64, 512): 1210.0}}, bytes=2**24)
     decision = decide(large + small)
@@ -162,7 +162,7 @@ def test_buffers_of_several_sizes_are_compared_each_with_its_own_default() -> No
     assert decision.score == pytest.approx(math.sqrt(1.21 * 1.1))
 
 
-def test_generators_and_architectures_are_chosen_for_one_by_one_and_the_unknown_are_said() -> None:
+def test_generators_and_architectures_are_chosen_for_one_by_one_and_the_unknown_are_said():
     speeds = {"uniform/float": {(256, 512): 100.0, (64, 512): 120.0}}
     found = rows("xorwow", speeds) + rows("xorwow", speeds, "sm_90") + rows("wellrng", speeds)
     found += rows("mrg32k3a", {"uniform/float": {(64, 512): 120.0}})
@@ -178,7 +178,7 @@ def test_generators_and_architectures_are_chosen_for_one_by_one_and_the_unknown_
     ]
 
 
-def test_a_winner_on_the_edge_is_told() -> None:
+def test_a_winner_on_the_edge_is_told():
     speeds = {"uniform/float": {(256, grid): float(grid) for grid in (512, 1024, 2048)}}
     decision = decide(rows("xorwow", speeds))
     assert [remark.detail for remark in decision.remarks] == [
@@ -195,7 +195,7 @@ def test_a_winner_on_the_edge_is_told() -> None:
         (32, [128, 160, 256, 320, 512, 1024, 2048]),
     ],
 )
-def test_grid_sizes_are_rocrands(units: int, sizes: list[int]) -> None:
+def test_grid_sizes_are_rocrands(units, sizes):
     assert list(grid_sizes(units)) == sizes
 
 

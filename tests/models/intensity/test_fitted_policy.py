@@ -38,18 +38,18 @@ TILES: tuple[Mapping[str, Value], ...] = (
 )
 
 
-def heuristic(buckets: tuple[Mapping[str, Value], ...] = TILES, rule: MetricRule | Question = TREE) -> FittedHeuristic:
+def heuristic(buckets=TILES, rule=TREE):
     seeds = tuple(BucketSeed(Configuration(bucket), None, 5) for bucket in buckets)
     return FittedHeuristic(replace(ORIGIN, data_type="bf16"), 206.0, 132, {}, rule, seeds)
 
 
-def written(folder: Path, fitted: FittedHeuristic) -> Path:
+def written(folder, fitted):
     path = folder / "fitted.yaml"
     path.write_text(dump_heuristic(fitted), encoding="utf-8")
     return path
 
 
-def chosen(policy: FittedPolicy, kernel: str, *sizes: int, **fields: bool) -> PolicyChoice:
+def chosen(policy, kernel, *sizes, **fields):
     gemm = problem("b", *sizes, **fields)
     answer = policy.choose(gemm, H200, KERNELS[kernel])
     assert isinstance(answer, PolicyChoice)
@@ -57,7 +57,7 @@ def chosen(policy: FittedPolicy, kernel: str, *sizes: int, **fields: bool) -> Po
     return answer
 
 
-def test_a_configuration_of_the_requested_family_is_taken_as_it_was_tuned() -> None:
+def test_a_configuration_of_the_requested_family_is_taken_as_it_was_tuned():
     """2 M N K / (M N + N K + M K) of 256 x 256 x 64 is 85, in the second bucket: cut points at 30 and 200."""
     answer = chosen(fitted_to_families(), "TritonGemm", 256, 256, 64)
     assert answer.configuration["MacroTile"] == (128, 256)
@@ -65,7 +65,7 @@ def test_a_configuration_of_the_requested_family_is_taken_as_it_was_tuned() -> N
     assert "as it was tuned" in answer.lines[-1].text
 
 
-def test_another_family_gets_the_tile_of_the_tuned_configuration() -> None:
+def test_another_family_gets_the_tile_of_the_tuned_configuration():
     """CudaWgmmaGemm of WarpGroups 2 along N and 96 columns has a tile of 96 x 128."""
     answer = chosen(fitted_to_families(), "TritonGemm", 16, 256, 64)
     tile = answer.configuration.integers("MacroTile")
@@ -74,14 +74,14 @@ def test_another_family_gets_the_tile_of_the_tuned_configuration() -> None:
     assert "as it was tuned" not in answer.lines[-1].text
 
 
-def test_a_tuned_configuration_that_is_illegal_gives_its_tile() -> None:
+def test_a_tuned_configuration_that_is_illegal_gives_its_tile():
     """Loads of 8 elements need rows that are multiples of 16 bytes; rows of 255 elements are not."""
     answer = chosen(fitted_to_families(), "TritonGemm", 255, 255, 65)
     assert [line.step for line in answer.lines] == ["bucket", "seed", "mapping", "rejected", "tile", "mapping"]
     assert answer.configuration["GlobalReadVectorWidth"] == 1
 
 
-def test_a_bucket_of_the_vendors_library_asks_it_first_and_has_no_tile_for_others() -> None:
+def test_a_bucket_of_the_vendors_library_asks_it_first_and_has_no_tile_for_others():
     buckets = ({"MacroTile": (64, 64)}, {"Kernel": "VendorBlas"})
     policy = FittedPolicy(heuristic(buckets, MetricRule("mn", (CutPoint(1e6),))), "vendor.yaml")
     large, small = problem("b", 4096, 4096, 64), problem("b", 64, 64, 64)
@@ -97,7 +97,7 @@ def test_a_bucket_of_the_vendors_library_asks_it_first_and_has_no_tile_for_other
     assert "VendorBlas has no tile, so the latency model decides; least expected time" in other.reason
 
 
-def test_steps_that_are_off_are_off_in_the_latency_model_too() -> None:
+def test_steps_that_are_off_are_off_in_the_latency_model_too():
     """The product has few tiles and a long K, so the model would split K."""
     policy = FittedPolicy(heuristic(({"Kernel": "VendorBlas"},), MetricRule("mn", ())), "vendor.yaml")
     gemm, kernel = problem("b", 256, 256, 65536), KERNELS["TritonGemm"]
@@ -110,7 +110,7 @@ def test_steps_that_are_off_are_off_in_the_latency_model_too() -> None:
     assert configurations[0] != configurations[1]
 
 
-def test_a_configuration_with_an_open_grid_is_not_taken() -> None:
+def test_a_configuration_with_an_open_grid_is_not_taken():
     """The launch of the choice would have to decide the grid."""
     bucket = {"Kernel": "CudaWgmmaGemm", "WarpGroups": 1, "InstructionColumns": 128, "StreamKGrid": -1}
     policy = FittedPolicy(heuristic((bucket,), MetricRule("mn", ())), "open.yaml")
@@ -120,7 +120,7 @@ def test_a_configuration_with_an_open_grid_is_not_taken() -> None:
     assert any("left open" in line.text for line in answer.lines)
 
 
-def test_the_reason_names_value_bucket_interval_and_pin() -> None:
+def test_the_reason_names_value_bucket_interval_and_pin():
     policy = fitted_to_families()
     between = "bucket 2 of 4: intensity = 85.33, at least 30 (95 % 20 to 40) and below 200 (95 % 150 to 300)"
     assert chosen(policy, "TritonGemm", 256, 256, 64).reason == f"{between}: TritonGemm as it was tuned"
@@ -134,7 +134,7 @@ def test_the_reason_names_value_bucket_interval_and_pin() -> None:
     assert chosen(tree, "TritonGemm", 32, 128, 128).reason.startswith("bucket 1 of 3: m = 32 < 64: 16 x 64 x 64")
 
 
-def test_a_pin_written_into_the_file_is_read_at_once(tmp_path: Path) -> None:
+def test_a_pin_written_into_the_file_is_read_at_once(tmp_path):
     cuts = MetricRule("mnk", (CutPoint(1e6), CutPoint(1e9)))
     path = written(tmp_path, heuristic(rule=cuts))
     before = chosen(fitted_policy(path), "TritonGemm", 64, 64, 64)
@@ -164,7 +164,7 @@ def test_a_pin_written_into_the_file_is_read_at_once(tmp_path: Path) -> None:
         ({"Kernel": "VendorBlas", "MacroTile": (64, 64)}, "VendorBlas has no parameter MacroTile"),
     ],
 )
-def test_a_bucket_without_a_tile_is_named(bucket: Mapping[str, Value], message: str, tmp_path: Path) -> None:
+def test_a_bucket_without_a_tile_is_named(bucket, message, tmp_path):
     path = written(tmp_path, heuristic((bucket,), MetricRule("mn", ())))
     with pytest.raises(UserError) as raised:
         fitted_policy(path)
@@ -172,7 +172,7 @@ def test_a_bucket_without_a_tile_is_named(bucket: Mapping[str, Value], message: 
     assert str(path) in str(raised.value)
 
 
-def test_a_damaged_file_gives_a_policy_that_answers_or_our_error(tmp_path: Path) -> None:
+def test_a_damaged_file_gives_a_policy_that_answers_or_our_error(tmp_path):
     """Mutated files of both rules. A policy from a readable file gives legal configurations or named reasons."""
     generator = random.Random("fitted")
     texts = [dump_heuristic(fitted) for fitted in (heuristic(), fitted_to_families().heuristic)]
@@ -207,7 +207,7 @@ def test_a_damaged_file_gives_a_policy_that_answers_or_our_error(tmp_path: Path)
     assert outcomes[PolicyChoice.__name__] > outcomes[PolicyRefusal.__name__]
 
 
-def test_the_packaged_heuristic_of_the_target_and_type_decides() -> None:
+def test_the_packaged_heuristic_of_the_target_and_type_decides():
     """For gfx90a in half precision there is a heuristic. For sm_90 there is none, and the reason says so."""
     gemm = problem("h", 4096, 4096, 4096)
     answer = POLICIES["fitted"].choose(gemm, MI210, KERNELS["TritonGemm"])
@@ -225,7 +225,7 @@ def test_the_packaged_heuristic_of_the_target_and_type_decides() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_packaged_file_says_its_held_out_score_and_fits_its_name(path: Path) -> None:
+def test_a_packaged_file_says_its_held_out_score_and_fits_its_name(path):
     packaged = read_heuristic(path)
     types = {"f16": "float16", "bf16": "bfloat16"}
     assert path.stem == f"{packaged.origin.device}_{types[packaged.origin.data_type]}"
@@ -237,7 +237,7 @@ def test_a_packaged_file_says_its_held_out_score_and_fits_its_name(path: Path) -
 
 
 @pytest.mark.parametrize("data_type", ["f16", "bf16", "f32"])
-def test_the_page_has_how_near_the_tiles_come_to_winners(data_type: str) -> None:
+def test_the_page_has_how_near_the_tiles_come_to_winners(data_type):
     rows = json.loads((ROOT / "benchmarks/recorded/policies" / f"winners_{data_type}.json").read_text("utf-8"))
     page = (ROOT / "docs" / "results" / "policies.md").read_text(encoding="utf-8")
     for row in rows:
@@ -245,7 +245,7 @@ def test_the_page_has_how_near_the_tiles_come_to_winners(data_type: str) -> None
         assert shown in page, shown
 
 
-def test_explain_takes_a_file() -> None:
+def test_explain_takes_a_file():
     path = FOLDER / "gfx90a_bfloat16.yaml"
     common = ["heuristics", "explain", "--size", "512,512,512", "--type", "b", "--architecture", "gfx90a"]
     result = CliRunner().invoke(app, [*common, "--heuristic", str(path), "--json"])

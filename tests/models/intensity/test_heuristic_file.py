@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,18 +36,18 @@ HEURISTIC = FittedHeuristic(ORIGIN, 116.9, 104, {"r2": 0.75}, MetricRule("mnk", 
 TREE = replace(HEURISTIC, rule=Question("m", 64.0, 0, Question("waves", 1.5, 1, 2)))
 
 
-def written(folder: Path, text: str) -> Path:
+def written(folder, text):
     path = folder / "h.yaml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("heuristic", [HEURISTIC, TREE, replace(HEURISTIC, rule=MetricRule("mn", ()), seeds=SEEDS[:1])])
-def test_a_file_gives_its_heuristic_back(tmp_path: Path, heuristic: FittedHeuristic) -> None:
+def test_a_file_gives_its_heuristic_back(tmp_path, heuristic):
     assert read_heuristic(written(tmp_path, dump_heuristic(heuristic))) == heuristic
 
 
-def test_a_fitted_heuristic_survives_its_file(tmp_path: Path) -> None:
+def test_a_fitted_heuristic_survives_its_file(tmp_path):
     tuned = sample(100)
     fitted = fit_cut_points(tuned, FitSettings(("intensity",), resamples=20), ORIGIN).heuristic
     read = read_heuristic(written(tmp_path, dump_heuristic(fitted)))
@@ -57,7 +56,7 @@ def test_a_fitted_heuristic_survives_its_file(tmp_path: Path) -> None:
     ]
 
 
-def test_a_pin_that_a_person_writes_counts(tmp_path: Path) -> None:
+def test_a_pin_that_a_person_writes_counts(tmp_path):
     text = dump_heuristic(HEURISTIC).replace("{fitted: 1000.5,", "{pinned: 12.0, fitted: 1000.5,")
     read = read_heuristic(written(tmp_path, text))
     assert isinstance(read.rule, MetricRule)
@@ -82,7 +81,7 @@ def test_a_pin_that_a_person_writes_counts(tmp_path: Path) -> None:
         ("buckets:", "bucket:", "did you mean buckets?"),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path, old, new, message):
     text = dump_heuristic(HEURISTIC)
     assert old in text
     with pytest.raises(UserError, match=r"h\.yaml:\d+: ") as caught:
@@ -91,7 +90,7 @@ def test_a_mistake_is_reported_with_its_line(tmp_path: Path, old: str, new: str,
 
 
 @pytest.mark.parametrize("numbers", [(0, 1, 1), (0, 1, 3), (0, 1, -1)])
-def test_a_tree_leads_to_every_bucket_once(tmp_path: Path, numbers: tuple[int, int, int]) -> None:
+def test_a_tree_leads_to_every_bucket_once(tmp_path, numbers):
     first, second, third = numbers
     text = dump_heuristic(replace(TREE, rule=Question("m", 64.0, first, Question("n", 1.5, second, third))))
     with pytest.raises(UserError):
@@ -103,7 +102,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def mutated(value: Any, generator: random.Random) -> Any:
+def mutated(value, generator):
     """The value with a random part of it changed, removed or duplicated."""
     if isinstance(value, dict) and value and generator.random() < 0.85:
         key = generator.choice(list(value))
@@ -126,7 +125,7 @@ def mutated(value: Any, generator: random.Random) -> Any:
     return generator.choice(VALUES)
 
 
-def test_a_damaged_file_raises_nothing_but_our_error(tmp_path: Path) -> None:
+def test_a_damaged_file_raises_nothing_but_our_error(tmp_path):
     """If a damaged file can still be read, heuristic and generated function give every product the same
     configuration."""
     generator = random.Random("heuristics")
@@ -157,7 +156,7 @@ def test_a_damaged_file_raises_nothing_but_our_error(tmp_path: Path) -> None:
     assert all(mistake.remedy and mistake.location.startswith(str(tmp_path)) for mistake in mistakes)
 
 
-def agrees(heuristic: FittedHeuristic, sizes: list[Product]) -> bool:
+def agrees(heuristic, sizes):
     """Whether the generated function returns the heuristic's configuration for each product."""
     names: dict[str, Any] = {}
     exec(compile(python_source(heuristic), "generated.py", "exec"), names)
@@ -171,12 +170,12 @@ def agrees(heuristic: FittedHeuristic, sizes: list[Product]) -> bool:
     return True
 
 
-def _listed(value: Any) -> Any:
+def _listed(value):
     return [_listed(item) for item in value] if isinstance(value, tuple) else value
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_the_generated_function_agrees_on_random_products(feature: str) -> None:
+def test_the_generated_function_agrees_on_random_products(feature):
     """The two cut points are values of products, where < and <= differ."""
     generator = np.random.default_rng(7)
     sizes = [
@@ -194,7 +193,7 @@ def test_the_generated_function_agrees_on_random_products(feature: str) -> None:
         assert [line.bucket(product) for product in sizes] == [tree.bucket(product) for product in sizes]
 
 
-def test_the_function_marks_what_a_person_pinned() -> None:
+def test_the_function_marks_what_a_person_pinned():
     text = python_source(HEURISTIC)
     assert "if mnk < 1000.5:\n" in text
     assert "if mnk < 1000000000.0:  # pinned by a person\n" in text

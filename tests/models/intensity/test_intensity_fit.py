@@ -29,7 +29,7 @@ from tunesmith.models.intensity.fit.tree import TreeLeaf, TreeSplit, grown, leav
 from tunesmith.models.intensity.metrics import METRICS
 
 
-def brute_force(values: np.ndarray, loss: Loss, buckets: int, weights: np.ndarray, pins: tuple[float, ...]) -> float:
+def brute_force(values, loss, buckets, weights, pins):
     """The least loss of all segmentations, by trying each; infinite if there is none."""
     distinct = sorted(set(values))
     best = math.inf
@@ -46,13 +46,13 @@ def brute_force(values: np.ndarray, loss: Loss, buckets: int, weights: np.ndarra
     return best
 
 
-def below_of(values: np.ndarray, cut: float) -> int:
+def below_of(values, cut):
     return int((values < cut).sum())
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), st.booleans(), st.booleans())
-def test_no_other_cut_points_cost_less(seed: int, is_regret: bool, is_pinned: bool) -> None:
+def test_no_other_cut_points_cost_less(seed, is_regret, is_pinned):
     """Compares dynamic programming with all segmentations, with ties, weights and pins."""
     generator = np.random.default_rng(seed)
     count = int(generator.integers(4, 10))
@@ -78,7 +78,7 @@ def test_no_other_cut_points_cost_less(seed: int, is_regret: bool, is_pinned: bo
         assert float(losses.sum()) == pytest.approx(least, abs=1e-12)
 
 
-def test_quantiles_instead_of_all_gaps_cost_no_less_and_little_more() -> None:
+def test_quantiles_instead_of_all_gaps_cost_no_less_and_little_more():
     tuned = sample(400)
     values, loss = tuned.values("mnk"), tuned.loss
     exact = segmentations(values, loss, 3)[3].loss
@@ -89,21 +89,21 @@ def test_quantiles_instead_of_all_gaps_cost_no_less_and_little_more() -> None:
 @pytest.mark.parametrize(
     ("below", "above"), [(1.0, 2.0), (1e6, 1.0000001e6), (0.1, math.nextafter(0.1, 1)), (0.0, 3.0)]
 )
-def test_a_cut_point_is_short_and_separates(below: float, above: float) -> None:
+def test_a_cut_point_is_short_and_separates(below, above):
     cut = separating(below, above)
     assert below < cut <= above
     if above > 1.5 * below:
         assert len(f"{cut:g}") <= 4
 
 
-def test_a_pin_that_separates_nothing_is_refused() -> None:
+def test_a_pin_that_separates_nothing_is_refused():
     loss = SquaredError(np.arange(4.0))
     for pins in ((0.5,), (9.0,), (2.2, 2.4)):
         with pytest.raises(ValueError, match="pinned"):
             segmentations(np.array([1.0, 2, 3, 4]), loss, 4, pins=pins)
 
 
-def test_a_configuration_that_did_not_run_is_chosen_for_no_product() -> None:
+def test_a_configuration_that_did_not_run_is_chosen_for_no_product():
     """The configuration is the fastest on the other products, which must not compensate for the failure."""
     seconds = np.array([[1.0, 2.0], [1.0, 2.0], [np.nan, 2.0]])
     loss = LogRegret.of_times(seconds)
@@ -114,7 +114,7 @@ def test_a_configuration_that_did_not_run_is_chosen_for_no_product() -> None:
         LogRegret.of_times(np.array([[np.nan, np.nan]]))
 
 
-def test_groups_stay_together_and_folds_are_even() -> None:
+def test_groups_stay_together_and_folds_are_even():
     groups = [f"g{number % 17}" for number in range(200)]
     folds = fold_numbers(groups, 5, seed=1)
     assert all(len({fold for fold, own in zip(folds, groups, strict=True) if own == group}) == 1 for group in groups)
@@ -126,7 +126,7 @@ def test_groups_stay_together_and_folds_are_even() -> None:
         fold_numbers(["a", "a"], 5, seed=1)
 
 
-def test_a_held_out_product_has_no_say_in_its_own_decision() -> None:
+def test_a_held_out_product_has_no_say_in_its_own_decision():
     """Nonsense responses in one group change the decisions for all other groups, but not for this group."""
     tuned = sample(120)
     groups = np.array(tuned.groups)
@@ -142,18 +142,18 @@ def test_a_held_out_product_has_no_say_in_its_own_decision() -> None:
         assert (other.losses[(folds != folds[0])] != clean.losses[folds != folds[0]]).any()
 
 
-def test_a_label_that_occurs_only_in_one_fold_gets_the_decision_of_all_products() -> None:
+def test_a_label_that_occurs_only_in_one_fold_gets_the_decision_of_all_products():
     loss = SquaredError(np.array([1.0, 3.0, 9.0]))
     held = held_out_labels("r", np.array([0, 0, 1]), loss, np.array([0, 1, 2]))
     assert held.losses.tolist() == [4.0, 4.0, 49.0]
 
 
-def test_one_standard_error_prefers_fewer_buckets() -> None:
+def test_one_standard_error_prefers_fewer_buckets():
     folds = np.repeat(np.arange(4), 2)
     noise = np.array([0.9, 1.1, 0.8, 1.2, 1.0, 1.0, 0.7, 1.3])
     steep = noise * np.repeat([0.5, 1.5, 0.5, 1.5], 2)
 
-    def held(rule: str, buckets: int, shift: float) -> HeldOut:
+    def held(rule, buckets, shift):
         return HeldOut(rule, buckets, steep + shift, folds)
 
     error = held("x", 1, 0.0).standard_error
@@ -163,7 +163,7 @@ def test_one_standard_error_prefers_fewer_buckets() -> None:
     assert (chosen.rule, chosen.buckets) == ("b", 3)
 
 
-def test_a_fit_to_synthetic_tuning_finds_its_metric_and_its_cut_points() -> None:
+def test_a_fit_to_synthetic_tuning_finds_its_metric_and_its_cut_points():
     tuned = sample(300)
     fit = fit_cut_points(tuned, FitSettings(tuple(METRICS), resamples=60), ORIGIN)
     assert fit.comparison is not None
@@ -180,7 +180,7 @@ def test_a_fit_to_synthetic_tuning_finds_its_metric_and_its_cut_points() -> None
     assert chosen.explained > fit.comparison.score(PUBLISHED).explained + 0.2
 
 
-def test_a_matrix_of_times_decides_by_regret() -> None:
+def test_a_matrix_of_times_decides_by_regret():
     """Two candidates are each twice as fast on one side of 1e8, so the cut point is there, and nothing is lost."""
     small = np.array([product.mnk < 1e8 for product in products(120)])
     seconds = np.stack([np.where(small, 1.0, 2.0), np.where(small, 2.0, 1.0), np.full(120, 1.9)], axis=1)
@@ -192,7 +192,7 @@ def test_a_matrix_of_times_decides_by_regret() -> None:
     assert fit.heuristic.scores["efficiency"] > 0.95
 
 
-def test_a_tree_finds_what_no_single_metric_tells() -> None:
+def test_a_tree_finds_what_no_single_metric_tells():
     """Tall and wide products need different tiles: two questions tell them apart, cut points along M N K do not."""
     tuned = sample(200)
     m, n = tuned.values("m"), tuned.values("n")
@@ -210,7 +210,7 @@ def test_a_tree_finds_what_no_single_metric_tells() -> None:
     assert isinstance(grown(values, SquaredError(np.ones(200)), 3), TreeLeaf), "nothing to gain, nothing asked"
 
 
-def test_a_fitted_tree_decides_as_its_leaves_do() -> None:
+def test_a_fitted_tree_decides_as_its_leaves_do():
     tuned = sample(200)
     fit = fit_tree(tuned, FitSettings(("mnk",), depths=(1, 2)), ORIGIN)
     numbers = [fit.heuristic.bucket(product) for product in tuned.products]
@@ -219,7 +219,7 @@ def test_a_fitted_tree_decides_as_its_leaves_do() -> None:
     assert np.corrcoef(np.log(areas), np.log(tuned.areas))[0, 1] > 0.99
 
 
-def test_intervals_hold_the_share_and_narrow_with_more_groups() -> None:
+def test_intervals_hold_the_share_and_narrow_with_more_groups():
     generator = np.random.default_rng(3)
     widths = []
     for count in (40, 640):
@@ -236,7 +236,7 @@ def test_intervals_hold_the_share_and_narrow_with_more_groups() -> None:
     assert widths[1] < widths[0] / 2
 
 
-def test_a_pinned_cut_point_has_no_width() -> None:
+def test_a_pinned_cut_point_has_no_width():
     tuned = sample(200)
     ((low, high), (other_low, other_high)) = cut_intervals(
         tuned.values("mnk"), tuned.loss, 3, tuned.groups, pins=(5e6,), resamples=30
@@ -244,7 +244,7 @@ def test_a_pinned_cut_point_has_no_width() -> None:
     assert (low, high) == (5e6, 5e6) or (other_low, other_high) == (5e6, 5e6)
 
 
-def test_q2_is_r2_of_lines_that_leave_a_point_out() -> None:
+def test_q2_is_r2_of_lines_that_leave_a_point_out():
     generator = np.random.default_rng(5)
     x, y = generator.normal(size=9), generator.normal(size=9)
     fitted = line_fit(x, y, [str(row) for row in range(9)], 50, 0)
@@ -261,7 +261,7 @@ def test_q2_is_r2_of_lines_that_leave_a_point_out() -> None:
         line_fit(x[:2], y[:2], ["a", "b"], 50, 0)
 
 
-def test_the_interval_of_a_line_draws_groups() -> None:
+def test_the_interval_of_a_line_draws_groups():
     """Products of one group are alike, so three groups of many products tell little more than three products."""
     generator = np.random.default_rng(6)
     x = np.repeat([1.0, 2.0, 3.0], 50) + generator.normal(scale=0.01, size=150)
@@ -272,7 +272,7 @@ def test_the_interval_of_a_line_draws_groups() -> None:
     assert single[1] < 0.5
 
 
-def test_an_r2_that_is_undefined_has_no_interval() -> None:
+def test_an_r2_that_is_undefined_has_no_interval():
     """One solution is the fastest everywhere, so a constant decision has no loss, and there is no share to save."""
     tuned = sample(60, seconds=np.tile([1.0, 2.0], (60, 1)), candidates=2)
     chosen = compare_rules(tuned, FitSettings(("mnk",))).chosen
@@ -283,7 +283,7 @@ def test_an_r2_that_is_undefined_has_no_interval() -> None:
     assert (low, high) == (0.5, 0.5), "draws without the one product that loses are left out"
 
 
-def test_percentiles_cut_where_the_proposal_did() -> None:
+def test_percentiles_cut_where_the_proposal_did():
     """A product at the lower percentile is in the low bucket; a product at the higher percentile is in the middle
     bucket."""
     tuned = sample(101)
@@ -298,6 +298,6 @@ def test_percentiles_cut_where_the_proposal_did() -> None:
     assert fit.percentiles.low.products == fit.heuristic.seeds[0].products
 
 
-def test_too_few_buckets_for_the_pins_are_refused() -> None:
+def test_too_few_buckets_for_the_pins_are_refused():
     with pytest.raises(ValueError, match="no rule"):
         compare_rules(sample(60), FitSettings(("mnk",), most_buckets=2, pins=(1e6, 1e9)))

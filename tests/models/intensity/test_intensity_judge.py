@@ -10,7 +10,6 @@ import pytest
 
 from tunesmith.models.intensity.distance import distance, same_tile
 from tunesmith.models.intensity.scoring import (
-    SelectionScore,
     TimeMatrix,
     best_of_first,
     clustered_interval,
@@ -19,12 +18,12 @@ from tunesmith.models.intensity.scoring import (
     scored_column,
 )
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Problem, Solution, Value
+from tunesmith.records import Configuration, Problem, Solution
 
 PROBLEM_TYPE = gemm_type("s", transpose_b=False)
 
 
-def solution(tile: int, kernel: str = "TiledGemm", **more: Value) -> Solution:
+def solution(tile, kernel="TiledGemm", **more):
     return Solution(PROBLEM_TYPE, kernel, Configuration({"Tile": (tile, tile), "Depth": 16, **more}))
 
 
@@ -38,11 +37,11 @@ MATRIX = TimeMatrix(
 )
 
 
-def score(*choices: Solution | None) -> SelectionScore:
+def score(*choices):
     return scored(MATRIX, choices)
 
 
-def test_efficiency_is_the_best_time_over_that_of_the_choice() -> None:
+def test_efficiency_is_the_best_time_over_that_of_the_choice():
     result = score(MEDIUM, MEDIUM, MEDIUM, MEDIUM)
     assert result.efficiencies.tolist() == [0.5, 1.0, 0.5, 0.125]
     assert result.geomean == pytest.approx(2 ** (-5 / 4))
@@ -50,7 +49,7 @@ def test_efficiency_is_the_best_time_over_that_of_the_choice() -> None:
     assert result.percentile_10 == pytest.approx(0.125 + 0.3 * (0.5 - 0.125)), "between the first and second"
 
 
-def test_an_unmeasured_choice_is_scored_by_its_neighbour_of_the_same_kernel() -> None:
+def test_an_unmeasured_choice_is_scored_by_its_neighbour_of_the_same_kernel():
     """48 is 0.42 doublings from 64 and 1.58 from 16, in both directions of the tile."""
     pick = scored_column(solution(48), MATRIX, 0)
     assert pick is not None
@@ -62,13 +61,13 @@ def test_an_unmeasured_choice_is_scored_by_its_neighbour_of_the_same_kernel() ->
     assert result.efficiencies[0] == 0.5
 
 
-def test_a_choice_that_did_not_run_on_a_problem_is_scored_by_a_neighbour_that_ran() -> None:
+def test_a_choice_that_did_not_run_on_a_problem_is_scored_by_a_neighbour_that_ran():
     pick = scored_column(LARGE, MATRIX, 0)
     assert pick is not None
     assert (pick.column, pick.is_measured) == (1, False)
 
 
-def test_a_choice_that_is_known_to_have_failed_has_no_score() -> None:
+def test_a_choice_that_is_known_to_have_failed_has_no_score():
     """LARGE did not run on the first problem. If the failure is known, LARGE is not scored by a neighbour."""
     matrix = replace(MATRIX, failed=np.isnan(MATRIX.seconds))
     assert scored_column(LARGE, matrix, 0) is None
@@ -79,24 +78,24 @@ def test_a_choice_that_is_known_to_have_failed_has_no_score() -> None:
     assert best_of_first(matrix, ranked, 2) == pytest.approx(0.5**0.25), "the second guess ran, and is the fastest"
 
 
-def test_another_kernel_is_no_neighbour() -> None:
+def test_another_kernel_is_no_neighbour():
     assert scored_column(solution(64, "RegisterGemm"), MATRIX, 0) is None
     assert score(solution(64, "RegisterGemm"), SMALL, None, LARGE).unanswered == 2
     with pytest.raises(ValueError, match="no choice ran"):
         score(None, None, None, None)
 
 
-def test_words_that_differ_count_one_each() -> None:
+def test_words_that_differ_count_one_each():
     assert distance(solution(16, Store="TMA"), solution(16, Store="Direct")) == 1
     assert distance(solution(16, Store="TMA"), solution(16)) == 1
 
 
-def wgmma(groups: int, columns: int, along: str, **more: Value) -> Solution:
+def wgmma(groups, columns, along, **more):
     parameters = {"WarpGroups": groups, "InstructionColumns": columns, "RowsAlong": along, "GlobalSplitU": 1, **more}
     return Solution(PROBLEM_TYPE, "CudaWgmmaGemm", Configuration(parameters))
 
 
-def test_the_effect_of_a_parameter_decides_its_weight() -> None:
+def test_the_effect_of_a_parameter_decides_its_weight():
     """Two ways to write the same macro tile have distance 0; another load path is further away than half the tile."""
     assert distance(wgmma(2, 128, "N"), wgmma(2, 128, "M")) == 0
     assert distance(wgmma(2, 256, "N"), wgmma(2, 128, "M")) == pytest.approx(1)
@@ -107,7 +106,7 @@ def test_the_effect_of_a_parameter_decides_its_weight() -> None:
     assert distance(single, solution(16, DepthU=64, LoadPath="TMA")) == 3
 
 
-def test_among_equally_near_neighbours_the_median_time_counts() -> None:
+def test_among_equally_near_neighbours_the_median_time_counts():
     """Half the tile, twice the tile, and two different words are all at distance 2."""
     equally_near = (solution(32), solution(128), solution(64, Store="TMA", Load="x"))
     matrix = TimeMatrix(MATRIX.problems[:1], ("toy",), equally_near, np.array([[1.0, 9.0, 3.0]]))
@@ -116,7 +115,7 @@ def test_among_equally_near_neighbours_the_median_time_counts() -> None:
     assert (pick.column, pick.is_measured, pick.has_tile) == (2, False, True)
 
 
-def test_families_are_scored_apart() -> None:
+def test_families_are_scored_apart():
     whole = scored(MATRIX, (SMALL, SMALL, LARGE, None))
     result = scored_by(MATRIX, whole, MATRIX.families)
     assert {family: part.efficiencies.tolist() for family, part in result.items()} == {
@@ -127,20 +126,20 @@ def test_families_are_scored_apart() -> None:
     assert list(scored_by(MATRIX, scored(MATRIX, (SMALL, None, None, None)), MATRIX.families)) == ["toy"]
 
 
-def test_the_best_of_a_kernel_is_apart_from_the_best_of_all() -> None:
+def test_the_best_of_a_kernel_is_apart_from_the_best_of_all():
     """On the last problem the vendor's library is twice as fast as the best tile."""
     result = scored(MATRIX, (None, None, None, LARGE))
     assert (result.geomean, result.within_kernel) == (0.5, 1.0)
 
 
-def test_more_guesses_take_the_fastest_of_them() -> None:
+def test_more_guesses_take_the_fastest_of_them():
     ranked = [(LARGE, SMALL), (LARGE, SMALL), (SMALL, LARGE), (SMALL, LARGE, VENDOR)]
     assert best_of_first(MATRIX, ranked, 1) == pytest.approx((0.5 * 0.5 * 0.25 * 0.0625) ** 0.25)
     assert best_of_first(MATRIX, ranked, 2) == pytest.approx(0.5**0.25)
     assert best_of_first(MATRIX, ranked, 3) == 1.0
 
 
-def test_one_half_of_the_samples_chooses_the_best_and_the_other_times_it() -> None:
+def test_one_half_of_the_samples_chooses_the_best_and_the_other_times_it():
     """Two solutions are equally fast, so the least time of a half is luck; the times of the other half are 1.2 and
     1.1."""
     halves = np.array([[1.0, 1.1]]), np.array([[1.2, 0.9]])
@@ -154,7 +153,7 @@ def test_one_half_of_the_samples_chooses_the_best_and_the_other_times_it() -> No
     assert best_of_first(matrix, [(SMALL, MEDIUM)], 3) == pytest.approx(1)
 
 
-def test_an_interval_draws_families_whole() -> None:
+def test_an_interval_draws_families_whole():
     """With two families, one at 1 and one at 1/4, half of the draws have both; the others have one family twice."""
     values = np.array([1.0, 1.0, 0.25, 0.25])
     assert clustered_interval(values, ("a", "a", "b", "b")) == (pytest.approx(0.25), pytest.approx(1.0))
@@ -163,7 +162,7 @@ def test_an_interval_draws_families_whole() -> None:
     assert clustered_interval(values, ("a",) * 4) == (0.0, 1.0), "one family tells nothing about others"
 
 
-def test_parts_of_other_lengths_are_refused() -> None:
+def test_parts_of_other_lengths_are_refused():
     with pytest.raises(ValueError, match="families"):
         TimeMatrix(MATRIX.problems, ("toy",), MATRIX.solutions, MATRIX.seconds)
     with pytest.raises(ValueError, match="failures"):

@@ -26,7 +26,7 @@ from tunesmith.models.intensity.policies.known_targets import KNOWN_TARGETS, kno
 from tunesmith.models.intensity.policies.mappings import MAPPINGS
 from tunesmith.models.intensity.policies.packaged import packaged_policy
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Problem, Target, UserError
+from tunesmith.records import Problem, UserError
 
 ROOT = Path(__file__).parents[3]
 H200, CPU = KNOWN_TARGETS["sm_90"], KNOWN_TARGETS["x86-64"]
@@ -50,7 +50,7 @@ EVERY_POLICY = (*POLICIES.values(), fitted_to_families())
 """Every policy, and a fitted policy with configurations of some families in its buckets."""
 
 
-def check(policy, problem: Problem, target: Target, kernel, reasons: Counter[str]) -> None:
+def check(policy, problem, target, kernel, reasons):
     answer = policy.choose(problem, target, kernel)
     assert answer.policy == policy.name
     assert answer.kernel == kernel.name
@@ -65,7 +65,7 @@ def check(policy, problem: Problem, target: Target, kernel, reasons: Counter[str
     assert family_for("GEMM", answer.configuration).name == kernel.name
 
 
-def sweep(count: int, seed: int) -> Counter[str]:
+def sweep(count, seed):
     reasons: Counter[str] = Counter()
     for gemm in random_problems(count, seed):
         for target in TARGETS:
@@ -75,7 +75,7 @@ def sweep(count: int, seed: int) -> Counter[str]:
     return reasons
 
 
-def test_random_problems_get_a_legal_configuration_or_a_named_reason() -> None:
+def test_random_problems_get_a_legal_configuration_or_a_named_reason():
     """60 problems on six targets in ten families by every policy: 18,000 decisions."""
     reasons = sweep(60, seed=1)
     assert sum(reasons.values()) == 60 * len(TARGETS) * len(FAMILIES) * len(EVERY_POLICY)
@@ -90,7 +90,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("limit", SMALL)
-def test_a_device_with_less_gets_smaller_tiles_and_less_memory(limit: str) -> None:
+def test_a_device_with_less_gets_smaller_tiles_and_less_memory(limit):
     """A family's usual tiles do not fit these devices, so rejections must be remedied."""
     reasons: Counter[str] = Counter()
     remedied = 0
@@ -108,7 +108,7 @@ def test_a_device_with_less_gets_smaller_tiles_and_less_memory(limit: str) -> No
     assert "no tile" not in reasons
 
 
-def test_huge_sizes_and_odd_devices_get_an_answer_too() -> None:
+def test_huge_sizes_and_odd_devices_get_an_answer_too():
     """Sizes beyond 32 bits and beyond any memory, leading dimensions, a device with unknown limits, a tiny device."""
     random = np.random.default_rng(3)
     unknown = replace(H200, compute_units=0, global_memory_bytes=0, max_allocation_bytes=0, sub_group_size=0)
@@ -129,7 +129,7 @@ def test_huge_sizes_and_odd_devices_get_an_answer_too() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(10))
-def test_ten_thousand_random_problems(seed: int) -> None:
+def test_ten_thousand_random_problems(seed):
     sweep(1000, seed=100 + seed)
 
 
@@ -152,7 +152,7 @@ def test_ten_thousand_random_problems(seed: int) -> None:
     ],
 )
 @pytest.mark.parametrize("policy", ALL)
-def test_a_family_that_can_compute_a_type_is_never_refused(policy: str, kernel: str, architecture: str, kinds) -> None:
+def test_a_family_that_can_compute_a_type_is_never_refused(policy, kernel, architecture, kinds):
     """The random test would allow a refusal; for these pairs there is always a legal configuration."""
     sizes = [(1, 1, 1), (1, 4097, 33), (4097, 1, 1000), (7, 13, 5), (100, 100, 100), (4096, 4096, 64), (8191, 33, 8193)]
     for kind in kinds:
@@ -164,7 +164,7 @@ def test_a_family_that_can_compute_a_type_is_never_refused(policy: str, kernel: 
 
 
 @pytest.mark.parametrize("policy", ALL)
-def test_vectors_go_to_their_own_kernel(policy: str) -> None:
+def test_vectors_go_to_their_own_kernel(policy):
     for size in ((1, 8192, 4096), (8192, 1, 4096), (1, 1, 100_000)):
         gemm = problem("b", *size)
         answer = POLICIES[policy].choose_among(gemm, H200, kernel_order(gemm, H200))
@@ -174,7 +174,7 @@ def test_vectors_go_to_their_own_kernel(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ALL)
-def test_every_step_and_every_pair_of_steps_can_be_switched_on_and_off(policy: str) -> None:
+def test_every_step_and_every_pair_of_steps_can_be_switched_on_and_off(policy):
     """Single steps and pairs are switched on with all others off, and pairs are switched off; every answer is legal."""
     registered = POLICIES[policy]
     acts = registered.acts
@@ -194,7 +194,7 @@ def test_every_step_and_every_pair_of_steps_can_be_switched_on_and_off(policy: s
     assert registered.steps == POLICIES[policy].steps, "the policy in the registry is unchanged"
 
 
-def test_each_step_changes_some_choice() -> None:
+def test_each_step_changes_some_choice():
     """A step without any effect would pass every other test."""
     policy = POLICIES["published-intensity"]
     problems = list(random_problems(150, seed=7))
@@ -212,7 +212,7 @@ def test_each_step_changes_some_choice() -> None:
         ), step
 
 
-def test_a_step_that_a_policy_lacks_is_the_users_mistake() -> None:
+def test_a_step_that_a_policy_lacks_is_the_users_mistake():
     with pytest.raises(UserError, match="latency has no step 'boost'; give some of matrix-vector, split"):
         POLICIES["latency"].with_steps(["boost"])
     with pytest.raises(
@@ -223,7 +223,7 @@ def test_a_step_that_a_policy_lacks_is_the_users_mistake() -> None:
         known_target("sm_1")
 
 
-def test_what_no_policy_can_map_is_refused_by_name() -> None:
+def test_what_no_policy_can_map_is_refused_by_name():
     gemm = problem("s", 8, 8, 8)
     answer = POLICIES["latency"].choose(gemm, H200, KERNELS["FakeGemm"])
     assert isinstance(answer, PolicyRefusal)
@@ -233,27 +233,27 @@ def test_what_no_policy_can_map_is_refused_by_name() -> None:
     assert empty.rejection.reason == "empty"
 
 
-def test_operands_that_no_memory_holds_are_refused_by_name() -> None:
+def test_operands_that_no_memory_holds_are_refused_by_name():
     gemm = problem("d", 200_000, 200_000, 8)
     answer = POLICIES["published-intensity"].choose(gemm, CPU, KERNELS["RegisterGemm"])
     assert isinstance(answer, PolicyRefusal)
     assert answer.rejection.reason == "maximum allocation"
 
 
-def test_every_gemm_family_for_people_has_a_mapping_and_every_order_names_families() -> None:
+def test_every_gemm_family_for_people_has_a_mapping_and_every_order_names_families():
     families = {kernel.name for kernel in KERNELS.values() if kernel.operation == "GEMM" and kernel.name != "FakeGemm"}
     assert families == set(MAPPINGS)
     assert {name for names in ORDER.values() for name in names} <= families
 
 
-def test_the_same_question_gets_the_same_answer() -> None:
+def test_the_same_question_gets_the_same_answer():
     gemm = problem("h", 1000, 3000, 500)
     for policy in POLICIES.values():
         first, second = (policy.choose(gemm, H200, KERNELS["TritonGemm"]) for _ in range(2))
         assert first == second
 
 
-def test_the_page_shows_the_scores_that_are_recorded() -> None:
+def test_the_page_shows_the_scores_that_are_recorded():
     """The scores are from the list of problems on which no constant was fitted."""
     page = (ROOT / "docs" / "results" / "policies.md").read_text(encoding="utf-8")
     rows = json.loads((ROOT / "benchmarks" / "recorded" / "policies" / "second.json").read_text(encoding="utf-8"))

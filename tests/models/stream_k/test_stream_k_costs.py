@@ -99,7 +99,7 @@ def test_each_mode_wins_where_it_should(work, mode):
     assert CalibratedModel(calibration(H200)).choose(work).mode is mode
 
 
-def only(name: str) -> np.ndarray:
+def only(name):
     """Costs of 1 for one term, and 0 for all others."""
     costs = np.zeros(len(COSTS))
     costs[list(COSTS).index(name)] = 1

@@ -40,7 +40,7 @@ BATTERIES = {
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("command", "complaint"), BATTERIES.values(), ids=BATTERIES)
-def test_a_battery_has_nothing_against_philox(command: list[str], complaint: str) -> None:
+def test_a_battery_has_nothing_against_philox(command, complaint):
     if not shutil.which(command[0]):
         pytest.skip(f"{command[0]} is not installed")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as battery:

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ DATA = Path(os.environ.get("TUNESMITH_DATA", ROOT.parent / "shared" / "data"))
 FUNCTIONS = {"philox": philox, "threefry": threefry}
 
 
-def block(name: str, rounds: int, counter: list[int], key: list[int]) -> list[int]:
+def block(name, rounds, counter, key):
     """One block of `philox4x32` and its like."""
     family, bits = name[:-4], int(name[-2:])
     kind = np.uint32 if bits == 32 else np.uint64
@@ -32,11 +31,11 @@ def block(name: str, rounds: int, counter: list[int], key: list[int]) -> list[in
     return [int(part) for part in made[:, 0]]
 
 
-def stream(generator: str, seed: int, count: int, *, engines: int = 1) -> list[int]:
+def stream(generator, seed, count, *, engines=1):
     return [int(word) for word in words(generator, seed, 0, engines, np.arange(count), 1)[:, 0]]
 
 
-def take(count: int, numbers: Iterator[int]) -> list[int]:
+def take(count, numbers):
     return list(itertools.islice(numbers, count))
 
 
@@ -55,7 +54,7 @@ PI = [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344]
         ("threefry4x32", 20, [0] * 4, [0] * 4, "9c6ca96a e17eae66 fc10ecd4 5256a7d8"),
     ],
 )
-def test_blocks_of_random123(name: str, rounds: int, counter: list[int], key: list[int], output: str) -> None:
+def test_blocks_of_random123(name, rounds, counter, key, output):
     """Of its `tests/kat_vectors`."""
     assert block(name, rounds, counter, key) == [int(word, 16) for word in output.split()]
 
@@ -80,7 +79,7 @@ ROTATIONS = {
 PARITY = {32: 0x1BD11BDA, 64: 0x1BD11BDAA9FC1A22}
 
 
-def philox_once_more(bits: int, rounds: int, counter: list[int], key: list[int]) -> list[int]:
+def philox_once_more(bits, rounds, counter, key):
     words, mask = list(counter), 2**bits - 1
     for round_ in range(rounds):
         keys = [(word + round_ * weyl) & mask for word, weyl in zip(key, WEYL[bits], strict=False)]
@@ -93,13 +92,13 @@ def philox_once_more(bits: int, rounds: int, counter: list[int], key: list[int])
     return words
 
 
-def threefry_once_more(bits: int, rounds: int, counter: list[int], key: list[int]) -> list[int]:
+def threefry_once_more(bits, rounds, counter, key):
     count, mask = len(counter), 2**bits - 1
     keys = [*key, PARITY[bits]]
     for word in key:
         keys[-1] ^= word
 
-    def injected(words: list[int], turn: int) -> list[int]:
+    def injected(words, turn):
         new = [(word + keys[(turn + index) % (count + 1)]) & mask for index, word in enumerate(words)]
         return [*new[:-1], (new[-1] + turn) & mask]
 
@@ -119,9 +118,7 @@ def threefry_once_more(bits: int, rounds: int, counter: list[int], key: list[int
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize(("family", "rounds"), [("philox", 7), ("philox", 10), ("threefry", 13), ("threefry", 20)])
-def test_blocks_of_any_counter_and_key_are_those_of_a_second_writing(
-    family: str, rounds: int, count: int, bits: int
-) -> None:
+def test_blocks_of_any_counter_and_key_are_those_of_a_second_writing(family, rounds, count, bits):
     second, draw = {"philox": philox_once_more, "threefry": threefry_once_more}[family], np.random.default_rng(bits)
     edges = [0, 1, 2 ** (bits - 1), 2**bits - 1]
     for trial in range(40):
@@ -131,14 +128,14 @@ def test_blocks_of_any_counter_and_key_are_those_of_a_second_writing(
         assert block(f"{family}{count}x{bits}", rounds, counter, key) == second(bits, rounds, counter, key)
 
 
-def test_all_known_answers_of_random123() -> None:
+def test_all_known_answers_of_random123():
     file = DATA / "rocrand" / "rng_kat.json"
     if not file.is_file():
         pytest.skip(f"{file} is not here; TUNESMITH_DATA names its folder")
     vectors = json.loads(file.read_text(encoding="utf-8"))["vectors"]
     assert len(vectors) == 60
 
-    def numbers(texts: list[str]) -> list[int]:
+    def numbers(texts):
         return [int(text, 16) for text in texts]
 
     wrong = [
@@ -149,7 +146,7 @@ def test_all_known_answers_of_random123() -> None:
     assert wrong == []
 
 
-def test_the_10000th_numbers_that_the_cpp_standard_names() -> None:
+def test_the_10000th_numbers_that_the_cpp_standard_names():
     """C++26 for the default seed 20111115: philox4x32 gives 1955073260, philox4x64 3409172418970261260."""
     assert stream("philox4_32_10", 20111115, 10000)[-1] == 1955073260
     # Number 9999 is the last component of block 2499.
@@ -157,7 +154,7 @@ def test_the_10000th_numbers_that_the_cpp_standard_names() -> None:
     assert stream("mt19937", 5489, 10000, engines=8)[-1] == 4123659995
 
 
-def test_mrg32k3a_starts_as_lecuyer_says() -> None:
+def test_mrg32k3a_starts_as_lecuyer_says():
     """All seeds 12345: the first numbers over m1 + 1 are 0.127011..., 0.318527..., 0.309186..."""
     state = np.full((6, 1), 12345, np.uint32)
     drawn = [int(MRG32K3A.draw(state)[0]) for _ in range(3)]
@@ -166,7 +163,7 @@ def test_mrg32k3a_starts_as_lecuyer_says() -> None:
     )
 
 
-def test_xorwow_starts_as_marsaglia_says() -> None:
+def test_xorwow_starts_as_marsaglia_says():
     state = np.array([[123456789], [362436069], [521288629], [88675123], [5783321], [6615241]], np.uint32)
     drawn = [int(ENGINES["xorwow"].step(state)[0]) for _ in range(5)]
     assert drawn == [246875399, 3690007200, 1264581005, 3906711041, 1866187943]
@@ -183,7 +180,7 @@ def test_xorwow_starts_as_marsaglia_says() -> None:
         ("lfsr113", 0, 0, 0, [1574944, 268744, 1109394980, 8552980]),
     ],
 )
-def test_engines_of_rocrand(generator: str, seed: int, engine: int, skipped: int, expected: list[int]) -> None:
+def test_engines_of_rocrand(generator, seed, engine, skipped, expected):
     """Numbers of the device engines of rocRAND 5.3.3 (`rocrand_init(seed, engine, skipped)`), compiled for a host;
     those of lfsr113 are of L'Ecuyer's program with seeds 2, 8, 16 and 128."""
     engines = 1 << 20
@@ -198,14 +195,14 @@ def test_engines_of_rocrand(generator: str, seed: int, engine: int, skipped: int
         (0xDEADBEEFCAFEF00D, 481, [495934625, 1666048725, 3350517011, 3281803604, 1050081482, 128433006]),
     ],
 )
-def test_parameter_sets_of_rocrand(seed: int, parameter_set: int, expected: list[int]) -> None:
+def test_parameter_sets_of_rocrand(seed, parameter_set, expected):
     """Lanes 0, 100 and 255 of two steps, from the tables and the seeding of rocRAND 5.3.3 compiled for a host."""
     engines = 512 * 256
     vectors = np.array([step * engines + parameter_set * 256 + lane for step in (0, 1) for lane in (0, 100, 255)])
     assert words("mtgp32", seed, 0, engines, vectors, 1)[:, 0].tolist() == expected
 
 
-def test_jump_matrices_of_rocrand() -> None:
+def test_jump_matrices_of_rocrand():
     """Of 2^63 steps: recurrence 0 of `rocrand_mrg32k3a_precomputed.h` and of `rocrand_mrg31k3p_precomputed.h`."""
     assert jump_matrices("mrg32k3a", "word", 64)[63, 0].tolist() == [
         [967330218, 3464884028, 3444447102],
@@ -221,13 +218,13 @@ def test_jump_matrices_of_rocrand() -> None:
 
 @pytest.mark.parametrize("generator", sorted(SCALARS))
 @pytest.mark.parametrize("seed", [0, 1, 12345, 0xFFFFFFFF, 0x123456789ABCDEF0])
-def test_engine_zero_is_the_generator_itself(generator: str, seed: int) -> None:
+def test_engine_zero_is_the_generator_itself(generator, seed):
     state = [int(word) for word in engine_states(generator, seed, 0, 1, np.array([0]))[0]]
     assert stream(generator, seed, 1000) == take(1000, SCALARS[generator](state))
 
 
 @pytest.mark.parametrize(("engine", "scalar"), [(MRG32K3A, mrg32k3a), (MRG31K3P, mrg31k3p)])
-def test_numbers_before_stretching_fill_their_range(engine, scalar) -> None:  # type: ignore[no-untyped-def]
+def test_numbers_before_stretching_fill_their_range(engine, scalar):  # type: ignore[no-untyped-def]
     """From 1 to m1, the ends included: m1 takes the place of 0. The ends must become words 0 and 2^32 - 1."""
     m1 = engine.recurrences[0].modulus
     assert int((m1 - 1) * engine.stretch) == 0xFFFFFFFF
@@ -240,7 +237,7 @@ def test_numbers_before_stretching_fill_their_range(engine, scalar) -> None:  # 
 @pytest.mark.parametrize(
     ("seed", "number"), [(5489, 0), (0, 0), (0xFFFFFFFF, 0), (5489, 1), (0, 8191), (0x1_0000_0000, 0), (2**64 - 1, 3)]
 )
-def test_every_generator_of_mt19937_is_seeded_as_its_authors_do(seed: int, number: int) -> None:
+def test_every_generator_of_mt19937_is_seeded_as_its_authors_do(seed, number):
     """Generator 0 by `init_genrand` if the seed is short, all others by `init_by_array`; NumPy's own as the witness."""
     engines = 8 * 8192
     vectors = (np.arange(250)[:, None] * engines + 8 * number + np.arange(8)).ravel()
@@ -249,7 +246,7 @@ def test_every_generator_of_mt19937_is_seeded_as_its_authors_do(seed: int, numbe
 
 
 @pytest.mark.parametrize(("seed", "number"), [(0, 0), (77, 1), (2**40 + 5, 511)])
-def test_every_parameter_set_follows_its_recursion(seed: int, number: int) -> None:
+def test_every_parameter_set_follows_its_recursion(seed, number):
     known = mtgp32_parameters()
     assert (known.shift1, known.shift2, known.mask, len(known)) == (13, 4, 0xFFF80000, 512)
     state = engine_states("mtgp32", seed, 0, 512 * 256, np.array([number]))[0]
@@ -259,7 +256,7 @@ def test_every_parameter_set_follows_its_recursion(seed: int, number: int) -> No
     assert words("mtgp32", seed, 0, 512 * 256, vectors, 1)[:, 0].tolist() == take(2048, expected)
 
 
-def test_parameter_sets_are_distinct_and_a_step_needs_nothing_of_itself() -> None:
+def test_parameter_sets_are_distinct_and_a_step_needs_nothing_of_itself():
     """256 lanes of 351 words: what a lane reads was made by an earlier step if position < 351 - 256."""
     known = mtgp32_parameters()
     assert known.position.min() > 2
@@ -271,7 +268,7 @@ def test_parameter_sets_are_distinct_and_a_step_needs_nothing_of_itself() -> Non
 
 
 @pytest.mark.parametrize("generator", ["mrg32k3a", "mrg31k3p"])
-def test_a_seed_that_would_start_from_zeros_does_not(generator: str) -> None:
+def test_a_seed_that_would_start_from_zeros_does_not(generator):
     """A multiple of m1 gives the first recurrence three zeros, from which it never comes away; and seed 0 is 12345."""
     m1 = ENGINES[generator].recurrences[0].modulus  # type: ignore[attr-defined]
     state: NDArray[np.uint32] = engine_states(generator, m1, 0, 1, np.array([0]))[0]
@@ -286,12 +283,12 @@ def test_a_seed_that_would_start_from_zeros_does_not(generator: str) -> None:
         (0x071DD0913271687B, [719770666, 3443832312, 719770666, 1665518351, 1125878063, 1665518351]),
     ],
 )
-def test_long_seeds_of_mrg32k3a_lose_what_rocrand_loses(seed: int, expected: list[int]) -> None:
+def test_long_seeds_of_mrg32k3a_lose_what_rocrand_loses(seed, expected):
     """States of rocRAND 5.3.3's engine, compiled for a host: its products wrap, its remainders are cut."""
     assert engine_states("mrg32k3a", seed, 0, 1, np.array([0]))[0].tolist() == expected
 
 
-def test_long_seeds_of_mrg31k3p_lose_what_rocrand_loses() -> None:
+def test_long_seeds_of_mrg31k3p_lose_what_rocrand_loses():
     """Products modulo 2^64 before the remainder (`rocrand_mrg31k3p.h`)."""
     seed, m1, m2 = 0x79690975FBDE15B0, 2**31 - 1, 2**31 - 21069
     x, y = (0xFBDE15B0 ^ 0x55555555) * seed % 2**64, (0x79690975 ^ 0xAAAAAAAA) * seed % 2**64
@@ -309,7 +306,7 @@ def test_long_seeds_of_mrg31k3p_lose_what_rocrand_loses() -> None:
         ("threefry4_64_20", [0x0123456789ABCDEF, 0x0123456789AB, 0x01234567, 0x0123]),
     ],
 )
-def test_seeds_become_keys_as_in_rocrand(generator: str, key: list[int]) -> None:
+def test_seeds_become_keys_as_in_rocrand(generator, key):
     family, components, bits, rounds = re.fullmatch(r"([a-z]+)(\d)_(\d+)_(\d+)", generator).groups()  # type: ignore[union-attr]
     counter = [5, *[0] * (int(components) - 1)]
     made = block(f"{family}{components}x{bits}", int(rounds), counter, key)
@@ -317,7 +314,7 @@ def test_seeds_become_keys_as_in_rocrand(generator: str, key: list[int]) -> None
     assert words(generator, 0x0123456789ABCDEF, 0, 1, np.array([5]), len(halves))[0].tolist() == halves
 
 
-def test_no_component_of_lfsr113_starts_dead() -> None:
+def test_no_component_of_lfsr113_starts_dead():
     """L'Ecuyer's limits 2, 8, 16 and 128 hold for every seed, short ones too."""
     for seed in (0, 1, 7, 1 << 32, 0x0001_0001_0001_0001, 0x0064_0009_0003_0000, 2**64 - 1):
         state = engine_states("lfsr113", seed, 0, 1, np.array([0]))[0]

@@ -24,7 +24,6 @@ from random_statistics import (
 from tunesmith.problems.random import GENERATORS, GeneratorKind, poisson_table, scalars_for, width_of
 from tunesmith.problems.random.reference import quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
-from tunesmith.records import Configuration
 
 PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not GeneratorKind.QUASI]
 QUASI = [name for name, generator in GENERATORS.items() if generator.kind is GeneratorKind.QUASI]
@@ -36,26 +35,26 @@ SHAPES = {"philox4_32_10": Shape(256, 4), "xorwow": Shape(256, 4)}
 
 
 @cache
-def dealt(generator: str, width: int) -> NDArray[np.uint32]:
+def dealt(generator, width):
     """(COUNT / width, width): words, a vector a row."""
     return words(generator, SEED, 0, ENGINES, np.arange(COUNT // width), width)
 
 
-def teardown_module() -> None:
+def teardown_module():
     dealt.cache_clear()
 
 
-def scalars(distribution: str, lam: float = 10.0) -> Configuration:
+def scalars(distribution, lam=10.0):
     return scalars_for(distribution, seed=SEED, mean=MEAN, stddev=DEVIATION, lam=lam)
 
 
-def referred(generator: str, distribution: str, value_type: str) -> NDArray[np.generic]:
+def referred(generator, distribution, value_type):
     """Values of COUNT words, as the reference has them."""
     taken = dealt(generator, width_of(GENERATORS[generator], distribution, value_type).words)
     return values_of(distribution, value_type, taken, scalars(distribution)).value.ravel()
 
 
-def filled(generator: str, distribution: str, value_type: str) -> NDArray[np.generic]:
+def filled(generator, distribution, value_type):
     """The same of a device."""
     width = width_of(GENERATORS[generator], distribution, value_type)
     count = COUNT // width.words * width.values
@@ -73,7 +72,7 @@ of_every_generator = pytest.mark.parametrize(("generator", "made"), SOURCES)
 
 @of_every_generator
 @pytest.mark.parametrize("value_type", ["float", "double", "half"])
-def test_uniform_numbers_have_the_moments_of_the_uniform_distribution(generator, made, value_type) -> None:  # type: ignore[no-untyped-def]
+def test_uniform_numbers_have_the_moments_of_the_uniform_distribution(generator, made, value_type):  # type: ignore[no-untyped-def]
     """The half of the least spacing by which the mean is above 1/2 is at most a twentieth of a standard error."""
     values = made(generator, "uniform", value_type)
     assert values.min() > 0
@@ -86,7 +85,7 @@ def test_uniform_numbers_have_the_moments_of_the_uniform_distribution(generator,
     ("distribution", "value_type"),
     [("normal", "float"), ("normal", "double"), ("normal", "half"), ("log_normal", "float"), ("log_normal", "double")],
 )
-def test_normal_numbers_have_the_moments_of_the_normal_distribution(generator, made, distribution, value_type) -> None:  # type: ignore[no-untyped-def]
+def test_normal_numbers_have_the_moments_of_the_normal_distribution(generator, made, distribution, value_type):  # type: ignore[no-untyped-def]
     """Log-normal ones by their logarithms, having a variance whose estimate depends on the few largest.
 
     A half's 16 bits of radius stop at 4.7 deviations; what they miss of the kurtosis is a quarter of a standard error.
@@ -107,14 +106,14 @@ def test_normal_numbers_have_the_moments_of_the_normal_distribution(generator, m
     ],
 )
 @pytest.mark.parametrize("value_type", ["float", "double"])
-def test_values_follow_their_law(generator, made, distribution, law, value_type) -> None:  # type: ignore[no-untyped-def]
+def test_values_follow_their_law(generator, made, distribution, law, value_type):  # type: ignore[no-untyped-def]
     """Kolmogorov and Smirnov."""
     values = made(generator, distribution, value_type)
     assert stats.kstest(values, law.cdf, method="asymp").pvalue > RAREST
 
 
 @of_every_generator
-def test_the_tails_of_normal_numbers_are_full(generator, made) -> None:  # type: ignore[no-untyped-def]
+def test_the_tails_of_normal_numbers_are_full(generator, made):  # type: ignore[no-untyped-def]
     """How many lie beyond 2, 3 and 4 deviations on each side, in their binomial standard errors."""
     values = (made(generator, "normal", "float") - MEAN) / DEVIATION
     for limit in (2, 3, 4):
@@ -124,7 +123,7 @@ def test_the_tails_of_normal_numbers_are_full(generator, made) -> None:  # type:
 
 
 @of_every_generator
-def test_the_two_normal_numbers_of_a_vector_are_independent(generator, made) -> None:  # type: ignore[no-untyped-def]
+def test_the_two_normal_numbers_of_a_vector_are_independent(generator, made):  # type: ignore[no-untyped-def]
     """Sine and cosine of one radius: neither they nor their squares, each of variance 2, may be correlated."""
     first, second = ((made(generator, "normal", "float") - MEAN) / DEVIATION).reshape(-1, 2).T
     assert abs(correlation(first, second, 0, 1)) < FARTHEST
@@ -132,7 +131,7 @@ def test_the_two_normal_numbers_of_a_vector_are_independent(generator, made) -> 
     assert abs(correlation(first[1:], second[:-1], 0, 1)) < FARTHEST
 
 
-def law_of_low_bits(generator: str, bits: int) -> NDArray[np.float64]:
+def law_of_low_bits(generator, bits):
     """Probabilities of a word's lowest bits.
 
     mrg31k3p has 2^31 - 1 numbers, which rocRAND's factor stretches to 2 x + floor(3 x / 2^31): odd for one in three.
@@ -143,7 +142,7 @@ def law_of_low_bits(generator: str, bits: int) -> NDArray[np.float64]:
 
 @of_every_generator
 @pytest.mark.parametrize(("value_type", "bits"), [("unsigned_char", 8), ("unsigned_short", 16)])
-def test_integers_are_equally_likely(generator, made, value_type, bits) -> None:  # type: ignore[no-untyped-def]
+def test_integers_are_equally_likely(generator, made, value_type, bits):  # type: ignore[no-untyped-def]
     """Each piece of a word by itself, the lowest first."""
     fields = made(generator, "uniform", value_type).reshape(COUNT, -1).T
     assert len(fields) == 32 // bits
@@ -154,19 +153,19 @@ def test_integers_are_equally_likely(generator, made, value_type, bits) -> None:
 
 @of_every_generator
 @pytest.mark.parametrize(("value_type", "bits"), [("unsigned_int", 32), ("unsigned_long_long", 64)])
-def test_the_top_bits_of_long_integers_are_equally_likely(generator, made, value_type, bits) -> None:  # type: ignore[no-untyped-def]
+def test_the_top_bits_of_long_integers_are_equally_likely(generator, made, value_type, bits):  # type: ignore[no-untyped-def]
     top = (made(generator, "uniform", value_type) >> (bits - 12)).astype(np.int64)
     assert chi_square(np.bincount(top, minlength=1 << 12), np.full(1 << 12, top.size / (1 << 12))) > RAREST
 
 
-def rounded_normal(lam: float, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+def rounded_normal(lam, numbers):
     """Probabilities of what a mean above 4000 gives by definition."""
     edges = stats.norm.cdf((np.append(numbers, numbers[-1] + 1) - 0.5 - lam) / np.sqrt(lam))
     return np.diff(edges)
 
 
 @pytest.mark.parametrize("lam", [0.5, 10.0, 100.0, 3999.0, 5000.0, 1e6])
-def test_poisson_numbers_follow_their_law(lam: float) -> None:
+def test_poisson_numbers_follow_their_law(lam):
     """To a mean of 4000 Poisson's; above it the rounded normal's, whose mean is lam and variance lam + 1/12.
 
     The two laws differ, by their skewness, by a chi-square of n / (6 lam): 35 of a million numbers at 5000.
@@ -181,14 +180,14 @@ def test_poisson_numbers_follow_their_law(lam: float) -> None:
 
 
 @of_every_generator
-def test_every_generator_gives_poisson_numbers(generator, made) -> None:  # type: ignore[no-untyped-def]
+def test_every_generator_gives_poisson_numbers(generator, made):  # type: ignore[no-untyped-def]
     values = made(generator, "poisson", "unsigned_int")
     law = stats.poisson.pmf(np.arange(64), 10.0)
     assert chi_square(np.bincount(values, minlength=64), COUNT * law) > RAREST
 
 
 @pytest.mark.parametrize("lam", [1e-6, 0.5, 1.0, 10.0, 31.9, 32.0, 100.0, 1234.5, 3999.0, 4000.0])
-def test_an_alias_table_is_the_law_to_the_last_bit_of_a_word(lam: float) -> None:
+def test_an_alias_table_is_the_law_to_the_last_bit_of_a_word(lam):
     """Every word counted: 2^(32 - bits) of them choose each column, and the threshold parts them to a whole word.
 
     So a number is off by at most one word for its own column and one for each whose alias it is, and by its share of
@@ -213,7 +212,7 @@ of lanes or a state of mt19937 lies apart are among them."""
 
 
 @pytest.mark.parametrize("generator", PSEUDO)
-def test_words_of_one_stream_and_of_neighbouring_engines_are_uncorrelated(generator: str) -> None:
+def test_words_of_one_stream_and_of_neighbouring_engines_are_uncorrelated(generator):
     """As numbers between 0 and 1, and bit by bit: half of the bits of two words are equal."""
     taken = dealt(generator, 1)[:, 0]
     numbers = taken * 2.0**-32
@@ -224,7 +223,7 @@ def test_words_of_one_stream_and_of_neighbouring_engines_are_uncorrelated(genera
 
 @pytest.mark.parametrize("generator", PSEUDO)
 @pytest.mark.parametrize("seed", [4, 1000, SEED])
-def test_neighbouring_seeds_give_uncorrelated_streams(generator: str, seed: int) -> None:
+def test_neighbouring_seeds_give_uncorrelated_streams(generator, seed):
     """Seed + 2, since LFSR113 never looks at the lowest bit. Such seeds of it differ in one component only, of period
     2^31 - 1, of which engines 128 apart stand 128 * 2^55 steps apart, which is one: so no more than 64 are compared.
     """
@@ -234,14 +233,14 @@ def test_neighbouring_seeds_give_uncorrelated_streams(generator: str, seed: int)
     assert (np.abs(bits_off(first ^ second, unlike(generator))) < FARTHEST).all()
 
 
-def unlike(generator: str) -> NDArray[np.float64]:
+def unlike(generator):
     """Probabilities that bits of two words differ."""
     odd = law_of_low_bits(generator, 1)[1]
     return np.array([2 * odd * (1 - odd)] + [0.5] * 31)
 
 
 @pytest.mark.parametrize("generator", PSEUDO)
-def test_bits_are_even_and_independent_within_a_word(generator: str) -> None:
+def test_bits_are_even_and_independent_within_a_word(generator):
     taken = dealt(generator, 1)[:, 0]
     ones = np.array([law_of_low_bits(generator, 1)[1]] + [0.5] * 31)
     assert (np.abs(bits_off(taken, ones)) < FARTHEST).all()
@@ -256,7 +255,7 @@ def test_bits_are_even_and_independent_within_a_word(generator: str) -> None:
     ("distribution", "law"), [("uniform", stats.uniform()), ("normal", stats.norm(MEAN, DEVIATION))]
 )
 @pytest.mark.parametrize("value_type", ["float", "double"])
-def test_points_are_nearer_to_their_law_than_random_numbers(generator, distribution, law, value_type) -> None:  # type: ignore[no-untyped-def]
+def test_points_are_nearer_to_their_law_than_random_numbers(generator, distribution, law, value_type):  # type: ignore[no-untyped-def]
     """Each of 2^16 intervals has one of 2^16 points: no more than 2^-16 lies between the two distribution functions.
 
     Random numbers would be 200 times as far off. What rounding to a float adds is less than 2^-20.

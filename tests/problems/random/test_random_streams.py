@@ -26,13 +26,13 @@ SEED = 0x0123456789ABCDEF
 PSEUDO = sorted(FEWEST)
 
 
-def whole(generator: str, count: int, width: int = 1, *, offset: int = 0, engines: int | None = None) -> Words:
+def whole(generator, count, width=1, *, offset=0, engines=None):
     return words(generator, SEED, offset, engines or FEWEST[generator], np.arange(count), width)
 
 
 @pytest.mark.parametrize("generator", sorted(ENGINES))
 @pytest.mark.parametrize(("offset", "width"), [(0, 1), (1, 2), (16, 4), (37, 3)])
-def test_vectors_are_dealt_to_engines_in_turn(generator: str, offset: int, width: int) -> None:
+def test_vectors_are_dealt_to_engines_in_turn(generator, offset, width):
     """Engine e skips offset // T + (e < offset % T) words; vector j takes `width` more of engine (offset + j) % T."""
     engines, count = 16, 100
     states = engine_states(generator, SEED, 0, engines, np.arange(engines))
@@ -46,7 +46,7 @@ def test_vectors_are_dealt_to_engines_in_turn(generator: str, offset: int, width
 
 @pytest.mark.parametrize("generator", sorted(LANES))
 @pytest.mark.parametrize("width", [1, 3])
-def test_vectors_are_dealt_to_lanes_in_turn(generator: str, width: int) -> None:
+def test_vectors_are_dealt_to_lanes_in_turn(generator, width):
     """Lane l of L takes words l, l + L, ... of its generator or set: with one row, width 1 gives its words in order."""
     lanes, engines = LANES[generator].lanes, FEWEST[generator]
     rounds = 900 // engines + 2
@@ -59,7 +59,7 @@ def test_vectors_are_dealt_to_lanes_in_turn(generator: str, width: int) -> None:
 
 @pytest.mark.parametrize("generator", sorted(COUNTERS))
 @pytest.mark.parametrize("offset", [0, 1, 5, 1000, 2**34 - 3, 2**63 + 1])
-def test_counters_give_one_sequence_whatever_the_engines(generator: str, offset: int) -> None:
+def test_counters_give_one_sequence_whatever_the_engines(generator, offset):
     """Word offset + j width + i: as from the sequence one by one, and for any number of engines."""
     together = whole(generator, 50, 4, offset=offset)
     assert np.array_equal(together.ravel(), whole(generator, 200, offset=offset)[:, 0])
@@ -67,7 +67,7 @@ def test_counters_give_one_sequence_whatever_the_engines(generator: str, offset:
     assert np.array_equal(together.ravel()[9:], whole(generator, 191, offset=offset + 9)[:, 0])
 
 
-def test_a_counter_beyond_32_bits_carries() -> None:
+def test_a_counter_beyond_32_bits_carries():
     """Philox block 2^32 is counter (0, 1, 0, 0): another one than block 0, and the next after counter (2^32 - 1, 0)."""
     last, first = whole("philox4_32_10", 2, 4, offset=4 * (2**32 - 1))
     assert not np.array_equal(first, whole("philox4_32_10", 1, 4)[0])
@@ -76,7 +76,7 @@ def test_a_counter_beyond_32_bits_carries() -> None:
 
 
 @pytest.mark.parametrize("generator", ["threefry2_64_20", "threefry4_64_20"])
-def test_a_number_of_64_bits_gives_its_low_half_first(generator: str) -> None:
+def test_a_number_of_64_bits_gives_its_low_half_first(generator):
     blocks = COUNTERS[generator].blocks(SEED, 0, np.arange(3))
     components = COUNTERS[generator].components
     assert blocks.shape == (3, 2 * components)
@@ -86,7 +86,7 @@ def test_a_number_of_64_bits_gives_its_low_half_first(generator: str) -> None:
 @pytest.mark.parametrize("generator", PSEUDO)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_a_sample_is_the_whole_at_its_places(generator: str, data: st.DataObject) -> None:
+def test_a_sample_is_the_whole_at_its_places(generator, data):
     """Any vectors, in any order, repeated or not, give the rows of the whole: jumps, steps and groups agree."""
     width, count = data.draw(st.integers(1, 4)), 4000
     offset = 0 if generator in LANES else data.draw(st.sampled_from([0, 3, 16, 12345, 2**40 + 7, 2**64 - 5]))
@@ -97,7 +97,7 @@ def test_a_sample_is_the_whole_at_its_places(generator: str, data: st.DataObject
 
 
 @pytest.mark.parametrize("generator", sorted(LANES))
-def test_rows_of_unlike_depth_are_followed_in_groups(generator: str) -> None:
+def test_rows_of_unlike_depth_are_followed_in_groups(generator):
     """More rows than a group holds, deepest ones anywhere: a vector is the same whoever else is asked for."""
     source = LANES[generator]
     engines = source.lanes * (source.group + 9)
@@ -109,7 +109,7 @@ def test_rows_of_unlike_depth_are_followed_in_groups(generator: str) -> None:
 
 
 @pytest.mark.parametrize("generator", sorted(ENGINES))
-def test_few_deep_vectors_and_all_of_a_stream_take_different_ways(generator: str) -> None:
+def test_few_deep_vectors_and_all_of_a_stream_take_different_ways(generator):
     """The sample is sparse enough to jump, the whole is stepped through; both give the same."""
     engines, depth = 64, 700
     vectors = np.arange(0, engines * depth, 9973)
@@ -119,7 +119,7 @@ def test_few_deep_vectors_and_all_of_a_stream_take_different_ways(generator: str
 
 
 @pytest.mark.parametrize("generator", sorted(ENGINES))
-def test_a_jump_is_so_many_steps(generator: str) -> None:
+def test_a_jump_is_so_many_steps(generator):
     engine = ENGINES[generator]
     numbers = np.array([0, 1, 2, 5, 1000])
     states = np.ascontiguousarray(engine_states(generator, SEED, 0, 1024, numbers).T)
@@ -131,7 +131,7 @@ def test_a_jump_is_so_many_steps(generator: str) -> None:
 
 
 @pytest.mark.parametrize(("generator", "words_of_state"), [("xorwow", 5), ("lfsr113", 4)])
-def test_each_matrix_over_two_elements_is_the_square_of_the_one_before(generator: str, words_of_state: int) -> None:
+def test_each_matrix_over_two_elements_is_the_square_of_the_one_before(generator, words_of_state):
     """Up to the engines' distance and beyond, by matrix products of ones and zeros in floating point, modulo 2."""
     top = ENGINES[generator].subsequence_log2
     matrices = np.concatenate([jump_matrices(generator, "word", top), jump_matrices(generator, "subsequence", 21)])
@@ -141,7 +141,7 @@ def test_each_matrix_over_two_elements_is_the_square_of_the_one_before(generator
 
 
 @pytest.mark.parametrize("generator", ["mrg32k3a", "mrg31k3p"])
-def test_each_matrix_of_residues_is_the_square_of_the_one_before(generator: str) -> None:
+def test_each_matrix_of_residues_is_the_square_of_the_one_before(generator):
     top = ENGINES[generator].subsequence_log2
     matrices = np.concatenate([jump_matrices(generator, "word", top), jump_matrices(generator, "subsequence", 21)])
     assert matrices.shape == (top + 21, 2, 3, 3)
@@ -152,10 +152,10 @@ def test_each_matrix_of_residues_is_the_square_of_the_one_before(generator: str)
 
 
 @pytest.mark.parametrize("generator", sorted(ENGINES))
-def test_matrices_take_a_device_from_engine_to_engine(generator: str) -> None:
+def test_matrices_take_a_device_from_engine_to_engine(generator):
     """As their documentation says: the state of engine 5, skipped ahead by 3 words, from that of engine 0."""
 
-    def advanced(state: list[int], matrix: Words) -> list[int]:
+    def advanced(state, matrix):
         if generator.startswith("mrg"):
             moduli = [recurrence.modulus for recurrence in ENGINES[generator].recurrences]  # type: ignore[attr-defined]
             halves = zip(matrix.tolist(), (state[:3], state[3:]), moduli, strict=True)
@@ -173,7 +173,7 @@ def test_matrices_take_a_device_from_engine_to_engine(generator: str) -> None:
 
 
 @pytest.mark.parametrize("generator", sorted(ENGINES))
-def test_states_are_where_the_words_start(generator: str) -> None:
+def test_states_are_where_the_words_start(generator):
     """An engine's state after `offset` words gives the words of its first vectors; repeated numbers do no harm."""
     engines, offset = 1 << 21, 2**63 + 12345
     numbers = np.array([0, 7, 12344, 12345, engines - 1, 7])
@@ -189,7 +189,7 @@ def test_states_are_where_the_words_start(generator: str) -> None:
 
 
 @pytest.mark.parametrize("generator", PSEUDO)
-def test_every_bit_of_the_seed_counts(generator: str) -> None:
+def test_every_bit_of_the_seed_counts(generator):
     """As far as rocRAND's seeding lets it: lfsr113 never looks at the lowest two, mtgp32 folds the halves together."""
     bits = {"lfsr113": range(2, 64), "mtgp32": range(32)}.get(generator, range(64))
     engines = FEWEST[generator]
@@ -198,7 +198,7 @@ def test_every_bit_of_the_seed_counts(generator: str) -> None:
 
 
 @pytest.mark.parametrize("generator", PSEUDO)
-def test_bits_are_even_and_engines_unlike(generator: str) -> None:
+def test_bits_are_even_and_engines_unlike(generator):
     """Of 2^17 words each bit is one in half, within 5 standard deviations of a fair coin, and hardly two are equal.
 
     Stretching the 2^31 - 1 numbers of mrg31k3p, 2 x + floor(3 x / 2^31), makes the lowest bit one in a third of them.
@@ -230,14 +230,12 @@ def test_bits_are_even_and_engines_unlike(generator: str) -> None:
         ("sobol32", 0, 0, 8, "gives points"),
     ],
 )
-def test_what_a_generator_cannot_do_is_said(
-    generator: str, seed: int, offset: int, engines: int, complaint: str
-) -> None:
+def test_what_a_generator_cannot_do_is_said(generator, seed, offset, engines, complaint):
     with pytest.raises(UserError, match=complaint) as caught:
         words(generator, seed, offset, engines, np.arange(4), 1)
     assert caught.value.location == generator
 
 
-def test_counters_have_no_engines_to_start() -> None:
+def test_counters_have_no_engines_to_start():
     with pytest.raises(UserError, match="has no engines"):
         engine_states("philox4_32_10", 0, 0, 8, np.arange(8))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from cuda_runner import H200
 from tunesmith.kernels import KERNELS
@@ -22,24 +21,24 @@ FINGERPRINT = 4
 """Words from the beginning of a stream. Two of 2^20 unlike streams agree in 128 bits with probability 2^-89."""
 
 
-def fingerprints(generator: str, seed: int, engines: int, numbers: NDArray[np.int64]) -> NDArray[np.void]:
+def fingerprints(generator, seed, engines, numbers):
     return words(generator, seed, 0, engines, numbers, FINGERPRINT).view(f"V{4 * FINGERPRINT}")[:, 0]
 
 
-def masked(engines: int) -> NDArray[np.int64]:
+def masked(engines):
     """The engines that work-items take by rocRAND's rule for LFSR113, `id & (engines - 1)`."""
     return np.arange(engines) & engines - 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("generator", MOST)
-def test_no_two_of_all_streams_are_equal(generator: str, seed: int) -> None:
+def test_no_two_of_all_streams_are_equal(generator, seed):
     engines = MOST[generator]
     assert len(np.unique(fingerprints(generator, seed, engines, np.arange(engines)))) == engines
 
 
 @pytest.mark.parametrize("generator", [name for name in MOST if not GENERATORS[name].power_of_two])
-def test_no_two_streams_are_equal_where_their_number_is_no_power_of_two(generator: str) -> None:
+def test_no_two_streams_are_equal_where_their_number_is_no_power_of_two(generator):
     """600 x 256 engines, or as many of them as there are: rocRAND ships such launches for some architectures."""
     engines = min(600 * 256, MOST[generator] - GENERATORS[generator].block_multiple)
     assert engines & engines - 1
@@ -47,7 +46,7 @@ def test_no_two_streams_are_equal_where_their_number_is_no_power_of_two(generato
 
 
 @pytest.mark.parametrize("generator", MOST)
-def test_no_stream_is_another_one_a_few_words_later(generator: str) -> None:
+def test_no_stream_is_another_one_a_few_words_later(generator):
     """Every window of four words at places 0 to 7 of 2^16 streams: 2^19 windows, all different."""
     engines, places = 1 << 16, 8
     streams = words(generator, SEEDS[1], 0, engines, np.arange(engines), places + FINGERPRINT - 1)
@@ -57,7 +56,7 @@ def test_no_stream_is_another_one_a_few_words_later(generator: str) -> None:
 
 
 @pytest.mark.parametrize("generator", MOST)
-def test_neighbouring_seeds_have_no_stream_in_common(generator: str) -> None:
+def test_neighbouring_seeds_have_no_stream_in_common(generator):
     """Seeds 40 and 42, since LFSR113 never looks at the lowest bit; default launch."""
     engines = GENERATORS[generator].default_engines
     both = [fingerprints(generator, seed, engines, np.arange(engines)) for seed in (40, 42)]
@@ -65,7 +64,7 @@ def test_neighbouring_seeds_have_no_stream_in_common(generator: str) -> None:
 
 
 @pytest.mark.parametrize(("block", "grid", "is_rejected"), [(600, 256, True), (96, 3, True), (64, 2048, False)])
-def test_lfsr113_rejects_what_would_duplicate_streams(block: int, grid: int, is_rejected: bool) -> None:
+def test_lfsr113_rejects_what_would_duplicate_streams(block, grid, is_rejected):
     kernel, problem_type = KERNELS["CudaRandom"], random_type("lfsr113", dynamic=True)
     config = Configuration({"KernelLanguage": "CUDA", "BlockSize": block, "GridSize": grid})
     found = {rejection.reason: rejection.detail for rejection in kernel.rejections(config, problem_type, H200)}
@@ -74,7 +73,7 @@ def test_lfsr113_rejects_what_would_duplicate_streams(block: int, grid: int, is_
 
 
 @pytest.mark.parametrize(("engines", "streams"), [(600 * 256, 1 << 14), (96, 1 << 6), (1 << 17, 1 << 17)])
-def test_a_mask_gives_work_items_one_stream_unless_engines_are_a_power_of_two(engines: int, streams: int) -> None:
+def test_a_mask_gives_work_items_one_stream_unless_engines_are_a_power_of_two(engines, streams):
     """Clearing the bits that T - 1 has not leaves 2^(ones of T - 1) engines: 10.7 % of 153,600."""
     taken = fingerprints("lfsr113", SEEDS[1], 1 << 18, masked(engines))
     assert streams == 1 << (engines - 1).bit_count()

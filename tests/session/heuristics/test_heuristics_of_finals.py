@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from tunesmith.models.intensity.metrics import Product
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type
-from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, Target, UserError
+from tunesmith.records import Configuration, Estimate, Outcome, Problem, Solution, UserError
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
 from tunesmith.session.heuristics.sources import SourceTask, keep_of, read_sample
 
@@ -27,14 +26,12 @@ GEMM = gemm_type("h", batched=True)
 BREAK = 1e8
 
 
-def seconds(product: Product, tile: int) -> float:
+def seconds(product, tile):
     """The small tile is twice as fast below BREAK, the large one beyond."""
     return product.mnk * 1e-12 * (1.0 if (tile == 16) == (product.mnk < BREAK) else 2.0)
 
 
-def final(
-    folder: Path, count: int = 80, missing: int = 0, target: Target | None = None, gemm: ProblemType = GEMM
-) -> Path:
+def final(folder, count=80, missing=0, target=None, gemm=GEMM):
     """A run's table of `count` sizes and two solutions; the large tile did not run on the first `missing` sizes."""
     shapes = list({(p.m, p.n, p.k): p for p in products(count)}.values())
     solutions = tuple(Solution(gemm, "tiled", Configuration({"Tile": tile})) for tile in (16, 64))
@@ -51,11 +48,11 @@ def final(
     return path
 
 
-def task(path: Path, **more: object) -> SourceTask:
+def task(path, **more):
     return SourceTask((path,), ridge=100.0, units=100, **more)  # type: ignore[arg-type]
 
 
-def test_the_times_of_a_final_come_back(tmp_path: Path) -> None:
+def test_the_times_of_a_final_come_back(tmp_path):
     matrix = read_final(final(tmp_path, missing=3))
     assert matrix.data_type == "f16"
     for (m, n, k, batch), times in zip(matrix.sizes, matrix.seconds, strict=True):
@@ -66,7 +63,7 @@ def test_the_times_of_a_final_come_back(tmp_path: Path) -> None:
     assert not np.isnan(matrix.seconds[3:]).any()
 
 
-def test_the_break_and_both_solutions_are_found(tmp_path: Path) -> None:
+def test_the_break_and_both_solutions_are_found(tmp_path):
     path, out = final(tmp_path), tmp_path / "h.yaml"
     fit_heuristic(FitTask(task(path), out))
     heuristic = read_heuristic(out)
@@ -79,7 +76,7 @@ def test_the_break_and_both_solutions_are_found(tmp_path: Path) -> None:
     assert all(seed.tile_area is None for seed in heuristic.seeds)
 
 
-def test_a_table_without_configurations_gives_names(tmp_path: Path) -> None:
+def test_a_table_without_configurations_gives_names(tmp_path):
     path, out = final(tmp_path), tmp_path / "h.yaml"
     details_of(path).unlink()
     fit_heuristic(FitTask(task(path), out))
@@ -87,7 +84,7 @@ def test_a_table_without_configurations_gives_names(tmp_path: Path) -> None:
     assert [name.rpartition("_")[2] for name in names] == ["T16", "T64"]
 
 
-def test_the_device_that_a_table_names_has_the_ridge(tmp_path: Path) -> None:
+def test_the_device_that_a_table_names_has_the_ridge(tmp_path):
     """1000 TFLOP/s of half precision over 4.8 TB/s (NVIDIA's data sheet: 989.4). A given number takes precedence."""
     path, out = final(tmp_path, target=known_target("sm_90")), tmp_path / "h.yaml"
     fit_heuristic(FitTask(SourceTask((path,)), out))
@@ -103,9 +100,7 @@ def test_the_device_that_a_table_names_has_the_ridge(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("letter", ["s", "d", "h", "b", "f8", "b8", "i8", "tf32"])
 @pytest.mark.parametrize("use_beta", [True, False])
-def test_a_product_is_fitted_with_the_bytes_that_a_policy_serves_it_with(
-    tmp_path: Path, letter: str, use_beta: bool
-) -> None:
+def test_a_product_is_fitted_with_the_bytes_that_a_policy_serves_it_with(tmp_path, letter, use_beta):
     """D of int8 operands is int32, and D of float8 operands has 16 or 32 bits."""
     for dest in DATA_TYPES["s" if letter == "tf32" else letter].dest:
         is_tf32 = letter == "tf32"
@@ -119,7 +114,7 @@ def test_a_product_is_fitted_with_the_bytes_that_a_policy_serves_it_with(
         assert (read.operand_bytes, read.result_bytes) == (served.element_bytes, served.dest_bytes)
 
 
-def test_details_that_are_damaged_are_told_with_their_line(tmp_path: Path) -> None:
+def test_details_that_are_damaged_are_told_with_their_line(tmp_path):
     path = final(tmp_path)
     details = details_of(path)
     whole = details.read_text()
@@ -134,7 +129,7 @@ def test_details_that_are_damaged_are_told_with_their_line(tmp_path: Path) -> No
         assert message in str(caught.value)
 
 
-def test_audit_of_times_shows_efficiency(tmp_path: Path) -> None:
+def test_audit_of_times_shows_efficiency(tmp_path):
     arguments = ["heuristics", "audit", str(final(tmp_path)), "--ridge", "100", "--units", "100"]
     text = CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
     assert "geomean of best time / chosen time" in text
@@ -143,7 +138,7 @@ def test_audit_of_times_shows_efficiency(tmp_path: Path) -> None:
     assert next(rule for rule in family["rules"] if rule["chosen"])["rule"] == "mnk"
 
 
-def test_what_a_final_cannot_do_is_told(tmp_path: Path) -> None:
+def test_what_a_final_cannot_do_is_told(tmp_path):
     path, out = final(tmp_path), tmp_path / "h.yaml"
     with pytest.raises(UserError, match="does not name its chip; give --ridge"):
         fit_heuristic(FitTask(SourceTask((path,)), out))
@@ -166,7 +161,7 @@ def test_what_a_final_cannot_do_is_told(tmp_path: Path) -> None:
         ("x\n", "Final.csv:1: "),
     ],
 )
-def test_what_is_no_table_of_a_gemm_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_no_table_of_a_gemm_is_told_with_its_line(tmp_path, text, message):
     path = tmp_path / "1_Final.csv"
     path.write_text(text)
     with pytest.raises(UserError) as caught:

@@ -7,8 +7,6 @@ import json
 import math
 import shutil
 import statistics
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -23,9 +21,8 @@ from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.intensity.scoring import geomean
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Outcome, Problem, UserError
-from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.heuristics.entrants import entrants
-from tunesmith.session.heuristics.judge import JudgePlan, JudgeTask, judge_heuristics
+from tunesmith.session.heuristics.judge import JudgeTask, judge_heuristics
 from tunesmith.session.heuristics.matrices import MatrixTask, read_matrices
 from tunesmith.store import FILE_NAME, RunState, Store
 from tuning_runs import fake_file
@@ -34,17 +31,17 @@ __all__ = ["fake_mapping"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return tuned(tmp_path_factory.mktemp("judged"))
 
 
-def judge(run: Path, folder: Path, device: str = DEVICE, **more: object) -> RunOutcome[JudgePlan]:
+def judge(run, folder, device=DEVICE, **more):
     budget = more.pop("budget_minutes", None)
     task = JudgeTask(MatrixTask((run,), **more), kernels=("FakeGemm",))  # type: ignore[arg-type]
     return judge_heuristics(task, folder, device=device, policy=QUICK, budget_minutes=budget)  # type: ignore[arg-type]
 
 
-def best_by_halves(times: Sequence[Sequence[float]]) -> float:
+def best_by_halves(times):
     """The best time of solutions, from two halves of the samples: one half finds the fastest, the other gives its
     time."""
     (_, second), (first, _) = (min(times, key=lambda pair, half=half: pair[half]) for half in (0, 1))
@@ -52,7 +49,7 @@ def best_by_halves(times: Sequence[Sequence[float]]) -> float:
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_choices_are_measured_beside_the_best_known(run: Path, tmp_path: Path) -> None:
+def test_choices_are_measured_beside_the_best_known(run, tmp_path):
     """Every efficiency follows from the confirming rounds in the judge's store; the same call again measures
     nothing."""
     done = judge(run, tmp_path / "out")
@@ -100,7 +97,7 @@ def test_choices_are_measured_beside_the_best_known(run: Path, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_a_spent_budget_keeps_what_is_measured(run: Path, tmp_path: Path) -> None:
+def test_a_spent_budget_keeps_what_is_measured(run, tmp_path):
     stopped = judge(run, tmp_path / "out", budget_minutes=1e-9)
     assert stopped.state is RunState.INTERRUPTED
     assert stopped.plan.unfinished == "0 of 4 products are measured"
@@ -110,7 +107,7 @@ def test_a_spent_budget_keeps_what_is_measured(run: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_without_a_device_choices_are_looked_up(run: Path, tmp_path: Path) -> None:
+def test_without_a_device_choices_are_looked_up(run, tmp_path):
     """Nothing is written. A choice without a time takes its neighbour's, and the share of such choices is reported."""
     done = judge(run, tmp_path / "out", device="none")
     assert not (tmp_path / "out").exists()
@@ -126,7 +123,7 @@ def test_without_a_device_choices_are_looked_up(run: Path, tmp_path: Path) -> No
     assert any(verdict.score and verdict.score.unmeasured for verdict in judgement.verdicts)
 
 
-def test_the_ablation_has_none_each_and_each_pair() -> None:
+def test_the_ablation_has_none_each_and_each_pair():
     """The published policy itself has the cap alone."""
     steps = {entrant.name: entrant.policy.steps for entrant in entrants()}
     switched = {"subgroup-favor", "tile-favor", "workgroup-cap"}
@@ -137,7 +134,7 @@ def test_the_ablation_has_none_each_and_each_pair() -> None:
     assert set(POLICIES) <= set(steps)
 
 
-def test_further_guesses_begin_with_the_choice() -> None:
+def test_further_guesses_begin_with_the_choice():
     problem, target = Problem(gemm_type("b"), (4096, 1024, 4096)), known_target("sm_90")
     for kernel in (KERNELS["CudaWgmmaGemm"], KERNELS["TritonGemm"]):
         ranked = POLICIES["latency"].ranked(problem, target, kernel, 5)
@@ -150,7 +147,7 @@ def test_further_guesses_begin_with_the_choice() -> None:
 
 
 @pytest.fixture
-def moved(run: Path, tmp_path: Path) -> Iterator[Path]:
+def moved(run, tmp_path):
     """The table of a final with its details, and nothing else beside it."""
     (table,) = tables(run)
     for path in (table, details_of(table)):
@@ -158,7 +155,7 @@ def moved(run: Path, tmp_path: Path) -> Iterator[Path]:
     return iter([tmp_path / table.name])
 
 
-def test_a_table_has_the_times_of_its_store(run: Path, moved: Iterator[Path]) -> None:
+def test_a_table_has_the_times_of_its_store(run, moved):
     table = next(moved)
     of_table, of_store = seconds_of(table), seconds_of(run / FILE_NAME)
     assert len(of_table) == len(SIZES) * 4
@@ -167,7 +164,7 @@ def test_a_table_has_the_times_of_its_store(run: Path, moved: Iterator[Path]) ->
     assert of_table == pytest.approx(of_store, rel=0.2), "the fake device's noise between rounds is far below that"
 
 
-def test_an_older_table_needs_logic_or_a_store_beside_it(run: Path, moved: Iterator[Path]) -> None:
+def test_an_older_table_needs_logic_or_a_store_beside_it(run, moved):
     table = next(moved)
     whole = seconds_of(table)
     without_columns(table)
@@ -186,7 +183,7 @@ def test_an_older_table_needs_logic_or_a_store_beside_it(run: Path, moved: Itera
     assert seconds_of(table).keys() == whole.keys()
 
 
-def test_a_list_names_families_and_another_matrix_leaves_out(run: Path, tmp_path: Path, moved: Iterator[Path]) -> None:
+def test_a_list_names_families_and_another_matrix_leaves_out(run, tmp_path, moved):
     """The list is row-major: M and N change places."""
     sizes = tmp_path / "list.csv"
     sizes.write_text("family,m,n,k\none,64,128,32\none,64,64,64\nother,96,96,64\nmissing,7,7,7\n")
@@ -214,7 +211,7 @@ def test_a_list_names_families_and_another_matrix_leaves_out(run: Path, tmp_path
         (["RUN", "--without", "RUN"], "no product on which 2 configurations ran"),
     ],
 )
-def test_what_means_nothing_is_told(run: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_what_means_nothing_is_told(run, tmp_path, arguments, message):
     words = [str(run) if word == "RUN" else word for word in arguments]
     found = CliRunner().invoke(app, ["heuristics", "judge", *words, "-o", str(tmp_path / "out")])
     assert isinstance(found.exception, UserError)
@@ -223,7 +220,7 @@ def test_what_means_nothing_is_told(run: Path, tmp_path: Path, arguments: list[s
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_a_fitted_heuristic_is_one_of_the_judged(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fitted_heuristic_is_one_of_the_judged(run, tmp_path, monkeypatch):
     monkeypatch.setattr("tunesmith.session.heuristics.entrants.fitted_policy", lambda path: POLICIES["trip-count"])
     words = ["--kernel", "FakeGemm", "--policy", "trip-count", "--heuristic", "mine.yaml", "--device", "none"]
     found = CliRunner().invoke(app, ["heuristics", "judge", str(run), *words, "--json"], catch_exceptions=False)
@@ -233,7 +230,7 @@ def test_a_fitted_heuristic_is_one_of_the_judged(run: Path, tmp_path: Path, monk
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_the_table_has_a_row_for_every_policy(run: Path) -> None:
+def test_the_table_has_a_row_for_every_policy(run):
     words = ["heuristics", "judge", str(run), "--kernel", "FakeGemm", "--device", "none"]
     text = CliRunner().invoke(app, words, catch_exceptions=False).stdout
     assert "float32 on fake GPU: 4 products" in text
@@ -254,7 +251,7 @@ BenchmarkProblems:
 """
 
 
-def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path: Path) -> None:
+def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path):
     """The same code as on a GPU, with a list, two families and a folder."""
     session.tune(fake_file(tmp_path, ON_A_CPU), tmp_path / "run", device="OpenCL:0:0")
     sizes = tmp_path / "list.csv"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
 
 import pytest
 
@@ -21,11 +20,11 @@ __all__ = ["fake_mapping"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return tuned(tmp_path_factory.mktemp("entrants"))
 
 
-def heuristic(path: Path, tile: tuple[int, int], *sources: str) -> Path:
+def heuristic(path, tile, *sources):
     """The file of a heuristic that always asks for the same tile."""
     origin = FitOrigin(sources or ("a.csv",), "all", "a GPU", "f32", 8, 4, 4.0, 4.0, "dp", "0.1.0", "2026-01-02")
     seed = BucketSeed(Configuration({"MacroTile": tile}), None, 4)
@@ -36,7 +35,7 @@ def heuristic(path: Path, tile: tuple[int, int], *sources: str) -> Path:
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_heuristics_of_one_file_name_have_rows_of_their_own(run: Path, tmp_path: Path) -> None:
+def test_heuristics_of_one_file_name_have_rows_of_their_own(run, tmp_path):
     """One heuristic chooses small tiles, the other large ones. A file that is given twice is judged once."""
     small, large = heuristic(tmp_path / "a" / "h.yaml", (16, 16)), heuristic(tmp_path / "b" / "h.yaml", (128, 128))
     task = JudgeTask(MatrixTask((run,)), ("latency",), (small, large, small), ("FakeGemm",))
@@ -53,14 +52,14 @@ def test_heuristics_of_one_file_name_have_rows_of_their_own(run: Path, tmp_path:
     assert not set.intersection(*chosen.values())
 
 
-def test_a_file_name_that_is_alone_is_the_name(tmp_path: Path) -> None:
+def test_a_file_name_that_is_alone_is_the_name(tmp_path):
     first, other = heuristic(tmp_path / "h.yaml", (16, 16)), heuristic(tmp_path / "i.yaml", (16, 16))
     assert [entrant.name for entrant in entrants(("latency",), (first, other))] == [
         *("latency", "fitted: h.yaml", "fitted: i.yaml")
     ]
 
 
-def test_a_heuristic_that_was_fitted_on_a_judged_matrix_is_told(run: Path, tmp_path: Path) -> None:
+def test_a_heuristic_that_was_fitted_on_a_judged_matrix_is_told(run, tmp_path):
     """The matrix may be the final's table itself, or the folder or the store of its run."""
     (table,) = tables(run)
     own, other = (

@@ -7,9 +7,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Measurement, Outcome, Solution, UserError
 from tunesmith.session.heuristics.entrants import entrants
 from tunesmith.session.heuristics.judge import JudgeTask, judge_heuristics
-from tunesmith.session.heuristics.matrices import JudgedSubject, MatrixTask, bare_of, read_matrices
+from tunesmith.session.heuristics.matrices import MatrixTask, bare_of, read_matrices
 from tunesmith.session.heuristics.verdicts import judged
 from tunesmith.store import FILE_NAME, Store
 
@@ -30,12 +28,12 @@ __all__ = ["fake_mapping"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     return tuned(tmp_path_factory.mktemp("finals"))
 
 
 @pytest.fixture
-def old(run: Path, tmp_path: Path) -> Path:
+def old(run, tmp_path):
     """A table as an older version wrote it, with the logic beside it."""
     (table,) = tables(run)
     for path in (table, details_of(table)):
@@ -45,7 +43,7 @@ def old(run: Path, tmp_path: Path) -> Path:
     return tmp_path / table.name
 
 
-def edited(table: Path, change: Callable[[list[str], list[list[str]]], None]) -> None:
+def edited(table, change):
     """Change header and rows of a table in place."""
     header, *rows = csv.reader(table.open())
     change(header, rows)
@@ -53,12 +51,12 @@ def edited(table: Path, change: Callable[[list[str], list[list[str]]], None]) ->
         csv.writer(file).writerows([header, *rows])
 
 
-def subject_of(*paths: Path, **more: object) -> JudgedSubject:
+def subject_of(*paths, **more):
     (subject,) = read_matrices(MatrixTask(paths, **more)).subjects  # type: ignore[arg-type]
     return subject
 
 
-def add_unnamed(header: list[str], rows: list[list[str]]) -> None:
+def add_unnamed(header, rows):
     """A solution that no logic names, twice as fast as all others on the first two products."""
     first = header.index("TotalFlops") + 1
     header.append("Cij_Aik_Bjk_SB_of_old")
@@ -68,7 +66,7 @@ def add_unnamed(header: list[str], rows: list[list[str]]) -> None:
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_the_best_known_that_cannot_be_measured_is_passed_over_and_told(old: Path, tmp_path: Path) -> None:
+def test_the_best_known_that_cannot_be_measured_is_passed_over_and_told(old, tmp_path):
     """Each of the products has solutions that only the table names."""
     edited(old, add_unnamed)
     unnamed = sum(solution.kernel == "?" for solution in subject_of(old).matrix.solutions)
@@ -92,7 +90,7 @@ def test_the_best_known_that_cannot_be_measured_is_passed_over_and_told(old: Pat
 
 @pytest.mark.usefixtures("fake_mapping")
 @pytest.mark.parametrize("change", ["an absent parameter", "an unknown parameter", "another type", "an illegal value"])
-def test_a_configuration_that_this_version_does_not_have_is_passed_over(run: Path, tmp_path: Path, change: str) -> None:
+def test_a_configuration_that_this_version_does_not_have_is_passed_over(run, tmp_path, change):
     """The kernel is known, and the configuration's time is the best of all."""
     subject = subject_of(run / FILE_NAME)
     known = subject.matrix.solutions[0].configuration
@@ -122,7 +120,7 @@ def test_a_configuration_that_this_version_does_not_have_is_passed_over(run: Pat
     assert "On 4 of 4 products" in remark
 
 
-def test_the_noise_of_a_table_without_intervals_is_not_known(old: Path) -> None:
+def test_the_noise_of_a_table_without_intervals_is_not_known(old):
     noise = subject_of(old).noise
     assert math.isnan(noise.half_width)
     assert math.isnan(noise.ratio)
@@ -133,8 +131,8 @@ def test_the_noise_of_a_table_without_intervals_is_not_known(old: Path) -> None:
 
 
 @pytest.mark.parametrize("work", ["0", "-1", "nan", "inf"])
-def test_a_row_without_work_has_no_times(old: Path, work: str) -> None:
-    def change(header: list[str], rows: list[list[str]]) -> None:
+def test_a_row_without_work_has_no_times(old, work):
+    def change(header, rows):
         rows[0][header.index("TotalFlops")] = work
 
     lost = tuple(int(size) for size in next(iter(list(csv.reader(old.open()))[1:]))[:3])
@@ -144,7 +142,7 @@ def test_a_row_without_work_has_no_times(old: Path, work: str) -> None:
     assert all(row for row, _, _ in read_csv(old).times()), "row 0 has none"
 
 
-def test_a_table_takes_the_entries_of_its_own_type_from_a_store(run: Path, tmp_path: Path) -> None:
+def test_a_table_takes_the_entries_of_its_own_type_from_a_store(run, tmp_path):
     """One type's name begins with another's; the longest name that matches is the table's type."""
     (table,) = tables(run)
     copied = tmp_path / table.name
@@ -172,14 +170,14 @@ def test_a_table_takes_the_entries_of_its_own_type_from_a_store(run: Path, tmp_p
     assert seconds_of(copied) == seconds_of(run / FILE_NAME), "the biased entries have the others' times"
 
 
-def test_a_row_of_the_list_is_found_by_batch_and_layout(run: Path, tmp_path: Path) -> None:
+def test_a_row_of_the_list_is_found_by_batch_and_layout(run, tmp_path):
     """64 x 64 x 64 is there, but neither as a batch of two nor transposed."""
     sizes = tmp_path / "list.csv"
     sizes.write_text("m,n,k,batch,trans_a\n64,64,64,1,N\n64,64,64,2,N\n64,64,64,1,T\n")
     assert read_matrices(MatrixTask((run,), sizes)).notes == (f"2 of 3 products of {sizes} are in no matrix",)
 
 
-def failing(run: Path, folder: Path, outcome: Outcome, reason: str) -> tuple[JudgedSubject, Solution]:
+def failing(run, folder, outcome, reason):
     """A store in which the latency policy's choice failed at the first product, and that choice."""
     folder.mkdir()
     shutil.copy(run / FILE_NAME, folder)
@@ -194,7 +192,7 @@ def failing(run: Path, folder: Path, outcome: Outcome, reason: str) -> tuple[Jud
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_a_choice_that_failed_in_the_store_is_unanswered(run: Path, tmp_path: Path) -> None:
+def test_a_choice_that_failed_in_the_store_is_unanswered(run, tmp_path):
     known = subject_of(run / FILE_NAME).matrix.columns
     subject, choice = failing(run, tmp_path / "wrong", Outcome.WRONG_RESULT, "wrong value")
     assert choice not in known, "nobody measured it, so that a neighbour would stand in"
@@ -219,7 +217,7 @@ def test_a_choice_that_failed_in_the_store_is_unanswered(run: Path, tmp_path: Pa
     assert [row["common_geomean"] for row in document["policies"]] == [latency.common_geomean, trips.common_geomean]
 
 
-def test_leaving_out_a_hard_product_does_not_score_better(run: Path) -> None:
+def test_leaving_out_a_hard_product_does_not_score_better(run):
     """Both choose the fastest for three products. For the last product, one chooses the slowest and the other
     nothing."""
     subject = subject_of(run / FILE_NAME)
@@ -245,12 +243,12 @@ def test_leaving_out_a_hard_product_does_not_score_better(run: Path) -> None:
 
 
 @pytest.mark.usefixtures("fake_mapping")
-def test_a_failure_that_is_the_machines_is_no_answer(run: Path, tmp_path: Path) -> None:
+def test_a_failure_that_is_the_machines_is_no_answer(run, tmp_path):
     subject, choice = failing(run, tmp_path / "killed", Outcome.CRASH, "SIGKILL")
     assert choice not in subject.matrix.columns
 
 
-def test_the_details_of_a_final_say_what_failed(run: Path, tmp_path: Path) -> None:
+def test_the_details_of_a_final_say_what_failed(run, tmp_path):
     """A solution that was not measured has not failed."""
     subject = subject_of(run / FILE_NAME)
     problems, solutions = subject.matrix.problems[:2], subject.matrix.solutions[:3]

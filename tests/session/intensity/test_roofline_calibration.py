@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +18,7 @@ from tunesmith.models.roofline.figures import Provenance
 from tunesmith.models.roofline.measured import MeasuredRoofline, dump_rooflines, read_rooflines
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Problem, UserError
+from tunesmith.records import Problem, UserError
 from tunesmith.session.intensity.calibrate import (
     CACHES,
     MOST_BYTES,
@@ -35,13 +34,13 @@ QUICK = Policy(noise=0.2, maximum_samples=7, sampling_seconds=0.05, warm_up_seco
 
 
 @pytest.mark.opencl
-def test_peak_and_bandwidth_are_measured_once_written_and_used(tmp_path: Path) -> None:
+def test_peak_and_bandwidth_are_measured_once_written_and_used(tmp_path):
     selector = opencl_device().target.selector
     file = tmp_path / "rooflines.yaml"
     other = MeasuredRoofline("CUDA", "a GPU", "sm_90", "1", "b", 1e15, "GEMM", 4e12, "a copy", "2026-01-01")
     file.write_text(dump_rooflines([other]))
 
-    def calibrated(*types: str) -> RooflinePlan:
+    def calibrated(*types):
         outcome = calibrate_roofline(types, file, device=selector, large=SMALL, policy=QUICK)
         assert outcome.written == [file]
         measured.append(outcome.ledger.measured)
@@ -63,7 +62,7 @@ def test_peak_and_bandwidth_are_measured_once_written_and_used(tmp_path: Path) -
     assert found.rooflines["s"].ridge == pytest.approx(made.roofline.ridge, rel=1e-4)
 
 
-def test_arrays_are_larger_than_the_cache_and_fit_the_device() -> None:
+def test_arrays_are_larger_than_the_cache_and_fit_the_device():
     target = fake_target("GPU")
     for cache in (0, 2**20, 50 * 2**20, 2**31):
         for memory in (2**24, 2**34, 2**38):
@@ -78,7 +77,7 @@ def test_arrays_are_larger_than_the_cache_and_fit_the_device() -> None:
     assert LargeProblems.on(fake_target("CPU")).side < LargeProblems.on(target).side
 
 
-def test_the_copys_reference_is_the_source_and_its_traffic_both_arrays(tmp_path: Path) -> None:
+def test_the_copys_reference_is_the_source_and_its_traffic_both_arrays(tmp_path):
     plan = RooflinePlan(["s"], tmp_path / "r.yaml", "fake:CPU:8", SMALL, QUICK)
     problem, custom = plan._copy(), OPERATIONS["Custom"]
     inputs = custom.inputs(problem, np.random.default_rng(0))
@@ -89,7 +88,7 @@ def test_the_copys_reference_is_the_source_and_its_traffic_both_arrays(tmp_path:
 
 
 @pytest.mark.parametrize("items", [1, 4, 16])
-def test_the_copy_in_cuda_copies_every_element(tmp_path: Path, items: int) -> None:
+def test_the_copy_in_cuda_copies_every_element(tmp_path, items):
     """The kernel, compiled by the host's compiler and run with a thread for each work-item."""
     problem = RooflinePlan(["s"], tmp_path / "r.yaml", "fake:CPU:8", SMALL, QUICK)._copy()
     family = KERNELS["CustomCuda"]
@@ -104,21 +103,21 @@ def test_the_copy_in_cuda_copies_every_element(tmp_path: Path, items: int) -> No
     assert (target == source).all()
 
 
-def test_nvrtc_compiles_the_copy_where_it_is_installed(tmp_path: Path) -> None:
+def test_nvrtc_compiles_the_copy_where_it_is_installed(tmp_path):
     problem = RooflinePlan(["s"], tmp_path / "r.yaml", "fake:CPU:8", SMALL, QUICK)._copy()
     family = KERNELS["CustomCuda"]
     (module,) = family.modules(family.space(problem.type).defaults, problem.type)
     assert toolchain("CUDA").compile(module, H200).facts[0].entry == "copy_of_memory"
 
 
-def test_where_nothing_can_copy_nothing_is_written_and_it_is_said(tmp_path: Path) -> None:
+def test_where_nothing_can_copy_nothing_is_written_and_it_is_said(tmp_path):
     outcome = calibrate_roofline(["s"], tmp_path / "r.yaml", device="fake:CPU:8", large=SMALL, policy=QUICK)
     assert outcome.written == []
     assert any("nothing that runs on fake CPU computes it" in sentence for sentence in outcome.look_at)
     assert not (tmp_path / "r.yaml").exists()
 
 
-def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -> None:
+def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path):
     """A measure with times of our own configurations only, on a target where the vendor's library is legal."""
     plan = RooflinePlan(["s"], tmp_path / "r.yaml", "fake:CPU:8", SMALL, QUICK)
     plan.target, plan._hidden = H200, False
@@ -129,7 +128,7 @@ def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -
     vendors = plan._configured("VendorBlas", problem.type)
     counts: list[int] = []
 
-    def screen(groups: list[list[Configuration]], problems: list[Problem], racing: bool) -> SimpleNamespace:
+    def screen(groups, problems, racing):
         (configs,) = groups
         counts.append(len(configs))
         ran = [config for config in configs if config not in vendors]
@@ -143,7 +142,7 @@ def test_where_the_vendors_library_fails_our_kernels_are_tried(tmp_path: Path) -
     assert list(plan.remarks()) == []
 
 
-def test_a_word_that_is_no_type_and_a_file_that_is_none_are_refused(tmp_path: Path) -> None:
+def test_a_word_that_is_no_type_and_a_file_that_is_none_are_refused(tmp_path):
     with pytest.raises(UserError, match="'quad' is no data type"):
         calibrate_roofline(["quad"], tmp_path / "r.yaml", device="fake:CPU:8")
     (tmp_path / "r.yaml").write_text("a: 1\n")

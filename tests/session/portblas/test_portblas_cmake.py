@@ -28,7 +28,7 @@ pytestmark = [
 class Project:
     """A copy of the example with a `tunesmith` of its own, to be configured and built."""
 
-    def __init__(self, folder: Path, generator: str, *options: str) -> None:
+    def __init__(self, folder, generator, *options):
         self.source, self.build = folder / "project", folder / "build"
         shutil.copytree(EXAMPLE, self.source)
         self.config = self.source / "candidates.json"
@@ -37,18 +37,18 @@ class Project:
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         self.run("cmake", "-G", generator, "-S", self.source, "-B", self.build, f"-DTUNESMITH={program}", *options)
 
-    def run(self, *command: object, code: int = 0) -> str:
+    def run(self, *command, code=0):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def made(self) -> dict[str, int]:
+    def made(self):
         """Build; the modification time of every generated file."""
         self.run("cmake", "--build", self.build)
         paths = [*self.build.glob("kernels/*"), self.build / "candidates.def", self.build / "show_candidates"]
         return {path.name: path.stat().st_mtime_ns for path in paths}
 
-    def change(self, **values: object) -> None:
+    def change(self, **values):
         document = json.loads(self.config.read_text())
         document["local"][0] |= values
         self.config.write_text(json.dumps(document))
@@ -62,18 +62,18 @@ class Project:
         for generator in GENERATORS
     ]
 )
-def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+def project(request, tmp_path):
     if not shutil.which(GENERATORS[request.param]):
         pytest.skip(f"no {GENERATORS[request.param]} here")
     return Project(tmp_path, request.param)
 
 
-def changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
+def changed(before, after):
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
 @pytest.mark.slow
-def test_a_build_makes_candidates_once_and_again_where_they_change(project: Project) -> None:
+def test_a_build_makes_candidates_once_and_again_where_they_change(project):
     first = project.made()
     assert project.run(project.build / "show_candidates").splitlines()[-1] == "5 candidates"
     assert len([name for name in first if name.endswith(".cl")]) == 5
@@ -90,7 +90,7 @@ def test_a_build_makes_candidates_once_and_again_where_they_change(project: Proj
     assert project.run(project.build / "show_candidates").splitlines()[-1] == "5 candidates"
 
 
-def test_a_mistake_in_the_parameters_stops_the_build_with_its_place(project: Project) -> None:
+def test_a_mistake_in_the_parameters_stops_the_build_with_its_place(project):
     project.change(vectorization_size=["4"])
     done = subprocess.run(["cmake", "--build", str(project.build)], capture_output=True, text=True)
     assert done.returncode != 0
@@ -98,7 +98,7 @@ def test_a_mistake_in_the_parameters_stops_the_build_with_its_place(project: Pro
 
 
 @pytest.fixture
-def make() -> str:
+def make():
     if not shutil.which("make"):
         pytest.skip("no make here")
     return "Unix Makefiles"
@@ -108,9 +108,7 @@ def make() -> str:
 @pytest.mark.parametrize(
     ("target", "name"), [("NVIDIA_GPU", "nvidia"), ("CPU", "cpu"), ("DEFAULT", "default"), ("mine", "mine")]
 )
-def test_a_targets_name_finds_its_set(
-    target: str, name: str, make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_targets_name_finds_its_set(target, name, make, tmp_path, monkeypatch):
     own = tmp_path / "sets"
     own.mkdir()
     shutil.copy(EXAMPLE / "candidates.json", own / "mine.json")
@@ -125,7 +123,7 @@ def test_a_targets_name_finds_its_set(
     assert len([line for line in lines if line.startswith("BENCH_PARAMS")]) > 4
 
 
-def test_a_target_without_a_set_is_refused_with_those_that_there_are(make: str, tmp_path: Path) -> None:
+def test_a_target_without_a_set_is_refused_with_those_that_there_are(make, tmp_path):
     project = Project(tmp_path, make)
     again = ("cmake", "-S", project.source, "-B", project.build)
     output = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)

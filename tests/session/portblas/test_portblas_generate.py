@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from portblas_files import DATA, LOCAL, NON_LOCAL, needs_data, written
 from tunesmith.cli import app
@@ -18,33 +18,33 @@ from tunesmith.formats.portblas.lines import FIRST_LINE
 from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.records import Configuration, UserError
 from tunesmith.session.portblas import generate as portblas_generate
-from tunesmith.session.portblas.generate import MARK, GeneratedFiles, generate
+from tunesmith.session.portblas.generate import MARK, generate
 
 TWO = {"local": [{**LOCAL, "vectorization_size": [1, 2]}], "naive": [{"cache_line_size": [64]}]}
 SAME = {"non_local": [{**NON_LOCAL, "vectorization_size": [1]}]}
 """Partial and full vectorisation by 1."""
 
 
-def stand_in(configuration: Configuration) -> str:
+def stand_in(configuration):
     """A stand-in for sources: one text for each program. Vectors of 1 are the same program with any vectorisation."""
     vectors = configuration.word("Vectorization") if configuration.integer("VectorSize") > 1 else "none"
     return f"kernels of {(configuration | {'Vectorization': vectors}).to_json()}\n"
 
 
 @pytest.fixture(autouse=True)
-def _texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def _texts(monkeypatch):
     monkeypatch.setattr(portblas_generate, "_standalone", stand_in)
 
 
-def make(folder: Path, document: object, mode: RuleSet = RuleSet.OURS) -> GeneratedFiles:
+def make(folder, document, mode=RuleSet.OURS):
     return generate(written(folder, document), mode, folder / "c.def", folder / "gen")
 
 
-def times(folder: Path) -> dict[str, int]:
+def times(folder):
     return {path.name: path.stat().st_mtime_ns for path in [*folder.glob("gen/*"), folder / "c.def"]}
 
 
-def invoke(*arguments: object, code: int = 0) -> Result:
+def invoke(*arguments, code=0):
     result = CliRunner().invoke(app.app, ["portblas", *map(str, arguments)])
     if isinstance(result.exception, UserError):
         raise result.exception
@@ -52,7 +52,7 @@ def invoke(*arguments: object, code: int = 0) -> Result:
     return result
 
 
-def test_a_source_for_each_program_and_a_list_of_them(tmp_path: Path) -> None:
+def test_a_source_for_each_program_and_a_list_of_them(tmp_path):
     made = make(tmp_path, TWO)
     assert made.programs == len(made.candidates) == 3
     for candidate in made.candidates:
@@ -66,7 +66,7 @@ def test_a_source_for_each_program_and_a_list_of_them(tmp_path: Path) -> None:
     assert made.listed == tuple(str(tmp_path / "gen" / f"{candidate.stem}.cl") for candidate in made.candidates)
 
 
-def test_candidates_that_are_the_same_program_are_one(tmp_path: Path) -> None:
+def test_candidates_that_are_the_same_program_are_one(tmp_path):
     made = make(tmp_path, SAME)
     first, second = made.candidates
     assert (first.equal_to, second.equal_to, made.programs) == ("", first.stem, 1)
@@ -76,7 +76,7 @@ def test_candidates_that_are_the_same_program_are_one(tmp_path: Path) -> None:
     assert len(made.listed) == 1
 
 
-def test_in_compat_every_combination_has_its_line_and_file_and_equals_are_told(tmp_path: Path) -> None:
+def test_in_compat_every_combination_has_its_line_and_file_and_equals_are_told(tmp_path):
     array = {**NON_LOCAL, "work_item_sizes": [[1, 1]], "vectorization_size": [1]}
     made = make(tmp_path, {"non_local": [array]}, RuleSet.COMPAT)
     first, second = made.candidates
@@ -124,7 +124,7 @@ int main() {
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-def test_compat_writes_the_files_that_it_lists_and_the_list_links_with_them(tmp_path: Path) -> None:
+def test_compat_writes_the_files_that_it_lists_and_the_list_links_with_them(tmp_path):
     path, folder = written(tmp_path, {**TWO, **SAME}), tmp_path / "gen"
     make(tmp_path, {**TWO, **SAME})
     listed = invoke("generate", path, "--mode", "compat", "--source-dir", folder, "--list-files").stdout.splitlines()
@@ -140,10 +140,10 @@ def test_compat_writes_the_files_that_it_lists_and_the_list_links_with_them(tmp_
     subprocess.run([tmp_path / "tuner"], check=True)
 
 
-def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path, monkeypatch):
     """The original's rules allow vectors that OpenCL does not have; the sources are written anyway."""
 
-    def refuses(configuration: Configuration) -> str:
+    def refuses(configuration):
         raise UserError("VectorSize", "no such vector", "take another")
 
     monkeypatch.setattr(portblas_generate, "_standalone", refuses)
@@ -153,7 +153,7 @@ def test_compat_writes_also_what_is_no_kernel_of_ours(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("mode", RuleSet)
-def test_unchanged_input_leaves_every_file_untouched(mode: RuleSet, tmp_path: Path) -> None:
+def test_unchanged_input_leaves_every_file_untouched(mode, tmp_path):
     assert len(make(tmp_path, TWO, mode).changes.written) == 4
     before = times(tmp_path)
     again = make(tmp_path, TWO, mode)
@@ -161,7 +161,7 @@ def test_unchanged_input_leaves_every_file_untouched(mode: RuleSet, tmp_path: Pa
     assert (len(again.changes.unchanged), again.changes.written, again.changes.removed) == (4, [], [])
 
 
-def test_a_change_writes_and_removes_what_it_changes_and_nothing_else(tmp_path: Path) -> None:
+def test_a_change_writes_and_removes_what_it_changes_and_nothing_else(tmp_path):
     first = make(tmp_path, TWO)
     by_hand = tmp_path / "gen" / "tune_gemm_by_hand.cl"
     by_hand.write_text("// mine\n")
@@ -176,7 +176,7 @@ def test_a_change_writes_and_removes_what_it_changes_and_nothing_else(tmp_path: 
     assert {name for name in after if after[name] == before.get(name)} == {f"{kept}.cl", f"{naive}.cl", by_hand.name}
 
 
-def test_a_file_that_was_changed_by_hand_is_remade_but_nobody_else_s_is_written_over(tmp_path: Path) -> None:
+def test_a_file_that_was_changed_by_hand_is_remade_but_nobody_else_s_is_written_over(tmp_path):
     stem = make(tmp_path, TWO).candidates[0].stem
     source = tmp_path / "gen" / f"{stem}.cl"
     text = source.read_text()
@@ -189,7 +189,7 @@ def test_a_file_that_was_changed_by_hand_is_remade_but_nobody_else_s_is_written_
     assert source.read_text() == "mine"
 
 
-def test_the_list_is_not_written_over_another_parameter_file(tmp_path: Path) -> None:
+def test_the_list_is_not_written_over_another_parameter_file(tmp_path):
     path, other = written(tmp_path, TWO), tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match=r"other\.json: is there already and was not generated"):
@@ -197,7 +197,7 @@ def test_the_list_is_not_written_over_another_parameter_file(tmp_path: Path) -> 
     assert other.read_text() == "{}"
 
 
-def test_a_place_that_cannot_be_written_is_a_mistake_with_its_name(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_a_mistake_with_its_name(tmp_path):
     (tmp_path / "gen").write_text("")
     with pytest.raises(UserError, match=r"gen.*cannot be written"):
         make(tmp_path, TWO)
@@ -205,7 +205,7 @@ def test_a_place_that_cannot_be_written_is_a_mistake_with_its_name(tmp_path: Pat
 
 @needs_data
 @pytest.mark.parametrize("spelling", ["--list-files", "--list_files"])
-def test_compat_prints_the_original_s_list_and_names(spelling: str) -> None:
+def test_compat_prints_the_original_s_list_and_names(spelling):
     config = DATA / "default.json"
     result = invoke("generate", config, "--mode", "compat")
     assert result.stderr == ""
@@ -218,7 +218,7 @@ def test_compat_prints_the_original_s_list_and_names(spelling: str) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["--source-dir", "--source_dir"])
-def test_listing_names_what_a_run_without_it_writes(spelling: str, tmp_path: Path) -> None:
+def test_listing_names_what_a_run_without_it_writes(spelling, tmp_path):
     path, folder = written(tmp_path, {**TWO, **SAME}), tmp_path / "gen"
     listed = invoke("generate", path, spelling, folder, "--list-files")
     assert not folder.exists()
@@ -227,7 +227,7 @@ def test_listing_names_what_a_run_without_it_writes(spelling: str, tmp_path: Pat
     assert sorted(listed.stdout.splitlines()) == sorted(map(str, folder.iterdir()))
 
 
-def test_what_was_not_valid_is_counted_by_reason_with_an_example(tmp_path: Path) -> None:
+def test_what_was_not_valid_is_counted_by_reason_with_an_example(tmp_path):
     path = written(tmp_path, {"local": [{**LOCAL, "vectorization_size": [1, 3, 8]}]})
     text = invoke("generate", path, tmp_path / "c.def").stdout
     assert f"{path}, mode ours: 1 combinations of 3" in text
@@ -235,14 +235,14 @@ def test_what_was_not_valid_is_counted_by_reason_with_an_example(tmp_path: Path)
     assert re.search(r"^no such vector +1 +vectors of 3; there are those of 1, 2, 4, 8, 16", text, re.MULTILINE)
 
 
-def test_notes_go_to_standard_error_where_the_list_is_printed(tmp_path: Path) -> None:
+def test_notes_go_to_standard_error_where_the_list_is_printed(tmp_path):
     path = written(tmp_path, {**TWO, "lokal": []})
     result = invoke("generate", path, "--mode", "compat")
     assert "lokal" not in result.stdout
     assert "did you mean local?" in result.stderr
 
 
-def test_json_has_everything_and_writes_as_well(tmp_path: Path) -> None:
+def test_json_has_everything_and_writes_as_well(tmp_path):
     path = written(tmp_path, {**TWO, **SAME})
     made: dict[str, Any] = json.loads(invoke("generate", path, tmp_path / "c.def", "--json").stdout)
     assert made["arrays"]["local"] == {"asked": 2, "valid": 2, "unique": 2}
@@ -254,20 +254,20 @@ def test_json_has_everything_and_writes_as_well(tmp_path: Path) -> None:
     ]
 
 
-def test_no_valid_combination_is_something_to_look_at(tmp_path: Path) -> None:
+def test_no_valid_combination_is_something_to_look_at(tmp_path):
     path = written(tmp_path, {"local": [{**LOCAL, "vectorization_size": [3]}]})
     assert "makes no combination" in invoke("generate", path, code=1).stderr
     assert "makes no combination" in invoke("generate", path, tmp_path / "c.def", code=1).stdout
 
 
-def test_a_set_is_generated_by_its_name(tmp_path: Path) -> None:
+def test_a_set_is_generated_by_its_name(tmp_path):
     (tmp_path / "mine.json").write_text(json.dumps(TWO))
     assert invoke("generate", "mine", "--folder", tmp_path, "--list-files").stdout.count(".cl\n") == 3
     with pytest.raises(UserError, match="--list-files: writes nothing"):
         invoke("generate", "cpu", tmp_path / "c.def", "--list-files")
 
 
-def test_configs_lists_our_sets_and_the_user_s_and_says_what_is_wrong_with_them(tmp_path: Path) -> None:
+def test_configs_lists_our_sets_and_the_user_s_and_says_what_is_wrong_with_them(tmp_path):
     assert re.search(r"^nvidia +\d+ +local \d+, .*NVIDIA GPUs", invoke("configs").stdout, re.MULTILINE)
     (tmp_path / "mine.json").write_text(json.dumps({**TWO, "about": "for [bold] tests"}))
     (tmp_path / "broken.json").write_text("{")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,14 +12,9 @@ from tunesmith.formats.portblas.parameter_files import RuleSet, list_sets
 from tunesmith.kernels.gemm.portblas import PortBlasGemm
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import (
-    CompiledFacts,
-    Configuration,
     Launch,
     Module,
-    Plan,
     Problem,
-    ProblemType,
-    Target,
 )
 from tunesmith.session.portblas.generate import MARK, generate
 
@@ -32,15 +25,13 @@ SETS = [portblas_set.name for portblas_set in list_sets() if portblas_set.shippe
 class OfFile(PortBlasGemm):
     """The family with the text of a generated file, launching its kernels under the file's names."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         self._text = text
 
-    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+    def modules(self, config, problem_type):
         return (Module(self.language, self._text, (*ENTRIES, *(["reduce"] if " reduce(" in self._text else []))),)
 
-    def plan(
-        self, config: Configuration, problem: Problem, target: Target, facts: Sequence[CompiledFacts] = ()
-    ) -> Plan:
+    def plan(self, config, problem, target, facts=()):
         plan, fields = super().plan(config, problem, target, facts), problem.type.fields
         entry = "gemm_" + "".join("nt"[fields.flag(f"Transpose{matrix}")] for matrix in "AB")
         steps = (
@@ -53,7 +44,7 @@ class OfFile(PortBlasGemm):
 @pytest.mark.opencl
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["local", "non_local", "interleaved", "naive", "tall_skinny"])
-def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorithm: str, tmp_path: Path) -> None:
+def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorithm, tmp_path):
     made = generate("default", RuleSet.OURS, folder=tmp_path)
     candidate = next(candidate for candidate in made.candidates if candidate.combination.algorithm == algorithm)
     text = (tmp_path / f"{candidate.stem}.cl").read_text()
@@ -67,7 +58,7 @@ def test_a_source_compiles_by_itself_and_is_right_for_each_transposition(algorit
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_every_candidate_of_our_sets_has_a_source(name: str, tmp_path: Path) -> None:
+def test_every_candidate_of_our_sets_has_a_source(name, tmp_path):
     made = generate(name, RuleSet.OURS, folder=tmp_path)
     assert made.programs == len(made.listed) == len(list(tmp_path.glob("*.cl")))
     for path in tmp_path.glob("*.cl"):
@@ -77,7 +68,7 @@ def test_every_candidate_of_our_sets_has_a_source(name: str, tmp_path: Path) -> 
 
 @needs_data
 @pytest.mark.parametrize(("name", "candidates", "programs"), [("default", 998, 990), ("nvidia_gpu", 1349, 1349)])
-def test_programs_of_the_original_s_files(name: str, candidates: int, programs: int) -> None:
+def test_programs_of_the_original_s_files(name, candidates, programs):
     """The eight that are equal are full vectorisation by 1."""
     made = generate(DATA / f"{name}.json", RuleSet.OURS)
     assert (len(made.candidates), made.programs) == (candidates, programs)
@@ -86,14 +77,14 @@ def test_programs_of_the_original_s_files(name: str, candidates: int, programs: 
 
 
 @needs_data
-def test_top_level_tiles_make_another_program() -> None:
+def test_top_level_tiles_make_another_program():
     made = generate(DATA / "nvidia_gpu.json", RuleSet.OURS)
     (swizzled,) = (candidate for candidate in made.candidates if candidate.combination.top == (2, 2))
     assert "Tile<8, 8, 8, 8, 1, 1, 2, 2, 1, 1>" in swizzled.line
     assert not swizzled.equal_to
 
 
-def test_what_only_the_original_s_rules_admit_has_a_source_of_its_own_kind(tmp_path: Path) -> None:
+def test_what_only_the_original_s_rules_admit_has_a_source_of_its_own_kind(tmp_path):
     """Our kernels do not take a cache line of 6 bytes. The original lists it, as an instantiation in C++."""
     path = written(tmp_path, {"local": [{**LOCAL, "cache_line_size": [128, 6], "work_group_sizes": [[12, 8]]}]})
     made = generate(path, RuleSet.COMPAT, folder=tmp_path / "gen")

@@ -37,7 +37,7 @@ def test_sizes_are_in_the_originals_order():
     assert not is_interleaved(replace(task, layout="interleaved").kind("nt", interleaved=False))
 
 
-def invoke(*words: object):  # type: ignore[no-untyped-def]
+def invoke(*words):  # type: ignore[no-untyped-def]
     return CliRunner().invoke(app, ["portblas", "tune", *map(str, words)])
 
 

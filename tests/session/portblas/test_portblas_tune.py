@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,13 +23,12 @@ from tunesmith.library.call_adapters import storage_for
 from tunesmith.library.gemm._call_adapter import GemmCallAdapter
 from tunesmith.logic import Logic
 from tunesmith.problems.gemm import is_interleaved
-from tunesmith.records import Configuration, Measurement, Outcome, UserError
+from tunesmith.records import Measurement, Outcome, UserError
 from tunesmith.report.portblas import outcome as report
 from tunesmith.search import STRATEGIES
 from tunesmith.session.frame import events
-from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.session.portblas import transposition
-from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
+from tunesmith.session.portblas.plan import tune_portblas
 from tunesmith.session.portblas.rows import RowKind
 from tunesmith.session.portblas.task import PortBlasTask
 from tunesmith.store import RunState, Store
@@ -66,11 +64,11 @@ SMALL = {
 FEW = TILES[::6]
 
 
-def header_of(outcome: Done[PortBlasPlan]) -> Path | None:
+def header_of(outcome):
     return next((path for path in outcome.written if path.suffix == ".hpp"), None)
 
 
-def measured(observed: list[events.Event]) -> list[Configuration]:
+def measured(observed):
     return [event.solution.configuration for event in observed if isinstance(event, events.CellMeasured)]
 
 
@@ -134,10 +132,10 @@ def test_the_current_library_is_what_the_named_logic_chooses(tmp_path):
 class Interrupting:
     """An observer that presses Ctrl-C after so many measurements."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after):
         self.after, self.observed = after, list[events.Event]()
 
-    def __call__(self, event: events.Event) -> None:
+    def __call__(self, event):
         self.observed.append(event)
         if len(measured(self.observed)) == self.after:
             raise KeyboardInterrupt
@@ -212,7 +210,7 @@ def test_kernels_by_opencl_on_an_nvidia_gpu_stand_beside_cublas_by_cuda(monkeypa
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> tuple[Done[PortBlasPlan], list[events.Event]]:  # type: ignore[no-untyped-def]
+def run(tmp_path_factory):  # type: ignore[no-untyped-def]
     """All transpositions of a small odd problem."""
     opencl_device()
     folder = tmp_path_factory.mktemp("portblas")
@@ -280,7 +278,7 @@ def test_logic_and_header_have_the_times_of_the_printed_ranking(run):
         assert f": {tuned.flops / tuned.winner.time.seconds / 1e9:.4g} GFLOP/s\n" in header
 
 
-def multiply(library, problem) -> None:
+def multiply(library, problem):
     """On arrays in the problem's layout, against NumPy."""
     call = GemmCallAdapter().call(library, problem, storage_for(problem, np.random.default_rng(0)))
     call()

@@ -5,28 +5,26 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from bench_jobs import GPU, QUICK, batch, job
 from cuda_runner import H200, cuda_device, toolchain
-from tunesmith.bench import Bench, Job, ModuleCompiled
+from tunesmith.bench import Bench, ModuleCompiled
 from tunesmith.bench.processes.process import Spawner
 from tunesmith.cli.app import app
 from tunesmith.devices import absent_target
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import family as random_family
 from tunesmith.problems.random import random_type
-from tunesmith.records import Binary, LaunchShape, Measurement, Module, UserError
+from tunesmith.records import Binary, LaunchShape, Measurement, UserError
 from tunesmith.report import CompilingReport
 from tunesmith.report.random.tuned import compiled_document
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import CACHE
-from tunesmith.session.frame.record import RunOutcome as Done
-from tunesmith.session.random.compile import CompilePlan, compile_random
+from tunesmith.session.random.compile import compile_random
 from tunesmith.session.random.plan import POLICY, tune_random
 from tunesmith.session.random.task import RandomTask, configuration_of
 from tunesmith.toolchains import BinaryCache
@@ -43,12 +41,12 @@ TASK = RandomTask(
 )
 
 
-def no_process(self: Spawner, module: str) -> None:
+def no_process(self, module):
     raise AssertionError(f"a process was started: {module}")
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Done[CompilePlan]:
+def compiled(tmp_path_factory):
     """Two generators, with their default block of 256 and two other blocks."""
     toolchain("CUDA")
     return compile_random(TASK, tmp_path_factory.mktemp("run"), "sm_90")
@@ -57,7 +55,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Done[CompilePlan]:
 # --- what is compiled ------------------------------------------------------------------------------------------------
 
 
-def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled: Done[CompilePlan]) -> None:
+def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled):
     made = {program.name: (program.rejection and program.rejection.reason) for program in compiled.plan.programs}
     assert made == {
         "philox4_32_10_uniform_float_t64": None,
@@ -74,7 +72,7 @@ def test_every_block_of_the_matrix_is_compiled_or_refused_with_a_reason(compiled
     assert len(list((compiled.folder / CACHE / "binaries").iterdir())) == 5
 
 
-def test_a_device_of_the_architecture_finds_every_program(compiled: Done[CompilePlan], monkeypatch) -> None:
+def test_a_device_of_the_architecture_finds_every_program(compiled, monkeypatch):
     """A device's bench asks for modules made from its own target, and finds all of them without a compile process."""
     monkeypatch.setattr(Spawner, "start", no_process)
     family, modules = KERNELS["CudaRandom"], []
@@ -90,14 +88,14 @@ def test_a_device_of_the_architecture_finds_every_program(compiled: Done[Compile
     assert {fact for compilation in made for fact in compilation.made.facts} == facts
 
 
-def test_the_same_command_compiles_nothing_again(compiled: Done[CompilePlan], monkeypatch) -> None:
+def test_the_same_command_compiles_nothing_again(compiled, monkeypatch):
     monkeypatch.setattr(Spawner, "start", no_process)
     again = compile_random(TASK, compiled.folder, "sm_90")
     assert [replace(program, found=False) for program in again.plan.programs] == compiled.plan.programs
     assert {program.found for program in again.plan.programs if not program.rejection} == {True}
 
 
-def test_another_architecture_and_another_compiler_have_their_own(compiled: Done[CompilePlan], monkeypatch) -> None:
+def test_another_architecture_and_another_compiler_have_their_own(compiled, monkeypatch):
     kind = random_type("philox4_32_10", "uniform", "float")
     (module,) = KERNELS["CudaRandom"].modules(configuration_of(kind, LaunchShape(64, 32), H200), kind)
     assert BinaryCache(compiled.folder / CACHE, H200).find(module)
@@ -109,13 +107,13 @@ def test_another_architecture_and_another_compiler_have_their_own(compiled: Done
     assert not BinaryCache(compiled.folder / CACHE, H200).find(module)
 
 
-def test_names_pick_programs(tmp_path: Path) -> None:
+def test_names_pick_programs(tmp_path):
     toolchain("CUDA")
     outcome = compile_random(replace(TASK, pattern="philox.*_t64_"), tmp_path, "sm_90")
     assert [program.name for program in outcome.plan.programs] == ["philox4_32_10_uniform_float_t64"]
 
 
-def test_too_many_registers_for_a_block_are_named(tmp_path: Path, monkeypatch) -> None:
+def test_too_many_registers_for_a_block_are_named(tmp_path, monkeypatch):
     toolchain("CUDA")
     monkeypatch.setattr(random_family, "REGISTERS_PER_BLOCK", 1024 * 16)
     outcome = compile_random(replace(TASK, generators=("philox4_32_10",)), tmp_path, "sm_90")
@@ -129,7 +127,7 @@ def test_too_many_registers_for_a_block_are_named(tmp_path: Path, monkeypatch) -
     assert document["look_at"] == []
 
 
-def test_limits_are_those_of_the_architecture() -> None:
+def test_limits_are_those_of_the_architecture():
     toolchain("CUDA")
     assert absent_target("sm_90").local_memory_bytes == H200.local_memory_bytes
     assert absent_target("sm_86").local_memory_bytes == 101376
@@ -141,7 +139,7 @@ def test_limits_are_those_of_the_architecture() -> None:
 ASKED = ("--generators", "philox4_32_10", "--types", "float", "--distributions", "uniform", "--block-sizes", "64")
 
 
-def tune(*arguments: object) -> Result:
+def tune(*arguments):
     """Run `tunesmith random tune` in this process; a UserError comes out as it is raised."""
     result = CliRunner().invoke(app, ["random", "tune", *map(str, arguments)])
     if isinstance(result.exception, UserError):
@@ -149,7 +147,7 @@ def tune(*arguments: object) -> Result:
     return result
 
 
-def test_the_table_tells_what_was_compiled_and_where_it_is(tmp_path: Path) -> None:
+def test_the_table_tells_what_was_compiled_and_where_it_is(tmp_path):
     toolchain("CUDA")
     done = tune(*ASKED, "--arch", "sm_90", "-o", tmp_path)
     assert done.exit_code == 0, done.output
@@ -160,7 +158,7 @@ def test_the_table_tells_what_was_compiled_and_where_it_is(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [tmp_path / "cache"], "no store, since nothing is measured"
 
 
-def test_what_the_compiler_refuses_is_told_with_its_words_and_exits_with_1(tmp_path: Path, monkeypatch) -> None:
+def test_what_the_compiler_refuses_is_told_with_its_words_and_exits_with_1(tmp_path, monkeypatch):
     toolchain("CUDA")
     modules = random_family.CudaRandom.modules
 
@@ -196,16 +194,14 @@ def test_what_the_compiler_refuses_is_told_with_its_words_and_exits_with_1(tmp_p
         (("--arch", "sm_90", "--benchmark_filter", "nothing"), "nothing is left to tune"),
     ],
 )
-def test_what_cannot_be_compiled_for_is_a_mistake_with_its_place(
-    arguments: tuple[str, ...], message: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_compiled_for_is_a_mistake_with_its_place(arguments, message, tmp_path):
     toolchain("CUDA")
     with pytest.raises(UserError, match=message):
         tune(*arguments, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_without_nvrtc_it_is_said_how_to_get_it(monkeypatch, tmp_path: Path) -> None:
+def test_without_nvrtc_it_is_said_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr(NvrtcToolchain, "unavailable", lambda self: "No module named 'cuda': pip install it")
     with pytest.raises(UserError, match=r"--arch: sm_90 needs NVRTC, which is not here; .*pip install"):
         tune("--arch", "sm_90", "-o", tmp_path)
@@ -215,16 +211,16 @@ def test_without_nvrtc_it_is_said_how_to_get_it(monkeypatch, tmp_path: Path) -> 
 
 
 @pytest.fixture
-def kept(monkeypatch) -> None:
+def kept(monkeypatch):
     """The fake compiler's binaries are kept too."""
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
 
 
-def modules_of(job: Job) -> tuple[Module, ...]:
+def modules_of(job):
     return KERNELS[job.solution.kernel].modules(job.solution.configuration, job.problem.type)
 
 
-def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path: Path, monkeypatch) -> None:
+def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path, monkeypatch):
     jobs = [job(LoopUnroll=unroll) for unroll in (8, 16)]
     with Bench(GPU, QUICK, tmp_path) as bench:
         assert all(measurement.ok for _, measurement in bench.run(batch(jobs)))
@@ -235,7 +231,7 @@ def test_a_bench_keeps_what_it_compiles_and_the_next_one_finds_it(kept, tmp_path
     assert [event.seconds for event in built] == [0.0, 0.0]
 
 
-def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
+def test_what_does_not_compile_is_not_kept(kept, tmp_path):
     broken = modules_of(job(fault="compile error"))
     for _ in range(2):
         with Bench(GPU, QUICK, tmp_path) as bench:
@@ -244,7 +240,7 @@ def test_what_does_not_compile_is_not_kept(kept, tmp_path: Path) -> None:
         assert (compilation.made.reason, compilation.found) == ("compile error", False)
 
 
-def test_a_damaged_binary_is_compiled_again(kept, tmp_path: Path) -> None:
+def test_a_damaged_binary_is_compiled_again(kept, tmp_path):
     modules = modules_of(job(LoopUnroll=8))
     for damage in (lambda data: data[:-1], lambda data: b"", lambda data: data[:20], lambda data: data + b"x"):
         with Bench(GPU, QUICK, tmp_path) as bench:
@@ -256,7 +252,7 @@ def test_a_damaged_binary_is_compiled_again(kept, tmp_path: Path) -> None:
         assert (again.made, again.found) == (first.made, False)
 
 
-def test_a_module_that_includes_files_is_not_kept() -> None:
+def test_a_module_that_includes_files_is_not_kept():
     kind = random_type("philox4_32_10", "uniform", "float")
     (module,) = KERNELS["CudaRandom"].modules(configuration_of(kind, LaunchShape(64, 32), H200), kind)
     assert NvrtcToolchain().keeps(module)
@@ -266,7 +262,7 @@ def test_a_module_that_includes_files_is_not_kept() -> None:
 # --- while waiting ---------------------------------------------------------------------------------------------------
 
 
-def test_progress_is_told_now_and_then_where_there_is_no_terminal() -> None:
+def test_progress_is_told_now_and_then_where_there_is_no_terminal():
     text, now = io.StringIO(), [0.0]
     with CompilingReport(Console(file=text, width=200), clock=lambda: now[0]) as report:
         report(events.CompilingBegan(replace(H200, architecture="sm_80"), "NVRTC 13.0", 40))
@@ -280,7 +276,7 @@ def test_progress_is_told_now_and_then_where_there_is_no_terminal() -> None:
 
 
 @pytest.mark.gpu
-def test_a_tuning_on_a_gpu_compiles_nothing_that_was_compiled_without_it(tmp_path: Path) -> None:
+def test_a_tuning_on_a_gpu_compiles_nothing_that_was_compiled_without_it(tmp_path):
     toolchain("CUDA")
     architecture = cuda_device().target.architecture
     compile_random(TASK, tmp_path, architecture)

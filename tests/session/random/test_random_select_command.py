@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from random_benchmarks import GOLDEN, benchmark, benchmarks, write
 from tunesmith.cli.app import app
@@ -34,7 +33,7 @@ SPEEDS = {
 """Ratios 2, 0.68, 1.1 (mean 1.260, geomean 1.143); 1.12, 1.12, 1.06; 1.3, 0.96, 1.4 (mean 1.22, geomean 1.204)."""
 
 
-def invoke(*arguments: object) -> Result:
+def invoke(*arguments):
     """Run `tunesmith random ...` in this process; a UserError comes out as it is raised."""
     result = CliRunner().invoke(app, ["random", *map(str, arguments)])
     if isinstance(result.exception, UserError):
@@ -42,7 +41,7 @@ def invoke(*arguments: object) -> Result:
     return result
 
 
-def select(*arguments: object, code: int) -> dict[str, Any]:
+def select(*arguments, code):
     result = invoke("select", *arguments, "--json")
     assert result.exit_code == code, result.output
     document: dict[str, Any] = json.loads(result.stdout)
@@ -53,13 +52,11 @@ GOOD = {"uniform/float": {(256, 512): 100.0, (64, 512): 130.0, (128, 512): 110.0
 
 
 @pytest.fixture
-def good(tmp_path: Path) -> Path:
+def good(tmp_path):
     return write(tmp_path / "gfx90a.json", benchmarks("xorwow", GOOD))
 
 
-def test_a_choice_without_anything_to_look_at_exits_with_0_and_writes_what_was_asked_for(
-    good: Path, tmp_path: Path
-) -> None:
+def test_a_choice_without_anything_to_look_at_exits_with_0_and_writes_what_was_asked_for(good, tmp_path):
     other = write(tmp_path / "h200.json", benchmarks("xorwow", GOOD), "sm_90")
     out, plots = tmp_path / "out", tmp_path / "plots" / "random.svg"
     done = invoke("select", good, other, "--out-dir", out, "--plot-out", plots)
@@ -79,7 +76,7 @@ def test_a_choice_without_anything_to_look_at_exits_with_0_and_writes_what_was_a
         assert f": {path}" in done.stdout
 
 
-def test_something_to_look_at_exits_with_1_and_the_rest_is_chosen(good: Path, tmp_path: Path) -> None:
+def test_something_to_look_at_exits_with_1_and_the_rest_is_chosen(good, tmp_path):
     (tmp_path / "broken.json").write_text("{")
     document = select(tmp_path / "broken.json", good, code=1)
     assert [decision["chosen"] for decision in document["decisions"]] == [[64, 512]]
@@ -97,7 +94,7 @@ def test_something_to_look_at_exits_with_1_and_the_rest_is_chosen(good: Path, tm
     assert "look at: xorwow on gfx90a: 64x512 is slower" in text
 
 
-def test_nothing_usable_exits_with_2_and_says_why(tmp_path: Path) -> None:
+def test_nothing_usable_exits_with_2_and_says_why(tmp_path):
     (tmp_path / "empty.json").write_text("")
     foreign = write(tmp_path / "foreign.json", [{"name": "BM_x", "bytes_per_second": 1.0}])
     done = invoke("select", tmp_path / "empty.json", foreign, "--out-dir", tmp_path / "out")
@@ -111,7 +108,7 @@ def test_nothing_usable_exits_with_2_and_says_why(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_thousands_of_complaints_about_a_file_are_cut_short_in_text_only(tmp_path: Path) -> None:
+def test_thousands_of_complaints_about_a_file_are_cut_short_in_text_only(tmp_path):
     foreign = [{"name": f"BM_{number}", "bytes_per_second": 1.0} for number in range(300)]
     path = write(tmp_path / "many.json", benchmarks("xorwow", GOOD) + foreign)
     lines = [line for line in invoke("select", path).stdout.splitlines() if line.startswith("look at")]
@@ -120,7 +117,7 @@ def test_thousands_of_complaints_about_a_file_are_cut_short_in_text_only(tmp_pat
     assert len(select(path, code=1)["look_at"]) == 300
 
 
-def test_what_a_person_gives_is_used_and_mistakes_in_it_are_said(good: Path, tmp_path: Path) -> None:
+def test_what_a_person_gives_is_used_and_mistakes_in_it_are_said(good, tmp_path):
     (tmp_path / "config_defaults.json").write_text('{"xorwow": {"block_size": 64, "grid_size": 512}}')
     for option in ("--default-config", "--default-config-dir"):
         document = select(good, option, tmp_path, code=0)
@@ -135,7 +132,7 @@ def test_what_a_person_gives_is_used_and_mistakes_in_it_are_said(good: Path, tmp
         invoke("select", good, "--plot-out", tmp_path / "p.png")
 
 
-def test_infinite_ratios_of_compat_are_null_in_json(tmp_path: Path) -> None:
+def test_infinite_ratios_of_compat_are_null_in_json(tmp_path):
     speeds = {"uniform/float": {(256, 512): 0.0, (64, 512): 130.0}, "normal/float": {(256, 512): 1.0, (64, 512): 1.0}}
     document = select(write(tmp_path / "zero.json", benchmarks("xorwow", speeds)), "--objective", "compat", code=0)
     assert document["decisions"][0]["chosen"] == [64, 512]
@@ -145,7 +142,7 @@ def test_infinite_ratios_of_compat_are_null_in_json(tmp_path: Path) -> None:
 SLOWER = GOOD | {"normal/float": {(256, 512): 10.0, (64, 512): 9.0, (128, 512): 10.0}}
 
 
-def test_compat_exits_with_0_where_rocrands_script_does(good: Path, tmp_path: Path) -> None:
+def test_compat_exits_with_0_where_rocrands_script_does(good, tmp_path):
     """That script prints its warnings and ends well; it stops at names that it cannot parse, and where the default or
     the generator's default is missing."""
     slower = write(tmp_path / "slower.json", benchmarks("xorwow", SLOWER))
@@ -164,13 +161,13 @@ def test_compat_exits_with_0_where_rocrands_script_does(good: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("case", sorted(path.parent for path in GOLDEN.glob("*/exit_code.txt")), ids=lambda p: p.name)
-def test_compat_exits_as_rocrands_script_did(case: Path, tmp_path: Path) -> None:
+def test_compat_exits_as_rocrands_script_did(case, tmp_path):
     """Our exit codes differ for nothing chosen (2) and something wrong (1)."""
     done = invoke("select", *sorted(case.glob("*tuning*.json")), "--objective", "compat", "--out-dir", tmp_path)
     assert bool(done.exit_code) == bool(int((case / "exit_code.txt").read_text())), done.output
 
 
-def primbench_rows(speeds: dict[tuple[int, int], float]) -> list[dict[str, Any]]:
+def primbench_rows(speeds):
     """Of LFSR113, which finds an engine by masking the thread's number."""
     names = {"engine": "lfsr113", "distribution": "uniform", "type": "float"}
     return [
@@ -180,8 +177,8 @@ def primbench_rows(speeds: dict[tuple[int, int], float]) -> list[dict[str, Any]]
 
 
 def test_compat_follows_the_script_of_2026_for_primbench_and_the_one_before_for_google_benchmark(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     speeds = {(256, 512): 100.0, (256, 600): 140.0, (512, 512): 120.0}
     context = {"general": {"gpu": {"arch": "gfx90a"}}}
     new = tmp_path / "new.json"
@@ -194,7 +191,7 @@ def test_compat_follows_the_script_of_2026_for_primbench_and_the_one_before_for_
     assert select(old, "--objective", "compat", code=0)["decisions"][0]["chosen"] == [256, 600]
 
 
-def test_a_caution_is_told_again_and_stays_in_header_and_table_until_it_is_chosen_anew(tmp_path: Path) -> None:
+def test_a_caution_is_told_again_and_stays_in_header_and_table_until_it_is_chosen_anew(tmp_path):
     caution = "the host was busy with other work: load 9.0 on 2 processors"
     context = {"hdp_gcn_arch_name": "gfx90a", "tunesmith_cautions": [caution, 7]}
     busy, out = tmp_path / "busy.json", tmp_path / "out"
@@ -221,9 +218,7 @@ def test_a_caution_is_told_again_and_stays_in_header_and_table_until_it_is_chose
     assert "cautions" not in table.read_text()
 
 
-def test_an_architecture_that_is_a_keyword_is_refused_in_headers_and_the_others_are_written(
-    good: Path, tmp_path: Path
-) -> None:
+def test_an_architecture_that_is_a_keyword_is_refused_in_headers_and_the_others_are_written(good, tmp_path):
     own = [
         write(tmp_path / f"{name}.json", benchmarks("xorwow", GOOD), name) for name in ("register", "co_await", "my")
     ]
@@ -244,7 +239,7 @@ def test_an_architecture_that_is_a_keyword_is_refused_in_headers_and_the_others_
     }
 
 
-def test_grid_sizes_are_printed_as_rocrands_script_prints_them() -> None:
+def test_grid_sizes_are_printed_as_rocrands_script_prints_them():
     assert invoke("grid-sizes", "--compute-units", 104).stdout == (
         "128, 256, 416, 512, 520, 832, 1024, 1040, 1664, 2048, 3328\n"
     )

@@ -173,7 +173,7 @@ def test_where_the_rounds_show_the_repeated_to_be_slower_what_may_now_be_the_fas
     assert measured_shapes == [{LaunchShape(64, 2), default_shape(generator)}, {LaunchShape(64, 8)}]
 
 
-def _of_seconds(seconds: float) -> Measurement:
+def _of_seconds(seconds):
     return Measurement(Outcome.OK, estimate=Estimate(seconds, seconds, seconds, 1))
 
 
@@ -247,7 +247,7 @@ def test_the_example_tunes_a_generator_through_the_phases(tmp_path):
 # --- was it stable and alone ----------------------------------------------------------------------------------------
 
 
-def watched(*looks: Health, target=GPU) -> list[str]:
+def watched(*looks, target=GPU):
     ticks, rest = iter(range(0, 1000, 10)), iter(looks)
     watch = HealthWatch(target, lambda _: next(rest), lambda: next(ticks))
     for _ in looks:

@@ -45,6 +45,7 @@ from tunesmith.toolchains.opencl_devices import context, platforms
 from ..api import Api, FoundDevice
 from ..base import Bytes, Device, LaunchError, Prepared
 from ..host_blas import HostBlas
+from .errors import LAUNCHING, WAITING
 from .host import HostPrepared, HostWork, OpenCLMemory
 from .target import describe
 
@@ -119,13 +120,13 @@ class OpenCLDevice(Device):
         return OPENCL.lost
 
     def allocate(self, size: int) -> OpenCLMemory:
-        with _LAUNCHING:
+        with LAUNCHING:
             handle = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(size, 1))
         return OpenCLMemory(handle, handle)
 
     def view(self, buffer: OpenCLMemory, offset: int, size: int) -> OpenCLMemory:
         start = buffer.offset + offset
-        with _LAUNCHING:
+        with LAUNCHING:
             return OpenCLMemory(buffer.root.get_sub_region(start, max(size, 1)), buffer.root, start)
 
     @property
@@ -134,13 +135,13 @@ class OpenCLDevice(Device):
 
     def write(self, buffer: OpenCLMemory, data: Bytes, offset: int = 0) -> None:
         if data.size:
-            with _WAITING:
+            with WAITING:
                 cl.enqueue_copy(self._queue, buffer.handle, data, dst_offset=offset)
 
     def read(self, buffer: OpenCLMemory, size: int, offset: int = 0) -> Bytes:
         data = np.empty(size, dtype=np.uint8)
         if size:
-            with _WAITING:
+            with WAITING:
                 cl.enqueue_copy(self._queue, data, buffer.handle, src_offset=offset)
             self._running.clear()
         return data
@@ -150,7 +151,7 @@ class OpenCLDevice(Device):
     ) -> None:
         src, dst = source.offset + source_offset, target.offset + target_offset
         if size:
-            with _LAUNCHING:
+            with LAUNCHING:
                 cl.enqueue_copy(self._queue, target.root, source.root, byte_count=size, src_offset=src, dst_offset=dst)
 
     def wrap(self, array: NDArray[Any]) -> OpenCLMemory | None:
@@ -159,7 +160,7 @@ class OpenCLDevice(Device):
         if self.target.kind != "CPU" or not (flags.c_contiguous and flags.aligned and array.nbytes):
             return None
         access = cl.mem_flags.READ_WRITE if writeable else cl.mem_flags.READ_ONLY
-        with _LAUNCHING:
+        with LAUNCHING:
             handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
         host_bytes = 0 if self._works_on_host_arrays or not writeable else array.nbytes
         return OpenCLMemory(handle, handle, host_bytes=host_bytes, address=array.ctypes.data)
@@ -183,7 +184,7 @@ class OpenCLDevice(Device):
         if any(isinstance(step, LibraryCall) for step in plan.steps):
             return self._host.prepare(plan, programs, operands)
         binding = _Binding(self, operands, workspace)
-        with _LAUNCHING:
+        with LAUNCHING:
             commands = tuple(self._command(step, programs, binding) for step in plan.steps)
         return _Prepared(commands, binding, self._running)
 
@@ -191,12 +192,12 @@ class OpenCLDevice(Device):
         if host_calls := [execution for execution in executions if isinstance(execution, HostPrepared)]:
             return self._host.time(host_calls)
         self._host.settle()
-        with _LAUNCHING:
+        with LAUNCHING:
             prepared = (execution for execution in executions if isinstance(execution, _Prepared))
             events = [command() for execution in prepared for command in execution.commands]
         if not events:
             return 0.0
-        with _WAITING:
+        with WAITING:
             events[-1].wait()
             return float(events[-1].profile.end - events[0].profile.start) * 1e-9
 
@@ -206,17 +207,17 @@ class OpenCLDevice(Device):
             super().run(prepared, running)
             return
         for command in prepared.commands:
-            with _LAUNCHING:
+            with LAUNCHING:
                 event = command()
                 self._queue.flush()
-            with _WAITING:
+            with WAITING:
                 wait_until_running(event)
                 running(True)
                 self._queue.finish()
             running(False)
 
     def synchronize(self) -> None:
-        with _WAITING:
+        with WAITING:
             self._queue.finish()
         self._running.clear()
 
@@ -333,7 +334,7 @@ class _Prepared(Prepared):
 
     def enqueue(self) -> None:
         self._running.add(self)
-        with _LAUNCHING:
+        with LAUNCHING:
             for command in self.commands:
                 command()
 
@@ -341,26 +342,6 @@ class _Prepared(Prepared):
 def _give_back(kernels: Sequence[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]]) -> None:
     for free, kernel in kernels:
         free.append(kernel)
-
-
-class _DriverErrors:
-    """A context manager that turns the driver's errors into LaunchError. Raises UserError after a fork."""
-
-    def __init__(self, poisoned: bool) -> None:
-        self._poisoned = poisoned
-
-    def __enter__(self) -> None:
-        if OPENCL.lost:
-            raise OPENCL.error()
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, cl.Error):
-            reason = _REASONS.get(error.code, "launch refused")
-            raise LaunchError(reason, str(error), self._poisoned or reason in _FATAL) from error
-
-
-_LAUNCHING, _WAITING = _DriverErrors(poisoned=False), _DriverErrors(poisoned=True)
-"""A call that waits raises if a command failed while it ran. Then the context cannot be used any more."""
 
 
 def _found(device: Any, selector: str) -> FoundDevice:
@@ -374,27 +355,6 @@ def _found(device: Any, selector: str) -> FoundDevice:
 
 
 _ZERO = np.zeros(1, dtype=np.uint8)
-_REASONS: dict[int, str] = {
-    getattr(cl.status_code, name): reason
-    for reason, names in {
-        "out of memory": ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_HOST_MEMORY", "INVALID_BUFFER_SIZE"),
-        "out of resources": ("OUT_OF_RESOURCES",),
-        "misaligned address": ("MISALIGNED_SUB_BUFFER_OFFSET",),
-        "invalid value": ("INVALID_VALUE",),
-        "no such entry": ("INVALID_KERNEL_NAME",),
-        "invalid argument": ("INVALID_ARG_INDEX", "INVALID_ARG_VALUE", "INVALID_ARG_SIZE", "INVALID_KERNEL_ARGS"),
-        "invalid work-group size": ("INVALID_WORK_DIMENSION", "INVALID_WORK_GROUP_SIZE", "INVALID_WORK_ITEM_SIZE"),
-        "invalid grid": ("INVALID_GLOBAL_WORK_SIZE",),
-        "context lost": ("INVALID_COMMAND_QUEUE", "INVALID_CONTEXT"),
-        "failed underway": ("EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",),
-    }.items()
-    for name in names
-}
-"""The reason of a LaunchError by OpenCL's error code."""
-
-_FATAL = ("context lost", "failed underway")
-"""Reasons after which the context cannot be used any more."""
-
 _NO_PLATFORM = FoundDevice(
     *("OpenCL", None, "no OpenCL driver is installed"),
     "install one: `sh scripts/ensure_opencl`, or Debian's package pocl-opencl-icd, or your GPU's driver",
