@@ -14,7 +14,7 @@ from tunesmith.kernels.random import COUNT_ARGUMENT, with_arguments
 from tunesmith.library.random._buffers import VALUE_TYPES
 from tunesmith.library.random._position import Position
 from tunesmith.problems.random import GENERATORS, GeneratorKind, scalars_for, width_of
-from tunesmith.problems.random.reference import Values, quasi_values_of, values_of
+from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
 from tunesmith.records import Plan
 

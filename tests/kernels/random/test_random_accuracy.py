@@ -17,7 +17,7 @@ from opencl_runner import opencl_device
 from tunesmith.kernels.random.family import DISTRIBUTION_KINDS, VALUE_KINDS
 from tunesmith.kernels.random.programs import HEADERS
 from tunesmith.problems.random import DTYPES, GENERATORS, WIDTHS, scalars_for, width_of
-from tunesmith.problems.random.reference import quasi_values_of, values_of
+from tunesmith.problems.random.distributions import quasi_values_of, values_of
 from tunesmith.records import Launch, Module, OperandArgument, Plan, ScalarArgument
 from tunesmith.toolchains import TOOLCHAINS
 

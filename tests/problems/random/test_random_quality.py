@@ -22,7 +22,7 @@ from random_statistics import (
     moments_off,
 )
 from tunesmith.problems.random import GENERATORS, GeneratorKind, poisson_table, scalars_for, width_of
-from tunesmith.problems.random.reference import quasi_values_of, values_of
+from tunesmith.problems.random.distributions import quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
 
 PSEUDO = [name for name, generator in GENERATORS.items() if generator.kind is not GeneratorKind.QUASI]

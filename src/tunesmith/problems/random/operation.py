@@ -14,10 +14,10 @@ from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch
 from tunesmith.problems.keys import checked
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
+from .distributions import quasi_values_of, values_of
 from .fields import FIELDS, SCALARS
 from .generators import DTYPES, GENERATORS, WIDTHS, FillWidth, GeneratorKind, GeneratorSpec, width_of
 from .poisson import LARGEST_MEAN
-from .reference import quasi_values_of, values_of
 from .streams import quasi_words, words
 
 SAMPLED = 2048

@@ -31,7 +31,7 @@ from tunesmith.session.frame.run import Run, RunPlan, carry_out
 from .entrants import Entrant, entrants, fitted_here
 from .finalists import BEST_KNOWN, Finalists, finalists, is_measurable
 from .matrices import JudgedSubject, MatrixTask, read_matrices, spread_of
-from .targets import same_device_here
+from .targets import target_if_here
 from .verdicts import Guesses, Judgement, PolicyVerdict, judged, label
 
 NO_DEVICE = "none"
@@ -157,7 +157,7 @@ def _devices(subjects: Sequence[JudgedSubject], device: str | None) -> list[Targ
     if device == NO_DEVICE:
         return [None for _ in subjects]
     if device is None:
-        return [same_device_here(subject.target) for subject in subjects]
+        return [target_if_here(subject.target) for subject in subjects]
     chosen = choose(device)
     if not any(subject.target.same_device(chosen) for subject in subjects):
         names = ", ".join(dict.fromkeys(subject.target.name for subject in subjects))

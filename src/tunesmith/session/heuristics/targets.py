@@ -1,4 +1,4 @@
-"""The target of times from a table, and whether its device is here (`same_device_here`).
+"""The target of times from a table, and whether its device is here (`target_if_here`).
 
 Policies need a target's limits, which a table does not have. `Target.is_called` decides whether devices are the same.
 """
@@ -39,7 +39,7 @@ def is_called(device: NamedDevice, target: Target) -> bool:
     return target.is_called(device.api, device.name, device.architecture)
 
 
-def same_device_here(subject: Target) -> Target | None:
+def target_if_here(subject: Target) -> Target | None:
     """The device of this machine that is the same as a matrix's, after it has run a test kernel; None if there is none.
 
     Raises UserError if the device cannot run a kernel.
