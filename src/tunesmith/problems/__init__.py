@@ -1,8 +1,8 @@
 """What is computed: operations, their problem types and sizes, and the reference that a result is checked against.
 
 The tolerance of a result's check is `Expected.bound` (`base.py`). Each operation derives it from the arithmetic in its
-own `reference.py`: `gemm/`, `convolution/` (a GEMM's bound) and `custom/` (the description's `Tolerance`); `random/` has
-one for each distribution in `distributions.py`.
+own `reference.py`: `gemm/`, `convolution/` (a GEMM's bound) and `custom/` (the description's `Tolerance`). `random/`
+has one for each distribution in `distributions.py`.
 """
 
 from tunesmith.records import Registry

@@ -1,7 +1,7 @@
 """Random numbers: generators, distributions, and the operation that fills a buffer.
 
-`streams.py` has the random words of every generator, `distributions.py` the values of every distribution with the tolerance
-of a result's check. The kernels' texts lie in `kernels/random/source/`: a generator's in a file of its name,
+`streams.py` has the random words of every generator, `distributions.py` the values of every distribution with the
+tolerance of a result's check. The kernels' texts lie in `kernels/random/source/`: a generator's in a file of its name,
 distributions in `distributions.h`.
 """
 
