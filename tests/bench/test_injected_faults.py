@@ -53,12 +53,12 @@ def test_a_process_that_hangs_after_others_were_served_changes_no_measurement(
 
 
 def run_parent(code, fault):
-    command = [sys.executable, "-c", f"from tunesmith.bench.injected_faults import reached\n{code}"]
+    command = [sys.executable, "-c", f"from tunesmith.bench.injected_faults import pass_point\n{code}"]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, VARIABLE: fault})
 
 
 def test_the_action_happens_at_the_nth_passing_of_its_point_in_its_role_only():
-    code = "for i in range(3):\n    print(i, flush=True)\n    reached('writing')\n    reached('committing')"
+    code = "for i in range(3):\n    print(i, flush=True)\n    pass_point('writing')\n    pass_point('committing')"
     assert run_parent(code, "committing:parent:2:kill").stdout.split() == ["0", "1"]
     assert run_parent(code, "committing:parent:2:kill").returncode == -9
     assert run_parent(code, "committing:worker:2:kill").stdout.split() == ["0", "1", "2"]

@@ -333,7 +333,7 @@ from pathlib import Path
 import numpy as np
 from tunesmith.devices import open_device
 from tunesmith.records import *
-from tunesmith.toolchains import BinaryCache, TOOLCHAINS, compiled
+from tunesmith.toolchains import BinaryCache, TOOLCHAINS, compile_cached
 device = open_device(sys.argv[1])
 second = sys.argv[3] == "second"
 source = "__kernel void f(__global int *a, int n) { if (get_global_id(0) < n) a[get_global_id(0)] = n * FACTOR; }"
@@ -341,7 +341,7 @@ module = Module("OpenCL", source, ("f",), ("-DFACTOR=3",))
 if second:
     type(TOOLCHAINS["OpenCL"]).compile = None
 kept = BinaryCache(Path(sys.argv[2]), device.target)
-binary = compiled(module, device.target, kept)
+binary = compile_cached(module, device.target, kept)
 program = device.load(binary)
 machine_code = lambda: sorted(Path(os.environ["POCL_CACHE_DIR"]).rglob("*.so"))
 before = machine_code()
