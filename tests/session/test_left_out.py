@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from opencl_runner import opencl_device
-from tuning_runs import document, steady_or_drifted, tunesmith
+from command_line import invoke, invoke_json
+from golden_bench import nothing_measured
 
 REASON = "too much work for one work-item"
 PARAMETERS = "[{ITEM_X: [4, 8]}, {ITEM_Y: [2, 4, 8]}%s]"
@@ -23,33 +23,31 @@ BenchmarkProblems:
 
 @pytest.fixture
 def tuned(copied, request):
-    opencl_device()
     path = copied.with_name("tuning.yaml")
     path.write_text(FILE.format(phases=request.param))
-    return path, copied.with_name("out")
+    with nothing_measured():
+        yield path, copied.with_name("out")
 
 
-@pytest.mark.opencl
 @pytest.mark.parametrize("tuned", [FORKED, AT_ONCE], indirect=True, ids=["a fork of all", "all at once"])
 def test_a_constraint_is_counted_by_reason_and_the_exit_code_is_0(tuned):
     path, out = tuned
-    found = steady_or_drifted(tunesmith("tune", path, "-o", out, "--device", "CPU", "--json"))
+    found = invoke_json("tune", path, "-o", out, "--device", "CPU")
     assert found["left_out"] == {REASON: 3}
     assert [winner["sizes"] for winner in found["winners"]] == [[40, 70]]
-    shown = document(tunesmith("show", out, "--json"))
+    shown = invoke_json("show", out)
     final = shown["steps"][-1]
     assert (final["candidates"], final["rejected"], len(shown["finals"][0]["solutions"])) == (3, {REASON: 3}, 3)
     assert len(final["dropped"]) <= 1, "one sentence a reason"
-    again = tunesmith("tune", path, "-o", out, "--device", "CPU")
+    again = invoke("tune", path, "-o", out, "--device", "CPU")
     assert f"left out by constraints: {REASON} (3)" in again.stdout
     assert again.stderr.count(REASON) <= 1, "not a line for each lineage"
 
 
-@pytest.mark.opencl
 @pytest.mark.parametrize("tuned", [FORKED.replace("[4, 8]", "[8]").replace("[2, 4, 8]", "[4, 8]")], indirect=True)
 def test_a_constraint_that_leaves_nothing_is_something_to_look_at(tuned):
     path, out = tuned
-    found = document(tunesmith("tune", path, "-o", out, "--device", "CPU", "--json"), code=1)
+    found = invoke_json("tune", path, "-o", out, "--device", "CPU", code=1)
     dropped, nothing = found["look_at"]
     assert f"2 lineages were dropped in 02_Final: {REASON}" in dropped
     assert "nothing ran right on 1 sizes" in nothing

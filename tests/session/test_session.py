@@ -6,12 +6,14 @@ import csv
 import json
 import re
 from collections import Counter
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from golden_bench import nothing_measured
 from tunesmith import session
 from tunesmith.bench import Policy
 from tunesmith.logic import Logic, read_csv
@@ -54,6 +56,19 @@ BenchmarkProblems:
 def tune(text, folder, **options):
     folder.mkdir(exist_ok=True)
     return session.tune(fake_file(folder, text), folder / "run", device=GPU, **options)
+
+
+@pytest.fixture
+def measured():
+    """The test's own runs are measured."""
+
+
+@pytest.fixture(autouse=True)
+def quick(request):
+    """The runs of a test that does not ask to have them `measured` take what a cell's key says. Those that tests share
+    (`whole` and `troubled`) are measured once."""
+    with nullcontext() if "measured" in request.fixturenames else nothing_measured():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +159,7 @@ def test_the_logic_names_the_protocols_winners(whole):
         assert logic.choose(problem.sizes).solution == group.measure.oracle.solution(decision.winner)
 
 
+@pytest.mark.usefixtures("measured")
 def test_a_value_added_to_a_list_costs_what_is_new_and_nothing_else(tmp_path):
     tune(one_step("VectorWidth: [1, 4]"), tmp_path)
     before = configurations(tmp_path / "run")
@@ -173,6 +189,7 @@ def test_lineages_that_are_one_solution_are_measured_once(tmp_path):
     assert done.ledger.measured == tried.total()
 
 
+@pytest.mark.usefixtures("measured")
 def test_a_run_that_goes_on_races_against_what_is_known(tmp_path):
     """The slow candidate of a step is stopped early, even if the fast one was measured by an earlier run."""
     text = one_step("ThreadTile: [[2, 2], [8, 8]]")
@@ -246,6 +263,7 @@ def test_a_cell_that_did_not_run_is_empty_with_its_reason_beside_it(troubled):
     }
 
 
+@pytest.mark.usefixtures("measured")
 def test_where_nothing_runs_there_is_no_logic_and_every_size_is_named(tmp_path):
     done = tune(one_step("FakeFault: [segfault, wrong value]"), tmp_path)
     assert (done.state, done.logic_files, done.written) == (RunState.FINISHED, [], [])
