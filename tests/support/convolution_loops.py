@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
 from tunesmith.problems.convolution import Convolution, Direction
 
+Index = tuple[int, ...]
+"""The place of an element, one number for each dimension."""
 
-def terms(c: Convolution):
+
+def terms(c: Convolution) -> Iterator[tuple[Index, Index, Index]]:
     """Index of the input, of the filter and of the output, for each product that a convolution sums."""
     per_group, filters = c.channels // c.groups, c.filters // c.groups
     for image, filter_, pixel in itertools.product(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from cuda_runner import H200
+from tunesmith.devices.cuda.cublas import CuBlas
 from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, LibraryCall, Problem
+from tunesmith.records import Configuration, LibraryCall, Problem, ProblemType, Value
 
 FAMILY = KERNELS["VendorBlas"]
 CONFIG = FAMILY.space(gemm_type()).defaults
@@ -21,11 +22,11 @@ TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]
 ADDRESSES = {"A": 0xA000, "B": 0xB000, "C": 0xC000, "D": 0xD000}
 
 
-def problem(*sizes, kind=None, leading=(), **scalars) -> Problem:
+def problem(*sizes: int, kind: ProblemType | None = None, leading: tuple[int, ...] = (), **scalars: float) -> Problem:
     return Problem(kind or gemm_type("s", batched=True), sizes, leading, Configuration(scalars))
 
 
-def call(**changes) -> LibraryCall:
+def call(**changes: Value) -> LibraryCall:
     """An NT call in a batch of three, with something of everything."""
     kind = gemm_type("s", transpose_b=True, batched=True)
     made = problem(5, 7, 3, 11, kind=kind, leading=(6, 8, 9, 10), alpha=1.5, beta=0.5)
@@ -33,7 +34,7 @@ def call(**changes) -> LibraryCall:
     return changed(step, **changes)
 
 
-def changed(step: LibraryCall, **changes) -> LibraryCall:
+def changed(step: LibraryCall, **changes: Value) -> LibraryCall:
     return replace(step, parameters=step.parameters | changes)
 
 
@@ -44,7 +45,7 @@ class FakeCuBlas:
     status: dict[str, int] = field(default_factory=dict)
     calls: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Callable[..., int]:
         def called(*arguments: object) -> int:
             self.calls.append((name, tuple(map(plain, arguments))))
             return self.status.get(name, 0)
@@ -96,6 +97,6 @@ def plain(argument: object) -> object:
     return getattr(held, "value", held)
 
 
-def bound(blas, step, addresses, stream):
+def bound(blas: CuBlas, step: LibraryCall, addresses: Mapping[str, int], stream: int) -> Callable[[], None]:
     """What enqueues one call on a stream and on memory."""
     return partial(blas.repeated(step, addresses), stream, addresses)

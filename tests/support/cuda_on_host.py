@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,16 @@ import pytest
 from cuda_runner import H200
 from tunesmith.kernels import Kernel
 from tunesmith.problems.gemm import GemmOperation, strided
-from tunesmith.records import Configuration, Module, OperandArgument, Plan, Problem, ScalarArgument, WorkspaceArgument
+from tunesmith.records import (
+    Argument,
+    Configuration,
+    Module,
+    OperandArgument,
+    Plan,
+    Problem,
+    ScalarArgument,
+    WorkspaceArgument,
+)
 
 SHIM = """
 #include <barrier>
@@ -113,7 +123,7 @@ def run_on_host(library: ctypes.CDLL, plan: Plan, memory: dict[str, np.ndarray],
         getattr(library, f"run_{step.entry}")((ctypes.c_int * 3)(*step.grid), step.work_group[0], addresses)
 
 
-def _value(argument, memory, workspace) -> np.ndarray:
+def _value(argument: Argument, memory: Mapping[str, np.ndarray], workspace: np.ndarray) -> np.ndarray:
     match argument:
         case OperandArgument(name):
             return np.array([memory[name].ctypes.data], np.uint64)

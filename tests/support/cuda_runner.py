@@ -11,10 +11,11 @@ from compiled_ahead import binary
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.run_inspection import Defect
 from tunesmith.devices import APIS
+from tunesmith.devices.cuda.device import CudaDevice
 from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Configuration, Problem, Target
-from tunesmith.toolchains import TOOLCHAINS
+from tunesmith.records import Configuration, Problem, ProblemType, Target, Value
+from tunesmith.toolchains import TOOLCHAINS, Toolchain
 from verified import verify
 
 H200 = Target(
@@ -36,15 +37,15 @@ H200 = Target(
 
 
 @cache
-def cuda_device():
+def cuda_device() -> CudaDevice:
     """The first GPU, opened once for all tests of the process."""
     found = APIS["CUDA"].find()[0]
     if found.target is None:
         pytest.skip(f"CUDA: {found.problem}")
-    return APIS["CUDA"].open(found.target)
+    return APIS["CUDA"].open(found.target)  # type: ignore[return-value]
 
 
-def toolchain(language: str):
+def toolchain(language: str) -> Toolchain:
     """The compiler, or a skip with what it lacks."""
     made = TOOLCHAINS[language]
     if missing := made.unavailable():
@@ -52,7 +53,7 @@ def toolchain(language: str):
     return made
 
 
-def configuration(kernel: Kernel, problem_type, **values) -> Configuration:
+def configuration(kernel: Kernel, problem_type: ProblemType, **values: Value) -> Configuration:
     return kernel.space(problem_type).defaults | Configuration(values)
 
 

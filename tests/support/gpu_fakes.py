@@ -6,24 +6,29 @@ import contextlib
 import ctypes
 import importlib
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from library_fakes import ORIGIN
+from tunesmith.devices import Bytes, Program
 from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
+from tunesmith.kernels.base import Facts
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.library import Library
 from tunesmith.logic import Document, Logic, NamedSolution, SizeRow
 from tunesmith.problems.gemm import Gemm, GemmOperation, gemm_type, strided
 from tunesmith.records import (
+    Binary,
     Configuration,
     Estimate,
     Launch,
@@ -32,8 +37,10 @@ from tunesmith.records import (
     Plan,
     Problem,
     ProblemType,
+    Rejection,
     ScalarArgument,
     Solution,
+    Target,
     TensorMapArgument,
 )
 from tunesmith.spaces import Parameter, Space
@@ -58,7 +65,7 @@ class OnePlan(FakeGemm):
 
     name = "OnePlan"
 
-    def space(self, problem_type, target=None) -> Space:
+    def space(self, problem_type: ProblemType, target: Target | None = None) -> Space:
         return Space(
             (
                 Parameter("Maps", False, (False, True), "A comes by a tensor map."),
@@ -68,15 +75,15 @@ class OnePlan(FakeGemm):
             )
         )
 
-    def rejections(self, config, problem_type, target) -> Iterator:
+    def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         yield from ()
 
-    def modules(self, config, problem_type) -> tuple[Module, ...]:
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         promises = {"signature": (("a", "*fp32"), ("n", "i32")), "divisible_by_16": ("n", "a")}
         constants = config | promises if config.flag("Promises") else config
         return (Module("fake", problem_type.name, ("gemm",), constants=constants),)
 
-    def plan(self, config, problem, target, facts=()) -> Plan:
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         _PROBLEMS.append(problem)
         operands = [OperandArgument(one.name) for one in GemmOperation().operands(problem)]
         maps = [TensorMapArgument("A", "float32", (1,), (1,), (1,))] if config.flag("Maps") else []
@@ -100,7 +107,7 @@ class HostGpu(CudaDevice):
         self._kept: dict[int, np.ndarray] = {}
 
     @contextlib.contextmanager
-    def on(self, stream):
+    def on(self, stream: int | None) -> Iterator[None]:
         before, self._present = self._present, stream
         yield
         self._present = before
@@ -114,29 +121,33 @@ class HostGpu(CudaDevice):
         self.log.append(("allocate", size))
         return CudaMemory(array.ctypes.data, size, owned=True)
 
-    def write(self, buffer, data, offset=0) -> None:
+    def write(self, buffer: CudaMemory, data: Bytes, offset: int = 0) -> None:
         self._kept[buffer.address][offset : offset + len(data)] = data
 
-    def release(self, *buffers) -> None:
+    def release(self, *buffers: CudaMemory) -> None:
         for buffer in buffers:
             if buffer.owned:
                 del self._kept[buffer.address]
 
-    def load(self, binary):
+    def load(self, binary: Binary) -> Program:
         self.log.append(("load", binary.module))
         return binary
 
     def close(self) -> None:
         assert not self._kept, "memory was not given back"
 
-    def repeated_plan(self, plan, programs, addresses):
+    def repeated_plan(  # type: ignore[override]
+        self, plan: Plan, programs: Sequence[Program], addresses: Mapping[str, int]
+    ) -> SimpleNamespace:
         (launch,) = plan.steps
         return SimpleNamespace(enqueue=lambda stream, at, on_zeros=False: self._run(launch, stream, at, on_zeros))
 
-    def wrap(self, array) -> CudaMemory:
+    def wrap(self, array: np.ndarray) -> CudaMemory:
         return CudaMemory(array.ctypes.data, array.nbytes, owned=False)
 
-    def prepare(self, plan, programs, operands, workspace):
+    def prepare(  # type: ignore[override]
+        self, plan: Plan, programs: Sequence[Program], operands: Mapping[str, CudaMemory], workspace: CudaMemory | None
+    ) -> SimpleNamespace:
         (launch,) = plan.steps
         addresses = {name: memory.address for name, memory in operands.items()} | {"": 0}
         return SimpleNamespace(enqueue=lambda: self._run(launch, 0, addresses, False))
@@ -144,10 +155,10 @@ class HostGpu(CudaDevice):
     def synchronize(self) -> None:
         self.log.append(("wait",))
 
-    def record(self, mark) -> None:
+    def record(self, mark: object) -> None:
         self.log.append(("record", self._present))
 
-    def follow(self, mark) -> None:
+    def follow(self, mark: object) -> None:
         self.log.append(("follow", self._present))
 
     @property
@@ -221,7 +232,7 @@ class Rig:
                 monkeypatch.setattr(name, lambda _: lambda ordinal: self.stream)
 
     @property
-    def torch(self):
+    def torch(self) -> ModuleType:
         """Skips where it is not installed."""
         return self._torch or pytest.skip("torch is not installed")
 
@@ -230,7 +241,7 @@ class Rig:
         class Tensor(self.torch.Tensor):
             is_cuda, is_cpu = True, False
 
-            def get_device(self):
+            def get_device(self) -> int:
                 return 0
 
         return Tensor
@@ -239,39 +250,41 @@ class Rig:
         """From now on `made` has the shape of each tensor that the library makes."""
         empty = self.torch.empty
 
-        def noted(shape, **options):
+        def noted(shape: tuple[int, ...], **options: Any) -> Any:
             made.append(shape)
             return empty(shape, **options)
 
         self._patch.setattr(self.torch, "empty", noted)
 
-    def library(self, *kinds: ProblemType | Logic, **named) -> Library:
+    def library(self, *kinds: ProblemType | Logic, **named: Any) -> Library:
         logics = [one if isinstance(one, Logic) else logic(one) for one in kinds]
         files = [Path(f"{index}.yaml") for index, _ in enumerate(logics)]
         return Library(list(zip(files, logics, strict=True)), device=self.device, **named)
 
-    def on_gpu(self, tensor):
+    def on_gpu(self, tensor: Any) -> Any:
         return tensor.as_subclass(self._kind)
 
-    def normal(self, *shape: int, dtype: str = "float32"):
+    def normal(self, *shape: int, dtype: str = "float32") -> Any:
         values = np.random.default_rng(sum(shape)).standard_normal(shape)
         return self.on_gpu(self.torch.from_numpy(values).to(getattr(self.torch, dtype)))
 
 
-def numbers(tensor) -> np.ndarray:
+def numbers(tensor: Any) -> np.ndarray:
     """A tensor's values in double precision."""
     return tensor.detach().double().numpy()
 
 
-def close(found, wanted, tolerance=1e-5) -> None:
+def close(found: Any, wanted: ArrayLike, tolerance: float = 1e-5) -> None:
     np.testing.assert_allclose(numbers(found), wanted, rtol=tolerance, atol=tolerance)
 
 
-def product(a, b) -> np.ndarray:
+def product(a: Any, b: Any) -> np.ndarray:
     return numbers(a) @ numbers(b)
 
 
-def expected(a, b, bias=None, activation="none", c=None, beta=1.0, scale=1.0):
+def expected(
+    a: Any, b: Any, bias: Any = None, activation: str = "none", c: Any = None, beta: float = 1.0, scale: float = 1.0
+) -> np.ndarray:
     wide = scale * product(a, b) + (0 if bias is None else numbers(bias))
     wide = {"none": wide, "relu": np.maximum(wide, 0), "silu": wide / (1 + np.exp(-wide))}[activation]
     return wide + (0 if c is None else beta * numbers(c))

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -136,7 +137,12 @@ def aligned(storage: np.ndarray) -> np.ndarray:
 
 
 def result_on_host(
-    family: Kernel, config: Configuration, asked: Problem, library: ctypes.CDLL, inputs, together: int = 1
+    family: Kernel,
+    config: Configuration,
+    asked: Problem,
+    library: ctypes.CDLL,
+    inputs: Mapping[str, np.ndarray],
+    together: int = 1,
 ) -> np.ndarray:
     """D's storage, all of whose bits were set before, between its columns and behind them too."""
     plan = family.plan(config, asked, H200)

@@ -6,10 +6,12 @@ host, by the fake device that `host` names, on bytes that are fetched before and
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cuda_runner import cuda_device
@@ -17,8 +19,9 @@ from opencl_runner import opencl_device
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.host_memory import HostMemory
 from tunesmith.bench.verification.verify import Verdict, Verifier, _judged
-from tunesmith.devices import Device
+from tunesmith.devices import Bytes, Device, Prepared, Program
 from tunesmith.devices.fake import FakeDevice, FakeMemory
+from tunesmith.records import Binary, Plan
 
 
 @dataclass(frozen=True)
@@ -40,52 +43,54 @@ class HostedDevice(Device):
         self._native: set[int] = set()
 
     @property
-    def alignment(self):
+    def alignment(self) -> int:
         return self.real.alignment
 
-    def allocate(self, size):
+    def allocate(self, size: int) -> Part:
         handle = self.real.allocate(size)
         return Part(handle, handle, 0, size, size)
 
-    def view(self, buffer, offset, size):
+    def view(self, buffer: Part, offset: int, size: int) -> Part:
         handle = self.real.view(buffer.handle, offset, size)
         return Part(handle, buffer.root, buffer.start + offset, size, buffer.whole)
 
-    def write(self, buffer, data, offset=0):
+    def write(self, buffer: Part, data: Bytes, offset: int = 0) -> None:
         self.real.write(buffer.handle, data, offset)
 
-    def read(self, buffer, size, offset=0):
+    def read(self, buffer: Part, size: int, offset: int = 0) -> Bytes:
         self.read_bytes += size
         return self.real.read(buffer.handle, size, offset)
 
-    def copy(self, source, target, size, source_offset=0, target_offset=0):
+    def copy(self, source: Part, target: Part, size: int, source_offset: int = 0, target_offset: int = 0) -> None:
         self.real.copy(source.handle, target.handle, size, source_offset, target_offset)
 
-    def wrap(self, array):
+    def wrap(self, array: np.ndarray) -> None:
         return None
 
-    def load(self, binary):
+    def load(self, binary: Binary) -> Program:
         if binary.language == "fake":
             return binary
         program = self.real.load(binary)
         self._native.add(id(program))
         return program
 
-    def prepare(self, plan, programs, operands, workspace):
+    def prepare(  # type: ignore[override]
+        self, plan: Plan, programs: Sequence[Program], operands: Mapping[str, Part], workspace: Part | None
+    ) -> Prepared | HostedPlan:
         if programs and id(programs[0]) in self._native:
             return self.real.prepare(plan, programs, {name: part.handle for name, part in operands.items()}, None)
         return HostedPlan(self, plan, programs, operands, workspace)
 
-    def time(self, executions):
+    def time(self, executions: Sequence[Prepared]) -> float:
         raise NotImplementedError
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         self.real.synchronize()
 
-    def release(self, *buffers):
+    def release(self, *buffers: Part) -> None:
         self.real.release(*(part.handle for part in buffers))
 
-    def close(self):
+    def close(self) -> None:
         raise NotImplementedError
 
 
@@ -97,12 +102,12 @@ class HostedPlan:
     operands: Any
     workspace: Any
 
-    def enqueue(self):
+    def enqueue(self) -> None:
         real, host = self.device.real, self.device.host
         parts = [*self.operands.values(), *([self.workspace] if self.workspace else [])]
         whole = {id(part.root): (part.root, real.read(part.root, part.whole)) for part in parts}
 
-        def memory(part):
+        def memory(part: Part) -> FakeMemory:
             return FakeMemory(whole[id(part.root)][1], part.start, part.size)
 
         operands = {name: memory(part) for name, part in self.operands.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from tunesmith.devices import Device
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels.fake import FakeGemm
-from tunesmith.library import Library
+from tunesmith.library import LaunchRecord, Library
 from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, ProblemType, Solution
@@ -37,7 +37,9 @@ def logic(
     return Logic(Document(ORIGIN, kind, named, measured, 0))
 
 
-def library(*logics: Logic, device: Device | None = None, launched=None) -> Library:  # type: ignore[no-untyped-def]
+def library(
+    *logics: Logic, device: Device | None = None, launched: Callable[[LaunchRecord], None] | None = None
+) -> Library:
     files = [(Path(f"{index}.yaml"), logic_) for index, logic_ in enumerate(logics)]
     return Library(files, device=device or FakeDevice(TARGET), launched=launched)
 
@@ -45,7 +47,7 @@ def library(*logics: Logic, device: Device | None = None, launched=None) -> Libr
 class WithoutSharedMemory(FakeDevice):
     """Like a GPU, it copies every array to the device and back."""
 
-    def wrap(self, array):  # type: ignore[no-untyped-def]
+    def wrap(self, array: np.ndarray) -> None:
         return None
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tunesmith.devices import discover, open_device
+from tunesmith.devices import Device, Program, discover, open_device
 from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import strided
@@ -20,7 +20,7 @@ GUARD_BYTE, UNWRITTEN_BYTE = 0xA5, 0xFF  # 0xFF... is NaN
 
 
 @cache
-def opencl_device():
+def opencl_device() -> Device:
     found = [one for one in discover("OpenCL:", check=False) if one.target and one.usable]
     if not found:
         pytest.skip("no OpenCL device here")
@@ -28,7 +28,7 @@ def opencl_device():
 
 
 @cache
-def programs(kernel: Kernel, config: Configuration, problem_type: ProblemType, target: Target):
+def programs(kernel: Kernel, config: Configuration, problem_type: ProblemType, target: Target) -> list[Program]:
     device, modules = opencl_device(), kernel.modules(config, problem_type)
     binaries = [TOOLCHAINS[module.language].compile(module, target) for module in modules]
     return [device.load(binary) for binary in binaries]

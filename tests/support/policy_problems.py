@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ TARGETS: tuple[Target, ...] = tuple(KNOWN_TARGETS.values())
 FAMILIES: tuple[Kernel, ...] = tuple(KERNELS[name] for name in MAPPINGS)
 
 
-def problem(kind: str, m: int, n: int, k: int, batch: int = 0, **fields) -> Problem:
+def problem(kind: str, m: int, n: int, k: int, batch: int = 0, **fields: Any) -> Problem:
     """Of a data type's letter or `tf32`; with a batch where it is not 0."""
     letter, tf32 = ("s", True) if kind == "tf32" else (kind, False)
     made = gemm_type(letter, tf32=tf32, batched=bool(batch), **fields)

@@ -42,7 +42,7 @@ class FakeTask(PortBlasTask):
     def target(self, selector: str | None) -> Target:
         return choose("fake:GPU:8")
 
-    def candidates(self, target: Target):  # type: ignore[no-untyped-def]
+    def candidates(self, target: Target) -> tuple[ParameterFile, dict[Configuration, Any]]:
         config = ParameterFile(Path(__file__), RuleSet.OURS, "", (), (), (), {})
         return config, dict.fromkeys(self.listed)
 

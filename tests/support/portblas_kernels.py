@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from cuda_runner import H200
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, Kernel
+from tunesmith.kernels.base import Facts
 from tunesmith.kernels.gemm.portblas import PortBlasGemm
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Problem, ProblemType
+from tunesmith.records import Configuration, Plan, Problem, ProblemType, Target, Value
 
 OPENCL, CUDA = KERNELS["PortBlasGemm"], KERNELS["PortBlasCuda"]
 GPU = replace(H200, api="OpenCL", selector="OpenCL:0:0", local_memory_bytes=48 * 1024)
@@ -35,17 +37,17 @@ class OnGpu(PortBlasGemm):
 class ManyUnits(PortBlasGemm):
     """Plans as for a device with many compute units, for which K is split into many parts."""
 
-    def plan(self, config, problem, target, facts=()):
+    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         return super().plan(config, problem, replace(target, compute_units=40), facts)
 
 
-def type_for(algorithm: str, data_type: str = "s", transposes: str = "nn", **fields) -> ProblemType:
+def type_for(algorithm: str, data_type: str = "s", transposes: str = "nn", **fields: Any) -> ProblemType:
     a, b = TRANSPOSES[transposes]
     interleaved = algorithm == "interleaved"
     return gemm_type(data_type, transpose_a=a, transpose_b=b, batched=True, interleaved=interleaved, **fields)
 
 
-def config(algorithm: str = "local", family=OPENCL, **values) -> Configuration:
+def config(algorithm: str = "local", family: Kernel = OPENCL, **values: Value) -> Configuration:
     return family.space(type_for(algorithm)).defaults | {"PortBlasAlgorithm": algorithm, **values}
 
 

@@ -197,7 +197,7 @@ WORK_GROUPS = [(8, 32, 1), (16, 16, 1), (32, 8, 1)]
 THREAD_TILES = [(2, 8), (4, 4), (8, 2)]
 
 
-def tiles(*rest: object, depths: list[int] | None = None):  # type: ignore[no-untyped-def]
+def tiles(*rest: Step, depths: list[int] | None = None) -> Phases:
     """Nine macro-tile forks (five tiles), one step, then `rest`."""
     forked = fork(WorkGroup=WORK_GROUPS, ThreadTile=THREAD_TILES, Depth=depths or [8])
     start = {"WorkGroup": (16, 16, 1), "ThreadTile": (4, 4), "Depth": 8, "loads": 1}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from opencl_runner import opencl_device
+from tunesmith.devices import Buffer, Prepared, Program
 from tunesmith.devices.cuda.device import CudaDevice
 from tunesmith.kernels.random import COUNT_ARGUMENT, with_arguments
 from tunesmith.library.random._buffers import VALUE_TYPES
@@ -16,7 +19,7 @@ from tunesmith.library.random._position import Position
 from tunesmith.problems.random import GENERATORS, GeneratorKind, scalars_for, width_of
 from tunesmith.problems.random.distributions import Values, quasi_values_of, values_of
 from tunesmith.problems.random.streams import quasi_words, words
-from tunesmith.records import Plan
+from tunesmith.records import Launch, Plan
 
 
 def expected(
@@ -60,6 +63,9 @@ def close(found: np.ndarray, wanted: Values) -> None:
 LARGEST_VALUE = 8
 """Bytes."""
 
+Repeated = tuple[Launch, Program, Buffer | None]
+"""A launch to repeat, with its program and its workspace."""
+
 
 class StreamingDevice(CudaDevice):
     """The OpenCL device under a GPU's name: `log` tells which stream was waited for, and which work went where.
@@ -73,7 +79,7 @@ class StreamingDevice(CudaDevice):
         self.log: list[tuple[str, int | str]] = []
         self.current: int | str = "own"
 
-    def __getattribute__(self, name: str):  # type: ignore[no-untyped-def]
+    def __getattribute__(self, name: str) -> Any:
         forwarded = ("allocate", "view", "write", "read", "load", "release", "alignment")
         return (
             getattr(object.__getattribute__(self, "_inner"), name)
@@ -81,28 +87,32 @@ class StreamingDevice(CudaDevice):
             else super().__getattribute__(name)
         )
 
-    def wrap(self, array):  # type: ignore[no-untyped-def]
+    def wrap(self, array: np.ndarray) -> None:
         return None
 
-    def external(self, address: int, size: int):  # type: ignore[no-untyped-def]
+    def external(self, address: int, size: int) -> Buffer:
         return self._inner.wrap(np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8))
 
     @contextlib.contextmanager
-    def on(self, stream: int | None):  # type: ignore[no-untyped-def]
+    def on(self, stream: int | None) -> Iterator[None]:
         before, self.current = self.current, "own" if stream is None else stream
         try:
             yield
         finally:
             self.current = before
 
-    def prepare(self, plan, programs, operands, workspace):  # type: ignore[no-untyped-def]
+    def prepare(  # type: ignore[override]
+        self, plan: Plan, programs: Sequence[Program], operands: Mapping[str, Buffer], workspace: Buffer | None
+    ) -> Prepared:
         self.log += [(getattr(step, "entry", "write"), self.current) for step in plan.steps]
         return self._inner.prepare(plan, programs, operands, workspace)
 
-    def repeated(self, step, program, workspace):  # type: ignore[no-untyped-def]
+    def repeated(self, step: Launch, program: Program, workspace: Buffer | None) -> Repeated:  # type: ignore[override]
         return step, program, workspace
 
-    def launch(self, repeated, grid, numbers):  # type: ignore[no-untyped-def]
+    def launch(  # type: ignore[override]
+        self, repeated: Repeated, grid: int, numbers: Sequence[tuple[int, int]]
+    ) -> None:
         step, program, workspace = repeated
         (_, address), *rest = numbers
         values = dict(rest)[COUNT_ARGUMENT] * step.grid[1]

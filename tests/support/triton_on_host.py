@@ -10,13 +10,16 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from cuda_runner import H200
 from tunesmith.kernels import KERNELS
+from tunesmith.problems import Expected
 from tunesmith.problems.gemm import GemmOperation, strided
 from tunesmith.records import (
+    Argument,
     Configuration,
     Launch,
     Module,
@@ -56,7 +59,7 @@ def _interpret() -> None:
     builder = interpreter.InterpreterBuilder
     cast, dot, splat = builder.cast_impl, builder.create_dot, builder.create_splat
 
-    def rounding_cast(self, source, to):
+    def rounding_cast(self: Any, source: Any, to: Any) -> Any:
         """To bfloat16 to the nearest even number, as GPUs do; the interpreter cuts off."""
         if source.dtype.scalar == tl.float32 and to.scalar == tl.bfloat16:
             bits = np.ascontiguousarray(source.data).view(np.uint32)
@@ -64,13 +67,13 @@ def _interpret() -> None:
             return interpreter.TensorHandle(rounded.astype(np.uint16), tl.bfloat16)
         return cast(self, source, to)
 
-    def widening_dot(self, a, b, *rest):
+    def widening_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
         """The interpreter would multiply the bits of bfloat16."""
         if a.dtype.scalar == tl.bfloat16:
             a, b = cast(self, a, tl.float32), cast(self, b, tl.float32)
         return dot(self, a, b, *rest)
 
-    def splat_of_truth(self, kind, value):
+    def splat_of_truth(self: Any, kind: Any, value: Any) -> Any:
         """A comparison of integers stays a truth value; the interpreter takes it for an integer."""
         if value.data.dtype == np.bool_:
             return interpreter.TensorHandle(np.full(kind.shape, value.data), tl.int1)
@@ -96,7 +99,7 @@ def wrong_on_host(kernel: str, config: Configuration, asked: Problem) -> list[st
     return found
 
 
-def _wrong(d: Operand, out: np.ndarray, expected) -> Iterator[str]:
+def _wrong(d: Operand, out: np.ndarray, expected: Expected) -> Iterator[str]:
     got = strided(d, out)[expected.where].astype(np.float64)
     if not (np.abs(got - expected.value) <= expected.bound).all():
         worst = np.nanmax(np.abs(got - expected.value) - expected.bound)
@@ -120,7 +123,7 @@ def carry_out(plan: Plan, modules: tuple[Module, ...], memory: Mapping[str, np.n
                 _launch(step, modules[step.module], places, workspace)
 
 
-def _launch(step: Launch, module: Module, memory, workspace) -> None:
+def _launch(step: Launch, module: Module, memory: Mapping[str, Any], workspace: Any) -> None:
     from tunesmith.toolchains.triton import jit_function
 
     types = {name: kind for name, kind in module.constants["signature"] if kind != "constexpr"}
@@ -131,7 +134,7 @@ def _launch(step: Launch, module: Module, memory, workspace) -> None:
     jit_function(module.python)[step.grid](**values, **dict(module.constants["constexprs"]))
 
 
-def _value(argument, kind: str, memory, workspace):
+def _value(argument: Argument, kind: str, memory: Mapping[str, Any], workspace: Any) -> Any:
     import torch
     from triton.tools.tensor_descriptor import TensorDescriptor
 

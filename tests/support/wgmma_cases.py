@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from cuda_runner import configuration
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Problem, ProblemType
+from tunesmith.records import Configuration, Problem, ProblemType, Value
 
 FAMILY = KERNELS["CudaWgmmaGemm"]
 LAYOUTS = {"nn": (False, False), "nt": (False, True), "tn": (True, False), "tt": (True, True)}
 TILES = {"WarpGroups": 1, "InstructionColumns": 64}
 
 
-def kind(data_type: str = "h", layout: str = "tn", **more) -> ProblemType:
+def kind(data_type: str = "h", layout: str = "tn", **more: Any) -> ProblemType:
     transpose_a, transpose_b = LAYOUTS[layout]
     return gemm_type(data_type, transpose_a=transpose_a, transpose_b=transpose_b, batched=True, **more)
 
 
-def config(problem_type: ProblemType | None = None, **values) -> Configuration:
+def config(problem_type: ProblemType | None = None, **values: Value) -> Configuration:
     return configuration(FAMILY, problem_type or kind(), **values)
 
 
@@ -153,7 +155,7 @@ QUICK = (
 """Cases that between them run most of the code."""
 
 
-def cases(thorough_but=tuple(case.name for case in CASES)):
+def cases(thorough_but: Collection[str] = tuple(case.name for case in CASES)) -> list[pytest.ParameterSet]:
     """As parameters of a test; all but those named are thorough."""
     return [
         pytest.param(case, id=case.name, marks=() if case.name in thorough_but else pytest.mark.thorough)
