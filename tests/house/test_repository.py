@@ -151,6 +151,18 @@ def test_tests_have_one_style_of_typing():
             assert [node.name for node in functions if node.returns or any(_annotations(node))] == [], path
 
 
+def test_the_guide_names_every_file_with_tests_that_run_only_by_their_mark():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\S+\.py)`", guide.partition("## What runs only by")[2].partition("\n## ")[0]))
+    mark = "pytest.mark." + "thorough"
+    marked = {
+        str(path.relative_to(ROOT / "tests"))
+        for path in (ROOT / "tests").rglob("*.py")
+        if mark in path.read_text(encoding="utf-8")
+    }
+    assert marked <= named
+
+
 def _is_annotated(function):
     return function.returns is not None and all(_annotations(function))
 
