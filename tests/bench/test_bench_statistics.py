@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tunesmith.bench import drift, median_interval, paired_log_ratio
-from tunesmith.bench.statistics import interval_rank
+from tunesmith.bench.statistics import interval_rank, relative_half_width
 from tunesmith.protocol.intervals import paired_interval
 from tunesmith.records import Estimate
 
@@ -116,3 +116,7 @@ def test_unpaired_samples_are_refused():
 def test_drift_alarms_on_what_is_both_certain_and_large(now, alarm):
     found = drift(Estimate(1.0, 0.98, 1.02, 9), now)
     assert (found.ratio, found.alarm) == (now.seconds, alarm)
+
+
+def test_the_relative_half_width_is_half_the_interval_over_the_median():
+    assert relative_half_width(Estimate(2.0, 1.9, 2.3, 7)) == pytest.approx(0.1)

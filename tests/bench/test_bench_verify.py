@@ -10,9 +10,10 @@ import pytest
 
 from bench_jobs import GPU, KERNEL, OPERATION, TYPE, problem
 from hosted_device import judged
+from tunesmith.bench.verification import run_inspection
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.cases import Cases
-from tunesmith.bench.verification.regions import logical, padding_mask
+from tunesmith.bench.verification.regions import Region, logical, padding_mask
 from tunesmith.devices.fake import FAULTS, FakeDevice
 from tunesmith.kernels.fake import FAULTS as KERNEL_FAULTS
 from tunesmith.problems import Expected
@@ -278,3 +279,14 @@ def test_the_logical_view_follows_the_strides():
 
 def test_the_kernel_can_ask_for_every_fault_that_device_and_compiler_know():
     assert sorted(KERNEL_FAULTS) == sorted(["none", *FAULTS, *COMPILE_FAULTS])
+
+
+@pytest.mark.parametrize(
+    ("index", "where"),
+    [(60, "1 elements before the first"), (56, "2 elements before the first"), (164, "1 elements behind the last"),
+     (171, "2 elements behind the last")],
+)  # fmt: skip
+def test_a_write_outside_is_told_by_its_distance_from_the_output(index, where):
+    """The output lies in bytes 64 to 163, of which each element has four."""
+    defect = run_inspection._outside(Region("D", "<f4", 64, 100), 4, index)
+    assert defect.detail == f"D: {where}"

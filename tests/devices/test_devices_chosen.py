@@ -108,3 +108,25 @@ def test_devices_are_shown_with_what_is_wrong_with_them_behind_those_that_work(m
     assert [device.usable for device in found] == [True, True, False]
     assert NONSENSE in found[-1].problem
     assert "a card" in found[-1].remedy
+
+
+@pytest.mark.parametrize(
+    ("selector", "asks"), [("fake:GPU:8", True), ("fake", True), ("OpenCL:0:0", False), ("", False)]
+)
+def test_the_fake_device_is_asked_for_by_its_api_alone(monkeypatch, selector, asks):
+    assert choice.asks_for_hidden(selector) is asks
+    monkeypatch.setenv(choice.SELECTOR_VARIABLE, selector)
+    assert choice.asks_for_hidden(None) is asks
+
+
+def test_what_is_no_selector_is_answered_with_the_apis_that_a_search_shows():
+    with pytest.raises(UserError) as refused:
+        open_device("a card")
+    assert "write API:number, where API is one of CUDA, OpenCL" in str(refused.value)
+    assert "fake" not in str(refused.value)
+
+
+def test_a_device_without_the_files_language_is_answered_with_one_that_has_it(machine):
+    machine(opencl(0, 0), cuda(0))
+    with pytest.raises(UserError, match=r"the file needs CUDA; name one that does: CUDA:0 \("):
+        choose("OpenCL:0:0", ["CUDA"])

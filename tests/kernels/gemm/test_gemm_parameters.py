@@ -295,3 +295,11 @@ def test_nobody_is_offered_the_family_that_only_tests_use():
 @pytest.mark.parametrize("type_", [NT, D, gemm_type("s", transpose_a=True, transpose_b=False)], ids=lambda t: t.name)
 def test_default_configurations_are_legal_on_a_gpu(family, type_):
     assert not list(family.rejections(family.space(type_).defaults, type_, GPU))
+
+
+@pytest.mark.parametrize("family", [TILED, REGISTER], ids=["tiled", "register"])
+def test_a_work_group_may_be_as_large_as_the_device_allows_and_no_larger(family):
+    items = config(family)["WorkGroup"][0] * config(family)["WorkGroup"][1]
+    assert not list(family.rejections(config(family), NT, replace(GPU, max_work_group_size=items)))
+    (rejection,) = family.rejections(config(family), NT, replace(GPU, max_work_group_size=items - 1))
+    assert rejection.reason == "work-group size"

@@ -9,7 +9,8 @@ import pytest
 from cuda_runner import H200, configuration
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.kernels.gemm.stream_k import StreamKSchedule
-from tunesmith.problems.gemm import GemmOperation, gemm_type
+from tunesmith.kernels.gemm.triton import rules
+from tunesmith.problems.gemm import Gemm, GemmOperation, gemm_type
 from tunesmith.records import (
     CompiledFacts,
     Configuration,
@@ -371,3 +372,10 @@ def test_sums_too_short_for_tf32x3_to_be_as_exact_as_float32_have_a_named_reason
 
     assert [k for k in (0, 1, 7, 8, 1000) if refused("tf32x3", k)] == [1, 7]
     assert not refused("ieee", 1)
+
+
+@pytest.mark.parametrize(("batch", "stride", "is_even"), [(1, 33, True), (2, 33, False), (2, 32, True), (3, 36, False)])
+def test_strides_of_a_batch_count_only_where_there_is_one(batch, stride, is_even):
+    gemm = Gemm.of(problem(16, 16, batch, 16))
+    found = list(rules.uneven("C", 8, {"C": (16, 16, stride)}, gemm))
+    assert (found == []) is is_even

@@ -381,3 +381,7 @@ def test_every_layout_is_right_on_a_gpu(layout, side):
     ]
     chosen = config(problem_type, RowsAlong=side, InstructionColumns=64, WorkGroupMapping=8)
     assert list(wrong_on_hopper(chosen, problem_type, asked)) == []
+
+
+def test_two_stages_are_enough():
+    assert not list(FAMILY.rejections(config(Stages=2), kind(), H200))

@@ -36,6 +36,7 @@ from tunesmith.models.stream_k.decision_models import (
     calibration_runs,
 )
 from tunesmith.models.stream_k.fit import fit
+from tunesmith.models.stream_k.records import squarest
 
 
 @settings(deadline=None)
@@ -288,3 +289,17 @@ def test_an_interval_covers_about_95_percent_of_new_runs():
         assert low < seconds < high
         inside += low <= measured <= high
     assert inside >= 0.85 * len(planned)
+
+
+@pytest.mark.parametrize(("tiles", "side"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (12, 3), (13, 1), (36, 6)])
+def test_the_squarest_rectangle_of_tiles_has_the_longest_shorter_side(tiles, side):
+    assert squarest(tiles) == side
+
+
+@pytest.mark.parametrize("room", [DeviceCapacity(8), DeviceCapacity(132, 2)], ids=str)
+def test_the_runs_of_a_calibration_have_whole_waves_and_remainders_alone(room):
+    planned, grid = calibration_runs(room, MacroTile(128, 128, 32), (2, 4)), room.multiprocessors
+    whole = {work.tiles for work, choice in planned if choice.grid == grid and not choice.streamed}
+    assert {2 * grid, 4 * grid} <= whole
+    alone = {work.tiles for work, choice in planned if choice.grid == grid and choice.streamed == work.tiles < grid}
+    assert {grid // 2 + 1, grid - 1} <= alone
