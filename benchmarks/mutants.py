@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -92,10 +93,13 @@ class Mutant:
     end: int
     before: str
     after: str
+    occurrence: int = 1
 
     @property
     def name(self) -> str:
-        return f"{self.file}:{self.function}: {self.before} -> {self.after}"
+        """The same after other parts of the file have changed; `occurrence` tells equal changes of a function apart."""
+        again = f" ({self.occurrence})" if self.occurrence > 1 else ""
+        return f"{self.file}:{self.function}: {self.before} -> {self.after}{again}"
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
                 yield from expressions(child)
 
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    occurrences = Counter[tuple[str, str, str]]()
     for function in functions:
         for node in (part for statement in function.body for part in (statement, *expressions(statement))):
             if not isinstance(node, ast.expr):
@@ -171,14 +176,27 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             for other in changed(node):
                 before, after = ast.unparse(node), ast.unparse(other)
                 file = str(path.relative_to(ROOT))
-                yield Mutant(file, function.name, node.lineno, start, end, before, f"({after})")
+                occurrences[function.name, before, after] += 1
+                occurrence = occurrences[function.name, before, after]
+                yield Mutant(file, function.name, node.lineno, start, end, before, f"({after})", occurrence)
 
 
 def drawn(files: Sequence[str], count: int, seed: str, equivalent: set[str]) -> list[Mutant]:
-    """So many mutants of the files, spread over them by the number of places that each has."""
+    """So many mutants of the files, spread over them by the number that each has."""
+    candidates = [mutant for mutant in every(files) if mutant.name not in equivalent]
+    return random.Random(seed).sample(candidates, min(count, len(candidates)))
+
+
+def every(files: Sequence[str]) -> list[Mutant]:
     paths = [path for pattern in files for path in sorted((ROOT / "src" / "tunesmith").glob(pattern))]
-    places = [mutant for path in paths for mutant in mutants_of(path) if mutant.name not in equivalent]
-    return random.Random(seed).sample(places, min(count, len(places)))
+    return [mutant for path in paths for mutant in mutants_of(path)]
+
+
+def survivors(path: Path) -> list[tuple[str, Mutant]]:
+    """Areas and mutants of an earlier run that no test killed, as they are in the source of today."""
+    rows = [row for row in json.loads(path.read_text(encoding="utf-8")) if not row["killed"]]
+    names = {(row["area"], Mutant(**row["mutant"]).name) for row in rows}
+    return [(area, mutant) for area in AREAS for mutant in every(AREAS[area][0]) if (area, mutant.name) in names]
 
 
 class Tree:
@@ -219,6 +237,7 @@ def main() -> None:
     parser.add_argument("--seed", default="tunesmith", help="another draw")
     parser.add_argument("--area", action="append", choices=AREAS, help="only this one; may be repeated")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants that are tested at once")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only the survivors of an earlier run's --json FILE")
     parser.add_argument("--json", type=Path, help="keep every verdict in this file")
     asked = parser.parse_args()
     equivalent = {row["mutant"] for row in json.loads(EQUIVALENT.read_text(encoding="utf-8"))}
@@ -226,7 +245,16 @@ def main() -> None:
         free: SimpleQueue[Tree] = SimpleQueue()
         for number in range(asked.jobs):
             free.put(Tree(Path(scratch) / str(number)))
-        limits = {area: limit(free, AREAS[area][1]) for area in asked.area or AREAS}
+        work = (
+            survivors(asked.again)
+            if asked.again
+            else [
+                (area, mutant)
+                for area in asked.area or AREAS
+                for mutant in drawn(AREAS[area][0], asked.each, f"{asked.seed} {area}", equivalent)
+            ]
+        )
+        limits = {area: limit(free, AREAS[area][1]) for area in dict.fromkeys(area for area, _ in work)}
 
         def judge(area: str, mutant: Mutant) -> Verdict:
             tree, began = free.get(), time.monotonic()
@@ -235,11 +263,6 @@ def main() -> None:
             print("." if killed else "S", end="", flush=True)
             return Verdict(area, mutant, killed, time.monotonic() - began, by)
 
-        work = [
-            (area, mutant)
-            for area in limits
-            for mutant in drawn(AREAS[area][0], asked.each, f"{asked.seed} {area}", equivalent)
-        ]
         with ThreadPoolExecutor(asked.jobs) as pool:
             verdicts = list(pool.map(judge, *zip(*work, strict=True)))
     print()
