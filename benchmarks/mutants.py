@@ -59,10 +59,13 @@ AREAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
          "tests/kernels/portblas/test_portblas_parameters.py", "tests/kernels/gemm/test_gemm_kernels.py"),
     ),
     "random selection": (("logic/random/*.py",), ("tests/logic/random", "tests/formats/random")),
-    "library": (("library/gemm/*.py", "library/launch/*.py", "library/arrays/*.py"), ("tests/library",)),
+    "library": (
+        ("library/gemm/*.py", "library/launch/*.py", "library/arrays/*.py"),
+        ("tests/library", "tests/session/test_session_compare.py"),
+    ),
     "devices": (
         ("devices/choice.py", "devices/health.py", "devices/host_*.py", "devices/gemm_call.py", "devices/cuda/*.py"),
-        ("tests/devices",),
+        ("tests/devices", "tests/kernels/gemm/test_vendor_blas.py"),
     ),
 }  # fmt: skip
 """By name: the source files (patterns below `src/tunesmith`), and the tests that are to notice."""
