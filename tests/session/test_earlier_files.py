@@ -53,7 +53,7 @@ def quick():
 
 def tuned(folder, text=SIZES, sentences=None, **options):
     def observe(event):
-        if sentences is not None and isinstance(event, events.Said):
+        if sentences is not None and isinstance(event, events.Message):
             sentences.append(event.text)
 
     return tune(fake_file(folder, text), folder, device="fake:GPU:8", observe=observe, **options)

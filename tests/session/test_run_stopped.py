@@ -143,6 +143,14 @@ COMMANDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def commands_restored(monkeypatch):
+    """What the commands above set, so that they are quick in a process of their own too, does not outlive a test."""
+    plans = random_plan.RandomPlan, calibrate.CalibrationPlan, sweep.SweepPlan
+    for owner, name in [*((plan, "policy") for plan in plans), (calibrate, "calibration_runs")]:
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+
+
 def measures(point, how):
     """Whether a run is stopped with a bench at work. Elsewhere a cell takes what its key says: what a command writes of
     what was decided, and where it goes on, is the same, and each of its processes would take a second to start."""
@@ -169,7 +177,7 @@ class Stop:
         clock = measure.time.monotonic
         monkeypatch.setattr(measure, "time", SimpleNamespace(monotonic=lambda: clock() + self.ahead))
         for module in (measure, run):
-            monkeypatch.setattr(module, "reached", self.reached)
+            monkeypatch.setattr(module, "pass_point", self.reached)
 
     def reached(self, point):
         injected_faults.pass_point(point)
