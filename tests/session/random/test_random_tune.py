@@ -173,6 +173,19 @@ def test_where_the_rounds_show_the_repeated_to_be_slower_what_may_now_be_the_fas
     assert measured_shapes == [{LaunchShape(64, 2), default_shape(generator)}, {LaunchShape(64, 8)}]
 
 
+def test_a_shape_without_a_rival_is_not_repeated(monkeypatch):
+    """Rounds decide between shapes; a filter that leaves one shape has nothing to decide."""
+    plan = RandomPlan(
+        replace(TASK, generators=("xorwow",), distributions=("normal",)), replace(fake_target(), kind="CPU")
+    )
+    ((generator, problems),) = plan._problems.items()
+    plan.measured = [MeasuredShape(problem, LaunchShape(64, 8), _of_seconds(1.0)) for (problem,) in problems.values()]
+    asked = []
+    monkeypatch.setattr(plan, "_take_rounds", lambda *arguments: asked.append(arguments))
+    plan._repeat(None, generator)
+    assert asked == []
+
+
 def _of_seconds(seconds):
     return Measurement(Outcome.OK, estimate=Estimate(seconds, seconds, seconds, 1))
 
