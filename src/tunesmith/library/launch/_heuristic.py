@@ -38,9 +38,10 @@ def _families(problem: Problem, target: Target) -> tuple[Kernel, ...]:
     """The families in the policies' order. The vendor's BLAS comes last if the order lacks it."""
     if problem.type.operation != "GEMM":
         return ()
+    from tunesmith.models.intensity.policies import DEFAULT_POLICY, policy_named
     from tunesmith.models.intensity.policies.family_order import kernel_order
 
-    order = kernel_order(problem, target)
+    order = policy_named(DEFAULT_POLICY).ordered(problem, target, kernel_order(problem, target))
     return tuple(dict.fromkeys((*order, KERNELS[VENDOR]))) if order else ()
 
 

@@ -28,7 +28,7 @@ FURTHER = ("boost", "utilisation-guard")
 @dataclass(frozen=True)
 class Entrant:
     """A policy with the name of its row, and the kernel family that it chooses from. An empty `kernel` means the first
-    family of the usual order that can compute a product."""
+    family that can compute a product, in the policy's order."""
 
     name: str
     policy: TilePolicy
@@ -45,7 +45,8 @@ class Entrant:
         """The families to ask, in their order, without the vendor's library."""
         if self.kernel:
             return (KERNELS[self.kernel],)
-        return [kernel for kernel in kernel_order(problem, target) if kernel.name != VENDOR]
+        own = [kernel for kernel in kernel_order(problem, target) if kernel.name != VENDOR]
+        return self.policy.ordered(problem, target, own)
 
 
 def entrants(

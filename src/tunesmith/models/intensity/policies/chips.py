@@ -25,7 +25,8 @@ class ChipFigures:
 
     `peak` is dense FLOP/s by NumPy's name of the operands' type (`tf32` for products in TF32). `memory_rate` and
     `cache_rate` (of the last-level cache) are in bytes per second. `latency` is the seconds from requesting a tile from
-    memory to having it, `launch` the seconds of a launch. If the chip has no data sheet with a figure, the figure is
+    memory to having it, `launch` the seconds of a launch, `access` the seconds of a compute unit for one load or
+    store of one work-item. If the chip has no data sheet with a figure, the figure is
     that of another chip of its architecture, or an estimate for its kind.
     """
 
@@ -34,13 +35,15 @@ class ChipFigures:
     cache_rate: float
     latency: float
     launch: float
+    access: float = 0.0
 
     def rate(self, dtype: str) -> float:
         """FLOP/s of a type; the rate of float32 for a type that the table lacks."""
         return self.peak.get(dtype, self.peak["float32"])
 
 
-GPU_LATENCY, GPU_LAUNCH = 1.5e-6, 3e-6
+GPU_LATENCY, GPU_LAUNCH, GPU_ACCESS = 1e-6, 3e-6, 1e-10
+"""The latency and the seconds of an access were fitted on an H200 (benchmarks/recorded/gemm_bf16)."""
 CPU_LATENCY, CPU_LAUNCH = 1e-8, 2e-5
 """The latency was fitted on a CPU (benchmarks/recorded/policies_cpu); it is short because caches prefetch."""
 AMD_LATENCY, AMD_LAUNCH = 2e-6, 6e-6
@@ -72,6 +75,7 @@ def figures_of(target: Target) -> ChipFigures:
         CACHE_RATES.get(code, CACHE_RATE),
         AMD_LATENCY if is_amd else GPU_LATENCY,
         AMD_LAUNCH if is_amd else GPU_LAUNCH,
+        GPU_ACCESS,
     )
 
 

@@ -16,6 +16,9 @@ ORDER = {
 }
 """The families by the device's API and kind. Families with tensor cores come first, families for every type last."""
 
+RIVALS = {("CUDA", "GPU"): ("CudaWgmmaGemm", "TritonGemm")}
+"""Families whose expected times a model compares. They use the same units of the chip, so one model serves them all."""
+
 
 def kernel_order(problem: Problem, target: Target) -> tuple[Kernel, ...]:
     """The families to try, the preferred one first; empty for a device without a family."""

@@ -14,7 +14,7 @@ from tunesmith.models.intensity.fit.heuristic_file import read_heuristic
 from tunesmith.models.intensity.metrics import Product
 from tunesmith.records import Configuration, Problem, Target, Value
 
-from .answers import PolicyChoice, PolicyRefusal, ReasonLine
+from .answers import PolicyChoice, ReasonLine
 from .latency import LatencyPolicy
 from .legal import tuned_configuration
 from .mappings import FamilyMapping
@@ -78,12 +78,15 @@ class FittedPolicy(TilePolicy):
         reason = f"{why}: {kernel.name} as it was tuned"
         return PolicyChoice(self.name, kernel.name, full, reason, tuple(lines)) if full else None
 
-    def choose_among(
-        self, problem: Problem, target: Target, kernels: Collection[Kernel]
-    ) -> PolicyChoice | PolicyRefusal | None:
-        """The choice, with the family of the product's bucket tried first, if it is among `kernels`."""
+    def ordered(
+        self, problem: Problem, target: Target, kernels: Collection[Kernel], lines: list[ReasonLine] | None = None
+    ) -> tuple[Kernel, ...]:
+        """The families, with that of the product's bucket first if it is among them. A bucket with a tile alone, or of
+        the vendor's library, leaves the order to the latency model."""
         named = self._family(problem, target)
-        return super().choose_among(problem, target, sorted(kernels, key=lambda kernel: kernel.name != named))
+        if any(kernel.name == named for kernel in kernels):
+            return tuple(sorted(kernels, key=lambda kernel: kernel.name != named))
+        return LatencyPolicy().ordered(problem, target, kernels, lines)
 
     def _family(self, problem: Problem, target: Target) -> Value | None:
         """The family that the product's bucket names; None if the bucket only has a tile."""

@@ -8,12 +8,16 @@ ranks tiles; its seconds are not a forecast.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from tunesmith.kernels import Kernel
+from tunesmith.records import Problem, Target
+
 from .answers import ReasonLine
-from .mappings import FamilyMapping
+from .family_order import RIVALS
+from .mappings import FamilyMapping, mapping_of
 from .policy import MATRIX_VECTOR, TilePolicy
 from .situation import PolicyInput
 from .wish import TileWish
@@ -29,6 +33,11 @@ ITEM_OVERHEAD = {"CPU": 0.1, "GPU": 1.0}
 arithmetic; its value was fitted on a CPU (benchmarks/recorded/policies_cpu)."""
 MOST_SHARES = 2
 """The most that a compute unit can take of the cache's rate while others are idle, in multiples of its equal share."""
+UNIT_REGISTERS, MOST_RESIDENT = 65536, 8
+"""Registers of a GPU's compute unit, and the most work-groups that count as resident at once."""
+FILL = 0.5
+"""What a family that adds the parts of K in its kernel spends on zeroing its flags before, in launches. Fitted on an
+H200 (benchmarks/recorded/gemm_bf16)."""
 SUM_BYTES = 4
 """Bytes of a partial sum in the workspace."""
 HOLD_BACK = 0.1
@@ -52,6 +61,33 @@ class LatencyPolicy(TilePolicy):
     acts: ClassVar[tuple[str, ...]] = (MATRIX_VECTOR, "split")
     steps = frozenset((MATRIX_VECTOR, "split"))
     ranks: ClassVar[bool] = True
+
+    def ordered(
+        self, problem: Problem, target: Target, kernels: Collection[Kernel], lines: list[ReasonLine] | None = None
+    ) -> tuple[Kernel, ...]:
+        """The families, with the rivals among them in the order of their expected times."""
+        names = RIVALS.get((target.api, target.kind), ())
+        rivals = [kernel for kernel in kernels if kernel.name in names]
+        if len(rivals) < 2 or problem.type.operation != "GEMM" or not all(problem.sizes):
+            return tuple(kernels)
+        situation = PolicyInput.of(problem, target)
+        if situation.is_vector:
+            return tuple(kernels)
+        seconds = {kernel.name: self._expected(situation, kernel) for kernel in rivals}
+        quickest_first = iter(sorted(rivals, key=lambda kernel: seconds[kernel.name]))
+        if lines is not None:
+            times = ", ".join(f"{name} {time * 1e6:.3g} us" for name, time in seconds.items())
+            lines.append(ReasonLine("families", f"expected times: {times}"))
+        return tuple(next(quickest_first) if kernel in rivals else kernel for kernel in kernels)
+
+    def _expected(self, situation: PolicyInput, kernel: Kernel) -> float:
+        """The expected seconds of a family's best tile; infinite for a family without a mapping."""
+        mapping = mapping_of(kernel.name)
+        if mapping is None:
+            return math.inf
+        unsplit = [estimate(wish, situation, mapping) for wish in mapping.candidates(situation)]
+        split = (estimate(wish, situation, mapping) for wish in _split_wishes(unsplit, situation))
+        return min(candidate.seconds for candidate in (*unsplit, *split))
 
     def wish(self, situation: PolicyInput, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         unsplit = [estimate(wish, situation, mapping) for wish in mapping.candidates(situation)]
@@ -84,6 +120,7 @@ def estimate(wish: TileWish, situation: PolicyInput, mapping: FamilyMapping) -> 
     groups = tiles_m * tiles_n * gemm.batch * wish.split
     active, waves = min(groups, units), -(-groups // units)
     iterations = -(-gemm.k // (wish.depth * wish.split))
+    resident = _resident(wish, situation, mapping, groups)
     arithmetic = (
         2.0 * wish.elements * wish.depth * units / (chip.rate(situation.arithmetic) * _efficiency(wish, situation))
     )
@@ -92,20 +129,41 @@ def estimate(wish: TileWish, situation: PolicyInput, mapping: FamilyMapping) -> 
         "arithmetic": arithmetic,
         "cache": fetched / chip.cache_rate,
         "memory": _distinct(wish, tiles_m, tiles_n, active) * situation.element_bytes / chip.memory_rate,
-        "latency": chip.latency / wish.stages,
+        "latency": chip.latency / (wish.stages * resident),
+        "loads": _loads(wish, situation, mapping) * chip.access,
     }
     bound = max(times, key=lambda name: times[name])
     iteration = times[bound] + HOLD_BACK * (sum(times.values()) - times[bound])
     sum_bytes = SUM_BYTES if wish.split > 1 else situation.dest_bytes
     written = wish.elements * sum_bytes * active / chip.memory_rate
-    fills = 1 if mapping.is_persistent else waves
+    if mapping.stores_singly(wish, situation):
+        written += wish.elements * chip.access
+    fills = 1 if mapping.is_persistent else -(-groups // (units * resident))
     seconds = chip.launch + fills * (chip.latency + times["memory"]) + waves * (iterations * iteration + written)
     if wish.split > 1:
         # The work-group that adds the parts of a tile reads all other parts, at a compute unit's share of the cache
         # rate.
         read = (wish.split - 1) * wish.elements * SUM_BYTES * units / chip.cache_rate
-        seconds += read + (0.0 if mapping.adds_in_kernel else chip.launch)
+        seconds += read + (FILL if mapping.adds_in_kernel else 1) * chip.launch
+    for copied in mapping.copied_bytes(situation):
+        seconds += chip.launch + 2 * copied / chip.memory_rate
     return LatencyEstimate(wish, seconds, waves, bound)
+
+
+def _loads(wish: TileWish, situation: PolicyInput, mapping: FamilyMapping) -> float:
+    """Loads of all work-items in an iteration; 0 if a copy engine loads."""
+    width = mapping.load_width(wish, situation)
+    return (wish.m + wish.n) * wish.depth / width if width else 0.0
+
+
+def _resident(wish: TileWish, situation: PolicyInput, mapping: FamilyMapping, groups: int) -> int:
+    """Work-groups that a GPU's compute unit runs at once, at least one: as many as there are, and as shared memory and
+    the registers of sums permit. They wait for memory together. A persistent family has one."""
+    if situation.target.kind != "GPU" or mapping.is_persistent:
+        return 1
+    stages = int(wish.stages * wish.stage_bytes(situation.element_bytes))
+    fit = min(situation.target.local_memory_bytes // max(1, stages), UNIT_REGISTERS // wish.elements)
+    return max(1, min(fit, MOST_RESIDENT, groups // situation.units))
 
 
 def _efficiency(wish: TileWish, situation: PolicyInput) -> float:

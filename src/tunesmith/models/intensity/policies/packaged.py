@@ -14,7 +14,7 @@ from typing import ClassVar
 from tunesmith.kernels import Kernel
 from tunesmith.records import Problem, Target
 
-from .answers import PolicyChoice, PolicyRefusal, ReasonLine
+from .answers import PolicyChoice, ReasonLine
 from .chips import architecture_code
 from .fitted import FittedPolicy, fitted_policy
 from .latency import LatencyPolicy
@@ -50,15 +50,15 @@ class PackagedPolicy(TilePolicy):
         fitted = packaged_policy(architecture_code(situation.target.architecture), situation.arithmetic)
         return fitted.tuned(situation, problem, kernel, lines) if fitted else None
 
-    def choose_among(
-        self, problem: Problem, target: Target, kernels: Collection[Kernel]
-    ) -> PolicyChoice | PolicyRefusal | None:
+    def ordered(
+        self, problem: Problem, target: Target, kernels: Collection[Kernel], lines: list[ReasonLine] | None = None
+    ) -> tuple[Kernel, ...]:
+        fitted = None
         if problem.type.operation == "GEMM" and all(problem.sizes):
             situation = PolicyInput.of(problem, target)
             fitted = packaged_policy(architecture_code(target.architecture), situation.arithmetic)
-            if fitted is not None:
-                return fitted.with_steps(self.steps).choose_among(problem, target, kernels)
-        return super().choose_among(problem, target, kernels)
+        decider = fitted.with_steps(self.steps) if fitted else LatencyPolicy()
+        return decider.ordered(problem, target, kernels, lines)
 
 
 @cache

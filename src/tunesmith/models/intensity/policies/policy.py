@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from tunesmith.kernels import Kernel
@@ -104,17 +105,25 @@ class TilePolicy(ABC):
                 choices.setdefault(config, PolicyChoice(self.name, kernel.name, config, lines[0].text, tuple(lines)))
         return tuple(choices.values())
 
+    def ordered(
+        self, problem: Problem, target: Target, kernels: Collection[Kernel], lines: list[ReasonLine] | None = None
+    ) -> tuple[Kernel, ...]:
+        """The families in the order in which the policy prefers them for a problem; here as they are given. The reason
+        for another order is appended to `lines`."""
+        return tuple(kernels)
+
     def choose_among(
         self, problem: Problem, target: Target, kernels: Collection[Kernel]
     ) -> PolicyChoice | PolicyRefusal | None:
-        """The choice for the first family that can compute the problem; otherwise the last refusal; None if there is no
-        family."""
+        """The choice for the first of the ordered families that can compute the problem; otherwise the last refusal;
+        None if there is no family."""
         answer: PolicyChoice | PolicyRefusal | None = None
-        for kernel in kernels:
+        lines: list[ReasonLine] = []
+        for kernel in self.ordered(problem, target, kernels, lines):
             answer = self.choose(problem, target, kernel)
             if isinstance(answer, PolicyChoice):
                 break
-        return answer
+        return replace(answer, lines=(*lines, *answer.lines)) if answer else None
 
     def _refused(self, kernel: Kernel, rejection: Rejection, lines: list[ReasonLine]) -> PolicyRefusal:
         return PolicyRefusal(self.name, kernel.name, rejection, tuple(lines))

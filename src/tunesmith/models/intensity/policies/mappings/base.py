@@ -35,6 +35,19 @@ class FamilyMapping(ABC):
         Among equally good tiles a model takes the first. Tall tiles come first, because their columns of D are longer.
         """
 
+    def load_width(self, wish: TileWish, situation: PolicyInput) -> int:
+        """Elements of A or B that a work-item loads at once; 0 if a copy engine loads them, or if the width does not
+        count."""
+        return 0
+
+    def stores_singly(self, wish: TileWish, situation: PolicyInput) -> bool:
+        """Whether work-items store D element by element, in short pieces of memory."""
+        return False
+
+    def copied_bytes(self, situation: PolicyInput) -> tuple[int, ...]:
+        """Bytes of each operand that the family copies, in a launch of its own, before it multiplies."""
+        return ()
+
 
 Pair = tuple[int, int]
 

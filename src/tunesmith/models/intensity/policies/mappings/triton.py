@@ -29,6 +29,19 @@ SIDES, MOST_CANDIDATE = (256, 128, 64, 32, 16), 128 * 256
 """The sides of candidates, and the most elements of D of a candidate."""
 CANDIDATE_STAGES = 5
 """The most stages of a candidate; more stages help little and compile slowly."""
+SHORTEST_COPY = 4
+"""The fewest bytes of a load that goes to shared memory by itself (`cp.async`). Shorter loads wait in registers, so
+one tile is in flight."""
+CANDIDATE_GROUPS = (2, 2)
+"""The sub-groups of a candidate; large tiles get more."""
+SMALLEST = TileWish(LEAST_SIDE, LEAST_SIDE, LEAST_DEPTH, sub_groups=(1, 1), stages=2)
+"""The candidate if no other fits."""
+LEAST_SHARED = 32
+"""The fewest sums of a work-item whose tile is shared by more warps."""
+LOAD_REGISTERS, COPY_REGISTERS, MOST_REGISTERS = 3, 5, 255
+"""Registers that a load of a work-item takes, most of them for addresses, if it waits in registers and if it is a copy
+to shared memory; and the registers of a work-item. The first two are what Triton 3.6 took for sm_90. With more loads a
+program spills: on an H200, a tile of 256 x 128 x 64 in single loads of bfloat16 took 20 times as long."""
 
 
 class TritonMapping(FamilyMapping):
@@ -38,8 +51,8 @@ class TritonMapping(FamilyMapping):
         gemm, element = situation.gemm, situation.element_bytes
         precision = _precision(situation, allows_tf32=True)
         m, n, depth = _sides(wish, situation, precision)
-        by_tma = wish.is_wide and situation.capability >= TMA_CAPABILITY and _is_aligned(situation)
-        read_width = situation.reads if wish.is_wide and not by_tma else 1
+        width = self.load_width(wish, situation)
+        by_tma = width == 0
         register_stages = 0 if by_tma else 1
         splits = parts(wish, -(-gemm.k // depth))
         return {
@@ -51,14 +64,21 @@ class TritonMapping(FamilyMapping):
             "SwapOperands": not n < ROWS_AT_ONCE <= m,
             "LoadPath": "TMA" if by_tma else "Pointer",
             "StorePath": "Pointer",
-            "GlobalReadVectorWidth": read_width,
+            "GlobalReadVectorWidth": max(1, width),
             "StoreVectorWidth": situation.writes if wish.is_wide else 1,
             "InputPrecision": precision,
             "GlobalSplitU": splits,
         }
 
     def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
-        return _candidates(situation.element_bytes, situation.target.local_memory_bytes)
+        width = self.load_width(SMALLEST, situation)
+        return _candidates(situation.element_bytes, situation.target.local_memory_bytes, width, situation.lanes)
+
+    def load_width(self, wish: TileWish, situation: PolicyInput) -> int:
+        if not wish.is_wide:
+            return 1
+        by_tma = situation.capability >= TMA_CAPABILITY and _is_aligned(situation)
+        return 0 if by_tma else situation.reads
 
 
 class TritonTmaMapping(FamilyMapping):
@@ -78,7 +98,7 @@ class TritonTmaMapping(FamilyMapping):
         }
 
     def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
-        return _candidates(situation.element_bytes, situation.target.local_memory_bytes)
+        return _candidates(situation.element_bytes, situation.target.local_memory_bytes, 0, situation.lanes)
 
 
 def _sides(wish: TileWish, situation: PolicyInput, precision: str) -> tuple[int, int, int]:
@@ -105,8 +125,12 @@ def _is_aligned(situation: PolicyInput) -> bool:
 
 
 def _warps(wish: TileWish, elements: int, situation: PolicyInput) -> int:
-    warps = nearest_power(wish.warps, 1, MOST_WARPS)
-    while warps < MOST_WARPS and elements > MOST_SUMS * warps * situation.lanes:
+    return _warps_for(elements, nearest_power(wish.warps, 1, MOST_WARPS), situation.lanes)
+
+
+def _warps_for(elements: int, warps: int, lanes: int) -> int:
+    """`warps`, or more if a work-item would have too many sums."""
+    while warps < MOST_WARPS and elements > MOST_SUMS * warps * lanes:
         warps *= 2
     return warps
 
@@ -118,17 +142,37 @@ def _stages(wish: TileWish, stage_bytes: int, register_stages: int, situation: P
     return max(2, min(wish.stages, fit, MOST_STAGES))
 
 
-@lru_cache(maxsize=64)
-def _candidates(element_bytes: int, memory: int) -> tuple[TileWish, ...]:
-    """Each tile with two depths: the deeper variant waits less often for memory, but has fewer stages. If no tile fits
-    with two stages, the smallest tile."""
+@lru_cache(maxsize=256)
+def _candidates(element_bytes: int, memory: int, width: int, lanes: int) -> tuple[TileWish, ...]:
+    """Each tile with two depths: the deeper variant waits less often for memory, but has fewer stages. Loads by
+    work-items (`width` elements each; 0: by the copy engine) may need less depth. If no tile fits, the smallest."""
     depth = DEPTH_BYTES // element_bytes
-    fitting = tuple(
-        TileWish(m, n, tile_depth, sub_groups=(2, 2), stages=min(stages, CANDIDATE_STAGES))
+    found = (
+        _candidate(m, n, tile_depth, element_bytes, memory, width, lanes)
         for m in SIDES
         for n in SIDES
         if m * n <= MOST_CANDIDATE and max(m, n) <= 8 * min(m, n)
         for tile_depth in (depth, 2 * depth)
-        if (stages := memory // ((m + n) * tile_depth * element_bytes)) >= 2
     )
-    return fitting or (TileWish(LEAST_SIDE, LEAST_SIDE, LEAST_DEPTH, sub_groups=(1, 1), stages=2),)
+    return tuple(dict.fromkeys(filter(None, found))) or (SMALLEST,)
+
+
+def _candidate(m: int, n: int, depth: int, element_bytes: int, memory: int, width: int, lanes: int) -> TileWish | None:
+    """A tile with as many stages as fit. If its loads need too many registers, more warps share the tile, then it gets
+    less depth. None if the tile does not fit."""
+    warps = _warps_for(m * n, CANDIDATE_GROUPS[0] * CANDIDATE_GROUPS[1], lanes)
+    waits = 0 < width * element_bytes < SHORTEST_COPY
+    load_registers = LOAD_REGISTERS if waits else COPY_REGISTERS
+    least = LEAST_DEPTH_OF_BYTES if element_bytes == 1 else LEAST_DEPTH
+    while width and depth >= least:
+        if m * n + load_registers * (m + n) * depth // width <= MOST_REGISTERS * warps * lanes:
+            break
+        if warps < MOST_WARPS and m * n >= LEAST_SHARED * warps * lanes:
+            warps *= 2
+        else:
+            depth //= 2
+    stages = memory // ((m + n) * depth * element_bytes) if depth >= least else 0
+    if stages < 2:
+        return None
+    groups = (CANDIDATE_GROUPS[0], warps // CANDIDATE_GROUPS[0])
+    return TileWish(m, n, depth, sub_groups=groups, stages=1 if waits else min(stages, CANDIDATE_STAGES))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from tunesmith.kernels.gemm.cuda.aligned import needs_copy
 from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
@@ -18,6 +19,11 @@ MOST_COLUMNS_OF_THREE = 192
 """The most columns with three warp groups, which have fewer registers each."""
 MOST_COLUMNS_PROMOTED = 128
 """The most columns of float8, whose sums are kept twice."""
+ANY_LAYOUT_BYTES = 2
+"""Bytes of an element that the instruction takes in any layout; others have to be contiguous along K."""
+ODD_STORE = 1.0
+"""What rows along N cost, as a distance of tiles, if M is odd: their work-items then store single elements. On an H200
+a tile of 256 x 128 took 16 microseconds to store so, and with rows along M 5."""
 STAGE_BYTES, TMA_BYTES = 128, 16
 """Bytes of a row of a stage, and the alignment of TMA's stores in bytes."""
 
@@ -30,10 +36,11 @@ class WgmmaMapping(FamilyMapping):
 
     def values(self, wish: TileWish, situation: PolicyInput) -> dict[str, Value]:
         gemm = situation.gemm
-        any_layout = situation.element_bytes == 2
+        any_layout = situation.element_bytes == ANY_LAYOUT_BYTES
         by_n = _side(wish.n, wish.m, gemm.transpose_a or not any_layout, gemm.dtype.startswith("float8"))
         by_m = _side(wish.m, wish.n, not gemm.transpose_b or not any_layout, gemm.dtype.startswith("float8"))
-        along_n = _distance(by_n, (wish.n, wish.m)) <= _distance(by_m, (wish.m, wish.n))
+        penalty = ODD_STORE if situation.writes == 1 else 0.0
+        along_n = _distance(by_n, (wish.n, wish.m)) + penalty <= _distance(by_m, (wish.m, wish.n))
         groups, columns = by_n if along_n else by_m
         values: dict[str, Value] = {
             "WarpGroups": groups,
@@ -41,14 +48,29 @@ class WgmmaMapping(FamilyMapping):
             "RowsAlong": "N" if along_n else "M",
         }
         if situation.dest_bytes == 2:
-            is_aligned = wish.is_wide and situation.writes * situation.dest_bytes == TMA_BYTES
-            values["StorePath"] = "TMA" if is_aligned else "Direct"
+            values["StorePath"] = "Direct" if self.stores_singly(wish, situation) else "TMA"
         iterations = -(-gemm.k * situation.element_bytes // STAGE_BYTES)
         values["GlobalSplitU"] = parts(wish, iterations)
         return values
 
     def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return _candidates(STAGE_BYTES // situation.element_bytes, situation.target.local_memory_bytes)
+
+    def stores_singly(self, wish: TileWish, situation: PolicyInput) -> bool:
+        return not wish.is_wide or situation.writes * situation.dest_bytes != TMA_BYTES
+
+    def copied_bytes(self, situation: PolicyInput) -> tuple[int, ...]:
+        gemm, element = situation.gemm, situation.element_bytes
+        needs_transpose = element != ANY_LAYOUT_BYTES
+        operands = (
+            (gemm.m, gemm.lda, gemm.stride_a, gemm.transpose_a),
+            (gemm.n, gemm.ldb, gemm.stride_b, not gemm.transpose_b),
+        )
+        return tuple(
+            gemm.batch * side * gemm.k * element
+            for side, leading, stride, along_k in operands
+            if (needs_transpose and not along_k) or needs_copy(leading, stride, gemm.batch, element)
+        )
 
 
 @lru_cache(maxsize=4096)
