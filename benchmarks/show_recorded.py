@@ -166,6 +166,10 @@ def _range(ends: Sequence[float]) -> str:
     return f"{ends[0]:.1f} to {ends[1]:.1f}"
 
 
+FAMILIES = {"policies_cpu": "layers", "policies_h200": "families"}
+"""What the families of a list of products are."""
+
+
 def policies(name: str) -> str:
     run = loaded(name)
     (judged,) = run["judgements"]
@@ -180,7 +184,7 @@ def policies(name: str) -> str:
         for policy in judged["policies"]
     ]  # fmt: skip
     noise = f"a time's interval is +-{100 * judged['noise']['half_width']:.1f} % in the median"
-    groups = f"{judged['products']} products of {judged['groups']} layers"
+    groups = f"{judged['products']} products of {judged['groups']} {FAMILIES[name]}"
     return f"{judged['device']}, {judged['data_type']}, {groups}; {noise}:\n\n{table(heads, rows)}"
 
 
@@ -192,6 +196,7 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "stream_k": stream_k,
     "batches": batches,
     "policies_cpu": policies,
+    "policies_h200": policies,
 }
 
 

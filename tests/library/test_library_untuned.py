@@ -28,7 +28,7 @@ from tunesmith.library.launch import _heuristic
 from tunesmith.library.launch._heuristic import heuristic_choices, heuristic_refusals
 from tunesmith.library.launch._programs import Programs
 from tunesmith.logic import Rule
-from tunesmith.models.intensity.policies import family_order, policy
+from tunesmith.models.intensity.policies import DEFAULT_POLICY, family_order, policy, policy_named
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.intensity.policies.mappings.vendor import VendorMapping
 from tunesmith.problems.gemm import gemm_type, gemm_type_named
@@ -282,7 +282,9 @@ def test_families_follow_in_the_policies_order_each_legal_or_with_its_reason(let
     problem, hopper = Problem(gemm_type(letter, transpose_b=False), sizes), known_target("sm_90")
     choices, refusals = list(heuristic_choices(problem, hopper)), heuristic_refusals(problem, hopper)
     chosen = [choice.solution.kernel for choice in choices]
-    order = [kernel.name for kernel in family_order.kernel_order(problem, hopper)]
+    families = family_order.kernel_order(problem, hopper)
+    order = [kernel.name for kernel in policy_named(DEFAULT_POLICY).ordered(problem, hopper, families)]
+    assert sorted(order) == sorted(kernel.name for kernel in families)
     assert chosen == [name for name in order if name not in refusals]
     assert set(chosen).isdisjoint(refusals)
     assert len({choice.name for choice in choices}) == len(choices) > 0
