@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from dataclasses import replace
@@ -254,13 +255,26 @@ def test_the_same_question_gets_the_same_answer():
 
 
 def test_the_page_shows_the_scores_that_are_recorded():
-    """The scores are from the list of problems on which no constant was fitted."""
+    """The scores are from a list of products on which no constant was fitted."""
+    recorded = ROOT / "benchmarks" / "recorded"
     page = (ROOT / "docs" / "results" / "policies.md").read_text(encoding="utf-8")
-    rows = json.loads((ROOT / "benchmarks" / "recorded" / "policies" / "second.json").read_text(encoding="utf-8"))
+    (judged,) = json.loads((recorded / "policies_h200" / "run.json").read_text(encoding="utf-8"))["judgements"]
     # No heuristic is packaged for the H200, so the fitted policy is the latency model there.
     assert packaged_policy("sm_90", "bfloat16") is None
-    assert set(ALL) - {row["policy"] for row in rows} <= {"fitted"}
-    for row in rows:
-        scores = " | ".join(f"{row[name]:.2f}" for name in ("geomean", "tenth", "worst"))
-        shown = f"| `{row['family']}` | `{row['policy']}` | {row['products']} | {scores} | {row['exact']:.0%} |"
+    assert set(ALL) <= {row["policy"] for row in judged["policies"]}
+    for row in judged["policies"]:
+        score = row["score"]
+        interval = " - ".join(f"{end:.3f}" for end in score["interval"])
+        shown = f"| {row['policy']} | {score['products']} | {score['geomean']:.3f} | {interval} |"
         assert shown in page, shown
+        assert score["unmeasured"] == 0
+
+
+def test_no_judged_product_is_in_the_list_of_the_constants():
+    recorded = ROOT / "benchmarks" / "recorded"
+    judged, fitted = (
+        {(row["m"], row["n"], row["k"]) for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())}
+        for path in (recorded / "policies_h200" / "rows.csv", recorded / "gemm_bf16" / "list.csv")
+    )
+    assert len(judged) > 150
+    assert judged.isdisjoint(fitted)
