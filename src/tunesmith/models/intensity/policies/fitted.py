@@ -81,8 +81,8 @@ class FittedPolicy(TilePolicy):
     def ordered(
         self, problem: Problem, target: Target, kernels: Collection[Kernel], lines: list[ReasonLine] | None = None
     ) -> tuple[Kernel, ...]:
-        """The families, with that of the product's bucket first if it is among them. A bucket with a tile alone, or of
-        the vendor's library, leaves the order to the latency model."""
+        """The families, with that of the product's bucket first if it is among them; otherwise the order of the latency
+        model."""
         named = self._family(problem, target)
         if any(kernel.name == named for kernel in kernels):
             return tuple(sorted(kernels, key=lambda kernel: kernel.name != named))

@@ -85,9 +85,7 @@ class LatencyPolicy(TilePolicy):
         mapping = mapping_of(kernel.name)
         if mapping is None:
             return math.inf
-        unsplit = [estimate(wish, situation, mapping) for wish in mapping.candidates(situation)]
-        split = (estimate(wish, situation, mapping) for wish in _split_wishes(unsplit, situation))
-        return min(candidate.seconds for candidate in (*unsplit, *split))
+        return estimate(self.wish(situation, mapping, []), situation, mapping).seconds
 
     def wish(self, situation: PolicyInput, mapping: FamilyMapping, lines: list[ReasonLine]) -> TileWish:
         unsplit = [estimate(wish, situation, mapping) for wish in mapping.candidates(situation)]
