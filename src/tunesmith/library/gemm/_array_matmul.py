@@ -136,7 +136,8 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
         if isinstance(recipe, Unfused):
             remaining, fused = recipe.remaining, recipe.fused_type.name
             what = f"no logic is for {fused}: after the product comes {remaining.epilogue}, in steps of their own"
-            _warn_once(layout.launcher, f"{what}; tune that type to have it all in one kernel")
+            advice = "tune that type to have it all in one kernel" if recipe.has_kernel else "no kernel does it in one"
+            _warn_once(layout.launcher, f"{what}; {advice}")
             inner = arguments._replace(c=None, bias=None, out=None)
             inner = inner if recipe.computed.scaled else inner._replace(scale_a=None, scale_b=None)
             product = self.matmul(layout.arrays.torch, inner, Scalars(None, scalars.alpha, 0.0, layout.request.result))

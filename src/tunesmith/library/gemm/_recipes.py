@@ -16,7 +16,7 @@ from ._checked_call import CheckedCall
 from ._halves import Halved, halved, spread_out
 from ._layouts import LayoutMatch, best_match, misfits, problem_of
 from ._request import GemmRequest
-from ._untuned import reasons_of, unserved_type, untuned_match
+from ._untuned import may_be_tuned, reasons_of, unserved_type, untuned_match
 
 Addresses = Sequence[int]
 """The addresses of a call's `Arguments`, in their order; 0 for a missing argument."""
@@ -99,11 +99,12 @@ class Copied:
 @dataclass(frozen=True, slots=True)
 class Unfused:
     """No type computes the whole request: a kernel computes the part `computed`, then the arrays' library computes the
-    `remaining` part. `fused_type` is the type to tune to have all of it in a kernel."""
+    `remaining` part. `fused_type` is the type of the whole, to tune if a kernel computes it (`has_kernel`)."""
 
     computed: GemmRequest
     remaining: GemmRequest
     fused_type: ProblemType
+    has_kernel: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
     if match.one_by_one and numpy_serves(launcher, call):
         return ByNumPy(call.request.type_like(match.type, batched=True))
     if match.computed != call.request:
-        return _unfused(call.request, match)
+        return _unfused(launcher, call.request, match)
     if match.one_by_one and (by_vendor := _by_vendor(launcher, call, match)):
         return by_vendor
     axes = {name: _unfolded(order, shared if name != shared else "") for name, order in match.axes.items()}
@@ -287,7 +288,7 @@ def _unfolded(axes: tuple[int, int, int], shared: str) -> tuple[int, int, int]:
     return (1, 0, 2) if shared and rows_first else axes
 
 
-def _unfused(request: GemmRequest, match: LayoutMatch) -> Unfused:
+def _unfused(launcher: Launcher, request: GemmRequest, match: LayoutMatch) -> Unfused:
     """The recipe by a match that computes only a part of the request."""
     computed = match.computed
     remaining = replace(
@@ -296,7 +297,8 @@ def _unfused(request: GemmRequest, match: LayoutMatch) -> Unfused:
         bias=request.bias and not computed.bias,
         scaled=request.scaled and not computed.scaled,
     )
-    return Unfused(computed, remaining, request.type_like(match.type, batched=match.one_by_one))
+    fused_type = request.type_like(match.type, batched=match.one_by_one)
+    return Unfused(computed, remaining, fused_type, may_be_tuned(launcher, fused_type))
 
 
 def _unserved(call: CheckedCall, launcher: Launcher) -> UserError:

@@ -50,6 +50,12 @@ def unserved_type(launcher: Launcher, call: CheckedCall) -> ProblemType | None:
     return kind if policies_know(launcher.device.target) else None
 
 
+def may_be_tuned(launcher: Launcher, kind: ProblemType) -> bool:
+    """Whether a kernel computes products of the type; also true on a device that policies do not know."""
+    small = Problem(kind, (SMALL,) * len(kind.indices))
+    return not policies_know(launcher.device.target) or next(launcher.choices(small), None) is not None
+
+
 def reasons_of(launcher: Launcher, kind: ProblemType) -> str:
     """Why no family computes a product of the type, as text."""
     refusals = launcher.refusals(Problem(kind, (SMALL,) * len(kind.indices)))
