@@ -185,9 +185,10 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
 
 
 def drawn(files: Sequence[str], count: int, seed: str, equivalent: set[str]) -> list[Mutant]:
-    """So many mutants of the files, spread over them by the number that each has."""
+    """So many mutants of the files, spread over them by the number that each has. A change of the source changes the
+    draw little: each mutant's name decides whether it is drawn."""
     candidates = [mutant for mutant in every(files) if mutant.name not in equivalent]
-    return random.Random(seed).sample(candidates, min(count, len(candidates)))
+    return sorted(candidates, key=lambda mutant: random.Random(f"{seed} {mutant.name}").random())[:count]
 
 
 def every(files: Sequence[str]) -> list[Mutant]:
@@ -207,13 +208,14 @@ class Tree:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        kept = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".mypy_cache", ".ruff_cache", "site", ".gpu")
+        kept = shutil.ignore_patterns(".*", "__pycache__", "site")
         shutil.copytree(ROOT, folder, ignore=kept)
 
     def tested(self, tests: Sequence[str], seconds: float) -> tuple[bool, str]:
         """Whether the tests pass in time, and the first that failed."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
-        variables = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        path = os.pathsep.join(filter(None, (str(self.folder / "src"), os.environ.get("PYTHONPATH"))))
+        variables = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
                 command, cwd=self.folder, env=variables, capture_output=True, text=True, timeout=seconds
@@ -257,7 +259,9 @@ def main() -> None:
                 for mutant in drawn(AREAS[area][0], asked.each, f"{asked.seed} {area}", equivalent)
             ]
         )
-        limits = {area: limit(free, AREAS[area][1]) for area in dict.fromkeys(area for area, _ in work)}
+        areas = list(dict.fromkeys(area for area, _ in work))
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            limits = dict(zip(areas, pool.map(lambda area: limit(free, AREAS[area][1]), areas), strict=True))
 
         def judge(area: str, mutant: Mutant) -> Verdict:
             tree, began = free.get(), time.monotonic()
@@ -281,7 +285,7 @@ def limit(free: SimpleQueue[Tree], tests: Sequence[str]) -> float:
     passed, by = tree.tested(tests, 3600)
     free.put(tree)
     if not passed:
-        sys.exit(f"{' '.join(tests)}: {by} fails on the source as it is")
+        raise SystemExit(f"{' '.join(tests)}: {by} fails on the source as it is")
     return max(LEAST_SECONDS, SLOWER * (time.monotonic() - began))
 
 
