@@ -4,6 +4,9 @@
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 environment=${TUNESMITH_VENV:-$root/.venv}
 
+# Container images set it. Each of the many processes that a run starts would then compile all modules anew.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "tunesmith: $*" >&2; }
 
 as_root() {

@@ -13,10 +13,13 @@ from collections import Counter
 import pytest
 
 from bench_jobs import GPU, QUICK, batch, job
+from command_line import invoke
+from golden_bench import nothing_measured
 from tunesmith.bench import Bench, machine_failures
 from tunesmith.bench.injected_faults import VARIABLE
 from tunesmith.records import Measurement, Outcome, UserError
 from tunesmith.session import Reuse, tune
+from tunesmith.session.frame.reuse import ReuseRule
 from tunesmith.store import RunState, Store
 from tuning_runs import FAKE, fake_file, rows, tunesmith
 
@@ -239,13 +242,17 @@ def test_every_command_that_measures_takes_both_options(words):
     assert "--remeasure" in printed
 
 
-def test_the_options_reach_the_run(tmp_path):
-    file = fake_file(tmp_path, FAILING)
-    run = ("tune", file, "-o", tmp_path / "run", "--device", "fake:GPU:8", "-q")
-    assert tunesmith(*run).returncode == 1
-    before = len(rows(tmp_path / "run"))
-    assert tunesmith(*run, "--retry-failed").returncode == 1
-    failed = len(rows(tmp_path / "run")) - before
-    assert failed > 0
-    assert tunesmith(*run, "--remeasure").returncode == 1
-    assert len(rows(tmp_path / "run")) - before - failed >= before
+@pytest.mark.parametrize(
+    ("options", "reuse"), [((), Reuse.ALL), (("--retry-failed",), Reuse.GOOD), (("--remeasure",), Reuse.NONE)]
+)
+def test_the_options_reach_the_run(tmp_path, monkeypatch, options, reuse):
+    rules = []
+
+    def rule_of(store, reuse):
+        rules.append(reuse)
+        return ReuseRule(reuse)
+
+    monkeypatch.setattr(ReuseRule, "of", rule_of)
+    with nothing_measured():
+        invoke("tune", fake_file(tmp_path), "-o", tmp_path / "run", "--device", "fake:GPU:8", "-q", *options)
+    assert rules == [reuse]

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 
 import held_out as benchmark
+from golden_bench import nothing_measured
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Document, NamedSolution, Origin, SizeRow, neighbours
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Solution, UserError
-from tuning_runs import FAKE, fake_file, tune_json
+from tunesmith.session import tune
+from tuning_runs import FAKE, fake_file
 
 KIND = gemm_type()
 ORIGIN = Origin("OpenCL", "a device", "CPU", "x86-64", "1", "x", "0", "today")
@@ -75,7 +77,8 @@ def test_two_runs_are_read_and_scored(tmp_path, monkeypatch, capsys):
     for name, exact in {"first": (32, 64, 128, 48), "second": (40, 96)}.items():
         text = FAKE.replace(sizes, "".join(f"            - Exact: [{n}, {n}, {n}]\n" for n in exact))
         folders.append(tmp_path / name)
-        tune_json(fake_file(tmp_path, text, f"{name}.yaml"), folders[-1])
+        with nothing_measured():
+            tune(fake_file(tmp_path, text, f"{name}.yaml"), folders[-1], device="fake:GPU:8")
     written = tmp_path / "result.json"
     monkeypatch.setattr(sys, "argv", ["held_out.py", *map(str, folders), "--json", str(written)])
     assert benchmark.main() == 0

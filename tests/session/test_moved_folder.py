@@ -10,13 +10,12 @@ import pytest
 
 import tunesmith
 from described import EXAMPLES
+from golden_bench import nothing_measured
 from opencl_runner import opencl_device
 from tunesmith.problems import OPERATIONS
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.tuning_file import tune
 from tunesmith.store import Store
-
-pytestmark = pytest.mark.opencl
 
 FILE = """
 GlobalParameters: {Noise: 0.5, MaximumSamples: 7, SamplingSeconds: 0.02, WarmUpSeconds: 0.01, ConfirmBlocks: 6}
@@ -40,9 +39,9 @@ def made(folder):
     return folder
 
 
-def tuned(folder):
+def tuned(folder, device):
     """The number of measurements that tuning took."""
-    done = tune(folder / "tuning.yaml", folder / "out", device=opencl_device().target.selector)
+    done = tune(folder / "tuning.yaml", folder / "out", device=device)
     assert len(done.logic_files) == 1
     return done.ledger.measured
 
@@ -65,27 +64,29 @@ def test_what_an_earlier_version_measured_is_found_after_a_move(tmp_path, monkey
     def commit_formerly(store, entries):
         return commit(store, [replace(entry, problem=former(entry.problem)) for entry in entries])
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Store, "commit", commit_formerly)
-        patched.setattr(RecordedMeasure, "key", lambda self, cell: self._key(cell, former(cell[1])))
-        patched.setattr(RecordedMeasure, "_carry_over", lambda self, cells: None)
-        measured = tuned(first)
-    moved = first.rename(tmp_path / "moved")
-    for path in moved.rglob("logic/*"):
-        path.unlink()
-    assert measured > 0
-    assert tuned(moved) == 0
-    assert tuned(moved) == 0
+    with nothing_measured():
+        with monkeypatch.context() as patched:
+            patched.setattr(Store, "commit", commit_formerly)
+            patched.setattr(RecordedMeasure, "key", lambda self, cell: self._key(cell, former(cell[1])))
+            patched.setattr(RecordedMeasure, "_carry_over", lambda self, cells: None)
+            measured = tuned(first, "OpenCL")
+        moved = first.rename(tmp_path / "moved")
+        for path in moved.rglob("logic/*"):
+            path.unlink()
+        assert measured > 0
+        assert tuned(moved, "OpenCL") == 0
+        assert tuned(moved, "OpenCL") == 0
 
 
+@pytest.mark.opencl
 def test_what_was_tuned_is_found_again_and_its_logic_launches(tmp_path):
-    first = made(tmp_path / "first")
-    assert tuned(first) > 0
+    first, device = made(tmp_path / "first"), opencl_device().target.selector
+    assert tuned(first, device) > 0
     expected = softmax(first / "out")
     moved = tmp_path / "deeper" / "moved"
     moved.parent.mkdir()
     shutil.move(first, moved)
-    assert tuned(moved) == 0
+    assert tuned(moved, device) == 0
     assert (softmax(moved / "out") == expected).all()
     shutil.move(moved / "out" / "logic", tmp_path / "shipped")
     shutil.rmtree(moved)

@@ -105,9 +105,7 @@ def make():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("target", "name"), [("NVIDIA_GPU", "nvidia"), ("CPU", "cpu"), ("DEFAULT", "default"), ("mine", "mine")]
-)
+@pytest.mark.parametrize(("target", "name"), [("NVIDIA_GPU", "nvidia"), ("CPU", "cpu"), ("mine", "mine")])
 def test_a_targets_name_finds_its_set(target, name, make, tmp_path, monkeypatch):
     own = tmp_path / "sets"
     own.mkdir()

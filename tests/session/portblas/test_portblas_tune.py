@@ -16,6 +16,7 @@ import tunesmith
 from cuda_runner import H200
 from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, TILES, fake, faulty, tune
+from tunesmith.bench import Policy
 from tunesmith.devices import FoundDevice
 from tunesmith.kernels import KERNELS
 from tunesmith.library import LaunchRecord
@@ -62,6 +63,7 @@ SMALL = {
 
 
 FEW = TILES[::6]
+QUICK = Policy(noise=0.05, minimum_samples=6, maximum_samples=20, sampling_seconds=0.02, warm_up_seconds=0.005)
 
 
 def header_of(outcome):
@@ -217,7 +219,9 @@ def run(tmp_path_factory):  # type: ignore[no-untyped-def]
     (folder / "small.json").write_text(json.dumps(SMALL))
     task = PortBlasTask("all", 33, 65, 17, 1, 6, config=str(folder / "small.json"))
     observed: list[events.Event] = []
-    return tune_portblas(task, folder / "run", device="OpenCL", observe=observed.append), observed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PortBlasTask, "policy", QUICK)
+        return tune_portblas(task, folder / "run", device="OpenCL", observe=observed.append), observed
 
 
 @pytest.mark.opencl

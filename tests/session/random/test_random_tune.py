@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import golden_bench
 import tunesmith.random
 from described import EXAMPLES
 from opencl_runner import opencl_device
 from tunesmith import session
+from tunesmith.bench import Policy
 from tunesmith.devices.fake import fake_target
 from tunesmith.devices.health import Health
 from tunesmith.formats import read_random
@@ -93,7 +97,7 @@ def test_a_task_that_means_nothing_is_a_mistake_with_its_place(task, message, tm
 # --- a run ----------------------------------------------------------------------------------------------------------
 
 TASK = RandomTask(
-    generators=("philox4_32_10", "xorwow", "threefry2_32_20"),
+    generators=("philox4_32_10", "xorwow"),
     distributions=("uniform", "normal"),
     value_types=("float",),
     blocks=(64, 256),
@@ -104,22 +108,27 @@ TASK = RandomTask(
 )
 
 
+QUICK = Policy(noise=0.05, maximum_samples=20, sampling_seconds=0.02, warm_up_seconds=0.005, cold=False)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Three generators, two distributions, five shapes each. Cautions about a busy machine are left out."""
+    """Two generators, two distributions, five shapes each. Cautions about a busy machine are left out."""
     opencl_device()
     folder = tmp_path_factory.mktemp("random")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frame_run.Run, "cautions", lambda self: [])
-        outcome = tune_random(TASK, folder, device="OpenCL")
-    return outcome, outcome.written, folder
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setattr(RandomPlan, "policy", QUICK)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(frame_run.Run, "cautions", lambda self: [])
+            outcome = tune_random(TASK, folder, device="OpenCL")
+        yield outcome, outcome.written, folder
 
 
 def test_everything_legal_is_verified_and_measured(run):
     outcome, _, _ = run
     assert [row for row in outcome.plan.measured if not row.measurement.ok] == []
     shapes = {LaunchShape(block, grid) for block in TASK.blocks for grid in TASK.grids}
-    defaults = {"philox4_32_10": (256, 1024), "xorwow": (256, 512), "threefry2_32_20": (256, 1024)}
+    defaults = {"philox4_32_10": (256, 1024), "xorwow": (256, 512)}
     for generator, default in defaults.items():
         for distribution in TASK.distributions:
             of_this = {
@@ -287,19 +296,27 @@ def test_a_host_that_is_busy_all_the_time_is_said_and_a_moment_is_not():
 BUSY = "the host was busy with other work: load 99.0 on"
 
 
-@pytest.mark.opencl
+class Watch(HealthWatch):
+    """Looks also while nothing is measured."""
+
+    look_if_due = HealthWatch.look_if_due
+
+
 def test_what_a_busy_host_makes_doubtful_is_told_until_it_is_measured_anew(tmp_path, monkeypatch):
     """In the run's files, by `random select` on its folder or its JSON, and still after a run that measures nothing."""
-    opencl_device()
     task = replace(TASK, generators=("xorwow",), distributions=("uniform",), grids=(8,))
     folder = tmp_path / "run"
     monkeypatch.setattr(Anchor, "worst", None)
     glance = Health(busy=99.0)
-    monkeypatch.setattr(frame_run, "HealthWatch", lambda target: HealthWatch(target, lambda _: glance))
-    first = tune_random(task, folder, device="OpenCL")
+    measured, minutes = golden_bench.measured, itertools.count(step=60.0)
+    monkeypatch.setattr(golden_bench, "measured", lambda *what: replace(measured(*what), started=time.time()))
+    monkeypatch.setattr(frame_run, "HealthWatch", lambda target: Watch(target, lambda _: glance, lambda: next(minutes)))
+    with golden_bench.nothing_measured():
+        first = tune_random(task, folder, device="OpenCL")
+        glance = Health(busy=0.0)
+        again = tune_random(task, folder, device="OpenCL")
+        tune_random(replace(task, bytes=(1 << 19,)), tmp_path / "quiet", device="OpenCL")
     assert [sentence for sentence in first.look_at if sentence.startswith(BUSY)]
-    glance = Health(busy=0.0)
-    again = tune_random(task, folder, device="OpenCL")
     assert again.ledger.measured == 0
     for outcome in (first, again):
         (benchmark,) = (path for path in outcome.written if path.name.startswith("benchmark"))
@@ -308,7 +325,6 @@ def test_what_a_busy_host_makes_doubtful_is_told_until_it_is_measured_anew(tmp_p
         for given in (benchmark, folder):
             assert [complaint for complaint in read_random([given]).complaints if BUSY in str(complaint)]
     assert "// doubtful: the host was busy" in (folder / "xorwow_config.hpp").read_text()
-    tune_random(replace(task, bytes=(1 << 19,)), tmp_path / "quiet", device="OpenCL")
     assert read_random([tmp_path / "quiet"]).complaints == ()
 
 
