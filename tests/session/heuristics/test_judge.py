@@ -256,13 +256,13 @@ def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path):
     session.tune(fake_file(tmp_path, ON_A_CPU), tmp_path / "run", device="OpenCL:0:0")
     sizes = tmp_path / "list.csv"
     sizes.write_text("family,m,n,k\nlayer,32,48,40\nother,20,33,17\n")
-    task = JudgeTask(MatrixTask((tmp_path / "run",), sizes), ("latency",), kernels=("RegisterGemm", "PortBlasGemm"))
+    task = JudgeTask(MatrixTask((tmp_path / "run",), sizes), ("trip-count",), kernels=("RegisterGemm", "PortBlasGemm"))
     done = judge_heuristics(task, tmp_path / "out", device="OpenCL:0:0", policy=QUICK)
     (judgement,) = done.plan.judgements
     assert judgement.is_measured
     assert set(judgement.matrix.families) == {"layer", "other"}
     assert [(verdict.entrant.name, verdict.entrant.kernel) for verdict in judgement.verdicts] == [
-        ("latency", kernel) for kernel in ("RegisterGemm", "PortBlasGemm")
+        ("trip-count", kernel) for kernel in ("RegisterGemm", "PortBlasGemm")
     ]
     assert all(verdict.score and not verdict.score.unanswered for verdict in judgement.verdicts)
     assert not done.failed
