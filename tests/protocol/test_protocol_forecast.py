@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol_fakes import Exact, FakeOracle, benchmark, choices, final, fork, join, phases, sizes
+from protocol_fakes import Exact, FakeOracle, benchmark, choices, final, fork, join, phases, same, sizes
 from tunesmith.protocol import Benchmark, Final, Phase, SearchPlan, forecast, run
 from tunesmith.records import UserError
 
@@ -91,6 +91,26 @@ def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach():
     oracle = FakeOracle(derive=lambda c: {"Depth": c.integer("unroll") * 2})
     group = phases({"tile": 1, "unroll": 1}, fork(tile=[1, 2, 3]), benchmark(unroll=[4, 8]), join("Depth"), final())
     assert [step.survivors for step in forecast(group, oracle).before] == [3, 3, 2, 2]
+
+
+@pytest.mark.parametrize("kinds", [(0, 0, 1), (0, 1, 1)])
+def test_a_join_is_forecast_to_keep_the_first_lineage_of_each_key(kinds):
+    """As in the run, where equal times leave the first. Later, lineage 2 could try four values, the others one."""
+    oracle = FakeOracle(
+        illegal=lambda c: "too many" if c["tile"] != 2 and c.integer("loads") > 1 else "",
+        derive=lambda c: {"Kind": kinds[c.integer("tile") - 1]},
+    )
+    group = phases(
+        {"tile": 1, "loads": 1, "a": 1},
+        fork(tile=[1, 2, 3]),
+        benchmark(a=[1, 2]),
+        join("Kind"),
+        benchmark(Phase.BENCHMARK_JOIN, loads=[1, 2, 3, 4]),
+        final(),
+    )
+    steps = forecast(group, oracle).after
+    assert [step.enqueues for step in steps] == [step.cells for step in run(group, Exact(same), oracle).steps]
+    assert (steps[3].enqueues, steps[4].enqueues) == (1 + (1 if kinds[1] == 0 else 4), 2)
 
 
 def test_an_unknown_name_in_a_join_is_a_mistake_of_the_users():

@@ -24,7 +24,7 @@ from protocol_fakes import (
     sizes,
     tiles,
 )
-from tunesmith.protocol import NOTHING_RAN, Benchmark, Objective, Phase, StepResult, run, step_names
+from tunesmith.protocol import NOTHING_RAN, Benchmark, Objective, Phase, StepResult, candidates, run, step_names
 from tunesmith.records import UserError
 
 # Lineages and determined parameters
@@ -225,6 +225,20 @@ def test_a_hopeless_lineage_costs_bounded_patience():
     result = run(group, Exact(same), FakeOracle(illegal=never))
     assert questions < 50_000
     assert "no substitute found" in result.dropped[0].rejection.detail
+
+
+@pytest.mark.parametrize(
+    ("patience", "tries", "gave_up"), [(6, 6, True), (7, 9, True), (30, 30, True), (31, 30, False), (1, 3, True)]
+)
+def test_substitutes_are_tried_until_patience_is_used_up_or_none_is_left(patience, tries, gave_up, monkeypatch):
+    """The step has three candidates, none of which is legal with any of the later parameter's ten values."""
+    monkeypatch.setattr(candidates, "PATIENCE", patience)
+    questions = []
+    oracle = FakeOracle(illegal=lambda c: questions.append(c) or "never")
+    group = phases({"a": 0, "late": 0}, benchmark(a=[0, 1, 2]), benchmark(late=list(range(10))))
+    (dropped,) = run(group, Exact(same), oracle).dropped
+    assert len(questions) == tries
+    assert dropped.rejection.detail.endswith(f"(no substitute found in {tries} tries)") == gave_up
 
 
 # The final step
