@@ -36,6 +36,7 @@ REASONS = {
 
 WAYS = [
     "host",
+    "NumPy",
     pytest.param("OpenCL", marks=pytest.mark.opencl),
     pytest.param("CUDA", marks=pytest.mark.gpu),
 ]
@@ -62,6 +63,18 @@ def found(verify):
         return verify(device, [program], plan, Cases(0).get(size))
 
     return on
+
+
+class Doing(FakeDevice):
+    """Carries out a function on the operands' memory, and on the workspace if there is one, instead of a plan."""
+
+    def __init__(self, act):
+        super().__init__(GPU)
+        self.act = act
+
+    def prepare(self, plan, programs, operands, workspace):
+        memory = operands | ({"workspace": workspace} if workspace else {})
+        return SimpleNamespace(enqueue=lambda: self.act(memory))
 
 
 def fake_program(size, fault):
@@ -99,6 +112,39 @@ def test_an_element_written_between_rows_is_seen(found):
     assert wrong is not None
     assert wrong.reason == "wrote outside the output"
     assert "between its rows" in wrong.detail
+
+
+@pytest.mark.parametrize("byte", range(4))
+def test_a_single_byte_written_between_rows_is_seen(verify, byte):
+    operand = Operand("D", "float32", (3, 2), (1, 4), "out")
+
+    def act(operands):
+        logical(operand, operands["D"].bytes.view(np.float32))[...] = 0
+        operands["D"].bytes[12 + byte] ^= 1
+
+    wrong = verify(Doing(act), [], Plan(()), VerificationCase((operand,), {}, {}))
+    assert wrong is not None
+    assert wrong.detail == "D: storage element 3, between its rows; 1 of these"
+
+
+@pytest.mark.parametrize("name", ["X", "D"])
+@pytest.mark.parametrize(
+    ("offset", "where"),
+    [(-4, "1 elements before the first"), (-12, "3 elements before the first"), (20, "1 elements behind the last"),
+     (36, "5 elements behind the last")],
+)  # fmt: skip
+def test_a_write_outside_an_input_or_output_of_five_elements_is_told_by_its_distance(verify, name, offset, where):
+    operands = (Operand("X", "float32", (5,), (1,), "in"), Operand("D", "float32", (5,), (1,), "out"))
+    case = VerificationCase(operands, {"X": np.ones(5, np.float32)}, {})
+
+    def act(operands):
+        operands["D"].bytes[:20] = 0
+        first = operands[name].start + offset
+        operands[name].base[first : first + 4] = 1
+
+    wrong = verify(Doing(act), [], Plan(()), case)
+    assert wrong is not None
+    assert (wrong.reason, wrong.detail) == ("wrote outside the output", f"{name}: {where}")
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C"])

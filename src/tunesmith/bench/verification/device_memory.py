@@ -56,7 +56,8 @@ class DeviceMemory(HostMemory):
         self._lengths = _lengths(case, self._regions)
         self._unchanging = [name for name in self._lengths if name not in {operand.name for operand in case.outputs}]
         self._flag_bytes = _FLAG_BYTES * (_FLAGS_EACH * len(case.outputs) + 1)
-        self._slots = max(len(self._unchanging), 2 * len(case.outputs))
+        # A hash of each. These are no fewer than two for each output that is compared, so its two sums have room too.
+        self._slots = max(len(self._unchanging), 1)
         self._prepared_steps: dict[tuple[str, int], Prepared] = {}
         self._hashing: Prepared | None = None
         try:
@@ -171,7 +172,7 @@ class DeviceMemory(HostMemory):
 
     def _sums_of_squares(self) -> tuple[float, float]:
         """Sums over the outputs of reals; other outputs leave no sums."""
-        by_slot = self._sums().view(np.float64).reshape(self._slots, -1).sum(axis=1)
+        by_slot = self._sums().view(np.float64).reshape(self._slots, self._programs.groups).sum(axis=1)
         compared = enumerate(self.case.compared())
         real = [slot for slot, (_, expected) in compared if expected.value.dtype.kind == "f"]
         return float(sum(by_slot[2 * slot] for slot in real)), float(sum(by_slot[2 * slot + 1] for slot in real))
@@ -183,7 +184,7 @@ class DeviceMemory(HostMemory):
             launches = [self._programs.digest(name, lengths[name], slot) for slot, name in enumerate(self._unchanging)]
             self._hashing = self._prepare(launches)
         self._hashing.enqueue()
-        by_slot = self._sums().view(np.uint64).reshape(self._slots, -1)
+        by_slot = self._sums().view(np.uint64).reshape(self._slots, self._programs.groups)
         return np.asarray(by_slot.sum(axis=1, dtype=np.uint64)[: len(self._unchanging)])
 
 
@@ -218,4 +219,4 @@ def _storage_positions(operand: Operand, where: tuple[object, ...]) -> NDArray[n
 
 
 def _bytes(array: NDArray[np.generic]) -> Bytes:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return np.ravel(array).view(np.uint8)
