@@ -171,6 +171,28 @@ def test_interleaved_samples_of_one_block_share_what_happened_in_it():
     assert max(a) / min(a) > 1.2
 
 
+@pytest.mark.parametrize(
+    ("seconds", "blocks", "length"),
+    [
+        (0.009, 7, 4),
+        (0.0101, 7, 3),
+        (0.02, 7, 1),
+        (1.0, 7, 1),
+        (0.0019, 7, 25),
+        (0.0, 7, 25),
+        (0.06, 1, 4),
+        (0.06, 0, 4),
+    ],
+)
+def test_all_blocks_of_a_finalist_take_a_third_of_the_time_for_samples(seconds, blocks, length):
+    """The policy allows a second, of which 0.35 are for blocks. A block's first execution, which is dropped, takes time
+    too. A block has 1 to 25 others. Before the first block, four executions tell how long one takes."""
+    calls = itertools.count()
+    policy = Policy(confirm_blocks=blocks, sampling_seconds=1.0)
+    interleave([lambda: next(calls) and seconds], policy)
+    assert next(calls) == 4 + max(blocks, 6) * (1 + length)
+
+
 @pytest.mark.parametrize("blocks", [1, 5, 6, 9])
 def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_needs(blocks):
     samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks))
