@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol_fakes import Exact, FakeOracle, benchmark, choices, final, fork, join, phases, same, sizes
-from tunesmith.protocol import Benchmark, Final, Phase, SearchPlan, forecast, run
+from tunesmith.protocol import Benchmark, Final, Phase, SearchPlan, candidates, forecast, run, step_forecast
 from tunesmith.records import UserError
 
 
@@ -220,6 +220,19 @@ def test_a_search_in_a_small_space_is_forecast_exactly():
         (1, 1, False),
     ]
     assert [step.cells for step in run(group, Exact(lambda c, p: 1.0), oracle).steps] == [60, 1]
+
+
+@pytest.mark.parametrize(("most", "is_estimated"), [(5, False), (4, False), (3, True)])
+def test_only_what_has_more_choices_than_may_be_listed_is_estimated(most, is_estimated, monkeypatch):
+    """A step of four choices, and a join over the value that it tunes."""
+    for module in (candidates, step_forecast):
+        monkeypatch.setattr(module, "LARGEST_LISTED", most)
+    monkeypatch.setattr(step_forecast, "SAMPLE", 4)
+    group = phases({"x": 0, "a": 0}, fork(x=[0]), benchmark(a=[0, 1, 2, 3]), join("a"), final())
+    plan = forecast(group, FakeOracle())
+    assert [step.is_estimated for step in plan.before] == [False, False, is_estimated, False]
+    assert [step.is_estimated for step in plan.after] == [False, is_estimated, is_estimated, False]
+    assert [(step.candidates, step.enqueues) for step in plan.after] == [(0, 0), (4, 4), (0, 0), (1, 1)]
 
 
 def test_where_a_sample_finds_nothing_legal_the_one_that_is_held_still_counts():

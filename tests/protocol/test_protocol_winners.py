@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from protocol_fakes import Exact, FakeOracle, Noisy, benchmark, phases, size, sizes
-from tunesmith.protocol import Objective, TimeTable, run
+from tunesmith.protocol import Objective, TimeTable, run, winners
 from tunesmith.protocol.intervals import paired_interval
 from tunesmith.records import Estimate
 
@@ -134,6 +134,13 @@ def test_in_the_final_the_least_mean_of_the_blocks_wins_whatever_the_order_of_th
     again = {1: (1.00, 1.10, 0.95), 2: (1.01, 1.02, 1.00), 3: (0.98, 1.03, 0.97)}
     decision = decide(Scripted(CLOSE, again), [1, 2, 3])
     assert (decision.winner["a"], {config["a"] for config in decision.ties}) == (3, {1, 2})
+
+
+def test_an_interval_that_touches_the_best_one_is_a_finalists_without_any_allowance(monkeypatch):
+    monkeypatch.setattr(winners, "DRIFT", 0.0)
+    monkeypatch.setattr(winners, "RESOLUTION", 0.0)
+    measure = Scripted({1: (0.9, 0.8, 1.0), 2: (1.2, 1.0, 1.3)}, dict.fromkeys((1, 2), (1.0, 1.0, 1.0)))
+    assert decide(measure, [1, 2]).overlapping == 2
 
 
 @pytest.mark.parametrize(("held", "expected"), [(0, 1), (1, 1), (2, 2), (3, 3)])
