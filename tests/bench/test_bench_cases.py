@@ -86,3 +86,15 @@ def test_what_nobody_asked_for_is_forgotten_when_others_are_begun(makers):
     cases.get(problem(24))
     assert cases._pending == {}
     assert cases.kept(problem(16)) is None
+
+
+def test_what_was_begun_is_not_begun_again_nor_forgotten_when_part_of_it_is_asked_for_once_more(monkeypatch):
+    made = []
+    monkeypatch.setattr(Cases, "_make", lambda self, problem: made.append(problem))
+    cases = Cases(0)
+    for problems in ([problem(16), problem(24)], [problem(24)], [problem(24), problem(16)]):
+        cases.ahead(problems)
+    for pending in cases._pending.values():
+        pending.result()
+    assert sorted(each.sizes[0] for each in made) == [16, 24]
+    assert len(cases._pending) == 2

@@ -122,8 +122,13 @@ def test_unpaired_samples_are_refused():
     ],
 )
 def test_drift_alarms_on_what_is_both_certain_and_large(now, alarm):
-    found = drift(Estimate(1.0, 0.98, 1.02, 9), now)
-    assert (found.ratio, found.alarm) == (now.seconds, alarm)
+    for unit in (1.0, 0.25):
+        first, later = (
+            Estimate(time.seconds * unit, time.low * unit, time.high * unit, 9)
+            for time in (Estimate(1.0, 0.98, 1.02, 9), now)
+        )
+        found = drift(first, later)
+        assert (found.ratio, found.alarm) == (now.seconds, alarm)
 
 
 def test_the_relative_half_width_is_half_the_interval_over_the_median():

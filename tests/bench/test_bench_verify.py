@@ -147,6 +147,41 @@ def test_a_write_outside_an_input_or_output_of_five_elements_is_told_by_its_dist
     assert (wrong.reason, wrong.detail) == ("wrote outside the output", f"{name}: {where}")
 
 
+@pytest.mark.parametrize("name", ["X", "D", "workspace"])
+@pytest.mark.parametrize("byte", [0, -1])
+def test_the_outermost_bytes_around_each_memory_are_watched(verify, name, byte):
+    operands = (Operand("X", "float32", (5,), (1,), "in"), Operand("D", "float32", (5,), (1,), "out"))
+    case = VerificationCase(operands, {"X": np.ones(5, np.float32)}, {})
+
+    def act(operands):
+        operands["D"].bytes[:20] = 0
+        region = Region.of(name, "float32", operands[name].size, 64)
+        first = operands[name].start - region.start
+        operands[name].base[first : first + region.length][byte] ^= 1
+
+    wrong = verify(Doing(act), [], Plan((), workspace_bytes=24), case)
+    assert wrong is not None
+    assert (wrong.reason, wrong.detail.partition(":")[0]) == ("wrote outside the output", name)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1)])
+def test_an_output_with_an_axis_of_one_element_is_compared_and_an_empty_one_need_not_be(verify, shape):
+    operand = Operand("D", "float32", shape, (1, shape[0]), "out")
+    nothing = Operand("E", "float32", (0, 4), (1, 1), "out")
+    expected = {"D": Expected((...,), np.ones(shape), np.ones(shape) / 4)}
+    expected["E"] = Expected((...,), np.ones((0, 4)), np.ones((0, 4)))
+
+    def writing(value):
+        def act(operands):
+            operands["D"].bytes.view(np.float32)[: operand.storage_elements] = value
+
+        return Doing(act)
+
+    case = VerificationCase((operand, nothing), {}, expected)
+    assert verify(writing(1.25), [], Plan(()), case) is None, "the bound is reached"
+    assert verify(writing(1.26), [], Plan(()), case).reason == "wrong value"
+
+
 @pytest.mark.parametrize("name", ["A", "B", "C"])
 def test_a_result_that_depends_on_what_lies_between_the_rows_of_an_input_is_caught(verify, name):
     """A kernel may not mask elements that it loads beyond a row by multiplying with zero, since they may be NaN."""
@@ -336,3 +371,8 @@ def test_a_write_outside_is_told_by_its_distance_from_the_output(index, where):
     """The output lies in bytes 64 to 163, of which each element has four."""
     defect = run_inspection._outside(Region("D", "<f4", 64, 100), 4, index)
     assert defect.detail == f"D: {where}"
+
+
+def test_whatever_is_written_from_the_start_of_an_empty_output_lies_behind_it():
+    for index, where in ((60, "1 elements before the first"), (64, "1 elements behind the last")):
+        assert run_inspection._outside(Region("D", "<f4", 64, 0), 4, index).detail == f"D: {where}"

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from bench_jobs import GPU
-from tunesmith.bench.verification.device_programs import VerificationPrograms
+from tunesmith.bench.verification.device_programs import FLAGS, VerificationPrograms
 from tunesmith.bench.verification.verify import Verifier
 from tunesmith.devices import Prepared, Program
 from tunesmith.devices.fake import FakeDevice, FakeMemory
@@ -57,16 +57,29 @@ def checking_verifier(target: Target = GPU) -> tuple[CheckingDevice, Verifier]:
 
 
 def check(plan: Plan, operands: Memory) -> None:
+    raised = [flag for step in plan.steps if isinstance(step, Launch) for flag in _flags(step)]
+    assert len(set(raised)) == len(raised), "each reason has a flag of its own"
+    assert set(raised) <= set(range(operands[FLAGS].size // 4))
     for step in plan.steps:
         if isinstance(step, Zero):
             operands[step.operand].bytes[step.offset : step.offset + step.size] = 0
             continue
         assert isinstance(step, Launch)
+        assert (step.module, step.grid[1:], step.work_group[1:]) == (0, (1, 1), (1, 1))
         arguments = [
             operands[argument.name].bytes if isinstance(argument, OperandArgument) else argument.value
             for argument in step.arguments
         ]
         ENTRIES[step.entry](step.grid[0], step.work_group[0], *arguments)
+
+
+def _flags(launch: Launch) -> list[int]:
+    """The flags that a launch may raise. Their memory comes before the first of them."""
+    arguments = list(launch.arguments)
+    if OperandArgument(FLAGS) not in arguments:
+        return []
+    flag = int(arguments[arguments.index(OperandArgument(FLAGS)) + 1].value)
+    return [flag, flag + 1] if launch.entry == "elements" else [flag]
 
 
 def _lay(groups: int, block: int, memory: Words, words: int, begin: int, end: int, inside: int, around: int) -> None:

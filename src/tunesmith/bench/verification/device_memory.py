@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -108,8 +109,7 @@ class DeviceMemory(HostMemory):
 
     def modified_input(self) -> Defect | None:
         """As in HostMemory, and also the first change of any other memory that is kept."""
-        changed = self._digests() != self._expected_digests
-        names = [name for name, is_changed in zip(self._unchanging, changed, strict=True) if is_changed]
+        names = list(compress(self._unchanging, self._digests() != self._expected_digests))
         if wrong := self._changed_input(operand for operand in self.case.inputs_only if operand.name in names):
             return wrong
         return Defect("wrote outside the output", f"into memory that is not its own: {names[0]}") if names else None
@@ -213,9 +213,7 @@ def _pristine(operand: Operand) -> str:
 
 def _storage_positions(operand: Operand, where: tuple[object, ...]) -> NDArray[np.uint64]:
     """The storage position of every element that is compared."""
-    axes = indices(operand.shape, where)
-    steps = (axis.astype(np.uint64) * np.uint64(stride) for axis, stride in zip(axes, operand.strides, strict=True))
-    return np.asarray(sum(steps), np.uint64)
+    return np.asarray(sum(map(np.multiply, indices(operand.shape, where), operand.strides)), np.uint64)
 
 
 def _bytes(array: NDArray[np.generic]) -> Bytes:
