@@ -113,6 +113,13 @@ def test_the_hopeless_is_not_sampled_at_all_yet_has_a_time():
     assert hopeless.estimate.seconds > 8e-3
 
 
+def test_a_race_is_lost_by_the_lower_end_of_the_interval_and_not_by_a_faster_sample():
+    """Of seven or eight samples the interval begins with the smallest, of nine with the second smallest."""
+    times = itertools.chain([2e-3] * 3, [1e-3], itertools.repeat(2e-3))
+    timed = time_plan(lambda: next(times), Policy(warm_up_seconds=0.0, minimum_samples=7), 1.2e-3, no_clock)
+    assert (len(timed.samples), timed.raced) == (9, True)
+
+
 @pytest.mark.parametrize(("slower", "sampled"), [(2.9, True), (3.0, True), (3.1, False)])
 def test_the_hopeless_is_three_times_as_slow_as_the_best(slower, sampled):
     calls = itertools.count(1)

@@ -80,6 +80,13 @@ def test_a_lineage_that_can_never_be_legal_is_counted_before_and_not_after():
     assert (plan.enqueues_before, plan.enqueues_after) == (8, 4)
 
 
+@pytest.mark.parametrize(("legal", "is_possible"), [((), False), ((2,), True), ((1, 2, 3), True)])
+def test_a_run_is_possible_if_its_last_step_has_anything_to_measure(legal, is_possible):
+    oracle = FakeOracle(illegal_for=lambda c, p: "" if p.sizes[0] in legal else "never")
+    assert forecast(phases({"a": 1}, final(1, 2, 3)), oracle).is_possible == is_possible
+    assert forecast(phases({"a": 1}), oracle).is_possible, "nothing is to be measured"
+
+
 def test_a_cell_that_its_problem_forbids_is_not_counted_after_rejections():
     oracle = FakeOracle(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
     plan = forecast(phases({"a": 1}, benchmark(on=(1, 2, 3), a=[1, 2, 3])), oracle)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from protocol_fakes import Exact, FakeOracle, Noisy, benchmark, phases, size, sizes
 from tunesmith.protocol import Objective, TimeTable, run, winners
-from tunesmith.protocol.intervals import paired_interval
+from tunesmith.protocol.intervals import faster, paired_interval
 from tunesmith.records import Estimate
 
 FLOPS = FakeOracle(flops=lambda problem: float(problem.sizes[0]) ** 3)
@@ -242,6 +242,24 @@ def test_where_all_finalists_fail_the_second_time_the_incumbent_stays_or_the_fir
     decision = decide(Scripted(CLOSE, {}), values, held)
     assert decision.winner["a"] == expected
     assert [config["a"] for config in decision.ties] == [value for value in values if value != expected]
+
+
+def test_the_only_finalist_that_runs_the_second_time_wins_without_a_tie():
+    decision = decide(Scripted(CLOSE, {2: (1.0, 1.0, 1.0)}), [1, 2, 3], held=1)
+    assert (decision.winner["a"], decision.ties) == (2, ())
+
+
+def test_the_more_finalists_there_are_the_clearer_a_challenger_must_be_to_replace_the_incumbent():
+    """By six blocks the challenger is faster at 96.6 % confidence. One comparison needs 95 %, each of two 97.5 %."""
+    challenger = tuple(math.exp(-0.1 + sign * 0.0771) for sign in (1, -1) * 3)
+    again = {1: (1.0,) * 6, 2: challenger, 3: (2.0,) * 6}
+    assert decide(Scripted(CLOSE, again), [1, 2], held=1).winner["a"] == 2
+    assert decide(Scripted(CLOSE, again), [1, 2, 3], held=1).winner["a"] == 1
+
+
+def test_costs_that_are_not_of_the_same_blocks_are_not_compared():
+    with pytest.raises(ValueError, match="shorter"):
+        faster([1.0, 1.0, 1.0], [2.0, 2.0], 0.95)
 
 
 def test_only_blocks_that_every_finalist_has_are_compared():
