@@ -206,6 +206,11 @@ def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_nee
     assert [len(series) for series in samples] == [max(blocks, 6)] * 2
 
 
+def test_finalists_that_are_equal_end_early_though_the_policy_allows_no_noise():
+    samples = interleave([lambda: 1e-3] * 2, Policy(noise=0.0, confirm_blocks=15), until_clear=True)
+    assert [len(series) for series in samples] == [6, 6]
+
+
 def test_the_more_rivals_there_are_the_clearer_each_must_lose_before_the_rounds_end_early():
     """After six rounds the second is slower than the first at 99.93 % confidence. That is more than the 99.9 % for two
     finalists, but three of them share the doubt, so each needs 99.95 %. One finalist has no rival to be clear of."""
