@@ -46,7 +46,8 @@ AREAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "verification": (
         ("bench/verification/*.py",),
         ("tests/bench/test_bench_verify.py", "tests/bench/test_bench_cases.py",
-         "tests/bench/test_bench_device_memory.py", "tests/problems/test_fill.py"),
+         "tests/bench/test_bench_device_memory.py", "tests/bench/test_bench_device_programs.py",
+         "tests/problems/test_fill.py"),
     ),
     "store": (("store/*.py",), ("tests/store",)),
     "logic": (("logic/*.py",), ("tests/logic",)),

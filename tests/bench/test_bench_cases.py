@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,6 +53,19 @@ def test_both_checks_of_a_problem_stay_however_little_memory_there_is(makers, mo
     assert cases.kept(checks[0]) is None
 
 
+@pytest.mark.parametrize(("missing", "kept"), [(0, [False, True, True, True]), (1, [False, False, True, True])])
+def test_cases_fill_at_most_a_quarter_of_the_memory_and_the_longest_unused_goes_first(missing, kept, monkeypatch):
+    """The quarter has room for three cases, or for a byte less."""
+    problems = [problem(16, beta=beta) for beta in (0.25, 0.5, 0.75, 1.0)]
+    size = Cases(0).get(problems[0]).size
+    memory = {"SC_PAGE_SIZE": 2, "SC_PHYS_PAGES": 2 * (3 * size - missing)}
+    monkeypatch.setattr(_cases, "os", SimpleNamespace(sysconf=memory.get))
+    cases = Cases(0)
+    for index in (1, 0, 1, 2, 3):
+        cases.get(problems[index])
+    assert [cases.kept(each) is not None for each in problems] == kept
+
+
 def test_a_failure_in_making_ahead_is_raised_when_the_case_is_asked_for(monkeypatch):
     def fails(self, problem, random):
         raise MemoryError("no room")
@@ -72,3 +86,15 @@ def test_what_nobody_asked_for_is_forgotten_when_others_are_begun(makers):
     cases.get(problem(24))
     assert cases._pending == {}
     assert cases.kept(problem(16)) is None
+
+
+def test_what_was_begun_is_not_begun_again_nor_forgotten_when_part_of_it_is_asked_for_once_more(monkeypatch):
+    made = []
+    monkeypatch.setattr(Cases, "_make", lambda self, problem: made.append(problem))
+    cases = Cases(0)
+    for problems in ([problem(16), problem(24)], [problem(24)], [problem(24), problem(16)]):
+        cases.ahead(problems)
+    for pending in cases._pending.values():
+        pending.result()
+    assert sorted(each.sizes[0] for each in made) == [16, 24]
+    assert len(cases._pending) == 2

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from test_bench_verify import REASONS, fake_program
+from test_bench_verify import REASONS, Doing, fake_program
 
 from bench_jobs import GPU, OPERATION, TYPE, problem
-from cuda_runner import H200, toolchain
+from checks_on_host import checking_verifier
 from hosted_device import hosted_verifier, judged
 from tunesmith.bench.verification.case import VerificationCase
 from tunesmith.bench.verification.cases import Cases
-from tunesmith.bench.verification.device_memory import supports
-from tunesmith.bench.verification.device_programs import ENTRIES, module, nested_strides
+from tunesmith.bench.verification.device_memory import needed_bytes
+from tunesmith.bench.verification.device_programs import (
+    FLAGS,
+    SUMS,
+)
 from tunesmith.bench.verification.poison import itemsize
-from tunesmith.bench.verification.regions import padding_mask
+from tunesmith.bench.verification.regions import logical, padding_mask
 from tunesmith.bench.verification.verify import Verifier
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.problems import Expected
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Operand, Plan, Problem
 
-APIS = [pytest.param("OpenCL", marks=pytest.mark.opencl), pytest.param("CUDA", marks=pytest.mark.gpu)]
-
-
-class Doing(FakeDevice):
-    """Carries out a function on the operands' memory instead of a plan."""
-
-    def __init__(self, act):
-        super().__init__(GPU)
-        self.act = act
-
-    def prepare(self, plan, programs, operands, workspace):
-        return SimpleNamespace(enqueue=lambda: self.act(operands))
+APIS = ["NumPy", pytest.param("OpenCL", marks=pytest.mark.opencl), pytest.param("CUDA", marks=pytest.mark.gpu)]
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -57,11 +47,14 @@ def test_device_and_host_find_the_same(fault, leading, api):
 
 @pytest.mark.parametrize("api", APIS)
 def test_of_a_right_run_the_host_reads_a_few_words(api):
+    """This holds after a wrong run too."""
     size = problem(512, 512, 16)
     hosted, verifier = hosted_verifier(api)
     case = Cases(0).get(size)
-    hosted.host, program, plan = fake_program(size, "none")
     verifier.hold(case)
+    hosted.host, program, plan = fake_program(size, "write before the start")
+    assert verifier.judge([program], plan, case).wrong is not None
+    hosted.host, program, plan = fake_program(size, "none")
     hosted.read_bytes = 0
     assert verifier.judge([program], plan, case).wrong is None
     verifier.clear()
@@ -193,43 +186,93 @@ def test_an_operand_that_is_read_and_written_begins_every_run_as_it_was(api):
     assert wrong.reason == "wrong value"
 
 
-@given(
-    st.lists(st.integers(1, 5), min_size=1, max_size=3),
-    st.permutations(range(3)),
-    st.lists(st.integers(0, 3), min_size=3, max_size=3),
-)
-def test_a_storage_elements_number_says_whether_it_is_the_arrays(shape, order, gaps):
-    """The device's divisions by falling strides agree with the host's mask."""
-    strides, step = [0] * len(shape), 1
-    for axis in [axis for axis in order if axis < len(shape)]:
-        strides[axis] = step
-        step = step * shape[axis] + gaps[axis]
-    operand = Operand("D", "float32", tuple(shape), tuple(strides), "out")
-    steps = nested_strides(operand)
-    if steps is None:
-        return
-    inside = np.array([_belongs(index, steps) for index in range(operand.storage_elements)])
-    padding = padding_mask(operand)
-    if padding is not None:
-        assert np.array_equal(inside, ~padding)
+DAMAGES = {
+    "before D": lambda memory: write(memory["D"], -4, np.float32(1)),
+    "behind F": lambda memory: write(memory["F"], 12, np.int32(1)),
+    "between the rows of D": lambda memory: write(memory["D"], 12, np.float32(1)),
+    "wrong in D": lambda memory: write(memory["D"], 0, np.float32(7)),
+    "wrong in F": lambda memory: write(memory["F"], 8, np.int32(7)),
+    "wrong in E": lambda memory: write(memory["E"], 0, np.float64(7)),
+    "behind the workspace": lambda memory: write(memory["workspace"], 256, np.int32(7)),
+}
 
 
-def _belongs(location, steps):
-    for stride, extent in steps:
-        if location // stride >= extent:
-            return False
-        location %= stride
-    return location == 0
+def write(memory, offset, value):
+    memory.base[memory.start + offset :][: value.nbytes] = np.atleast_1d(value).view(np.uint8)
 
 
-def test_what_the_programs_cannot_read_is_left_to_the_host():
-    def case(*operands):
-        return VerificationCase(operands, {}, {"D": Expected((...,), np.ones(4), np.ones(4))})
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("damage", ["none", "nothing is written to E", "nothing is written to F", *DAMAGES])
+def test_of_several_outputs_and_a_workspace_each_is_watched(damage, api):
+    """The relative error counts both outputs of reals, and not the integers between them."""
+    operands = (
+        Operand("D", "float32", (3, 2), (1, 4), "out"),
+        Operand("F", "int32", (3,), (1,), "out"),
+        Operand("E", "float64", (2,), (1,), "out"),
+    )
+    expected = {
+        "D": Expected((...,), np.full((3, 2), 2.0), np.ones((3, 2))),
+        "F": Expected((...,), np.full(3, 5, np.int32), np.zeros(3)),
+        "E": Expected((...,), np.full(2, 4.0), np.ones(2)),
+    }
+    case = VerificationCase(operands, {}, expected)
 
-    assert supports(case(Operand("D", "float16", (4,), (1,), "out")))
-    assert not supports(case(Operand("D", "float8_e4m3fn", (4,), (1,), "out")))
-    assert not supports(case(Operand("D", "float32", (2, 2), (4, 1), "inout")))
-    assert not supports(case(Operand("D", "float32", (2, 2, 2, 2), (24, 12, 4, 1), "out")))
+    def act(memory):
+        logical(operands[0], memory["D"].bytes.view(np.float32))[...] = 2.5
+        if "to F" not in damage:
+            memory["F"].bytes.view(np.int32)[:3] = 5
+        if "to E" not in damage:
+            memory["E"].bytes.view(np.float64)[:2] = 4.25
+        DAMAGES.get(damage, lambda memory: None)(memory)
+
+    host, device = (judged(way, Doing(act), [], Plan((), workspace_bytes=256), case) for way in ("host", api))
+    assert host.wrong == device.wrong
+    assert (host.wrong is None) == (damage == "none")
+    if damage == "none":
+        assert host.error == pytest.approx(np.sqrt((6 * 0.25 + 2 * 0.0625) / (6 * 4 + 2 * 16)), rel=1e-12)
+        assert device.error == pytest.approx(host.error, rel=1e-12)
+    else:
+        assert damage.split()[-1] in host.wrong.detail
+
+
+def updated(length=300):
+    """A case with an input and an output that is also read, so that something of every kind is kept."""
+    operands = (Operand("A", "float32", (length,), (1,), "in"), Operand("X", "float32", (length,), (1,), "inout"))
+    ones = np.ones(length, np.float32)
+    return VerificationCase(operands, {"A": ones, "X": ones}, {"X": Expected((...,), ones * 2.0, ones * 0.0)})
+
+
+def test_a_kept_case_takes_the_memory_that_was_foretold_and_its_last_workspace():
+    device, verifier = checking_verifier()
+    case = updated()
+    memory = verifier.hold(case)
+    assert memory.size == needed_bytes(case, device.alignment)
+    for workspace_bytes in (256, 1024, 0):
+        device.host = Doing(lambda memory: None)
+        verifier.judge([], Plan((), workspace_bytes=workspace_bytes), case)
+        taken = [buffer.size for name, buffer in memory._buffers.items() if name not in (FLAGS, SUMS)]
+        assert memory.size == sum(taken)
+        assert ("workspace" in memory._buffers) == (workspace_bytes > 0)
+
+
+@pytest.mark.parametrize(("missing", "kept"), [(0, [False, True, True]), (8, [False, False, True])])
+def test_kept_cases_fill_at_most_a_quarter_of_the_device_and_the_longest_unused_goes_first(missing, kept):
+    """The quarter has room for two cases, or for a word less."""
+    cases = [updated() for _ in range(3)]
+    size = needed_bytes(cases[0], FakeDevice(GPU).alignment)
+    _, verifier = checking_verifier(replace(GPU, global_memory_bytes=4 * (2 * size - missing)))
+    for case in (cases[1], cases[0], cases[1], cases[2]):
+        verifier.hold(case)
+    assert [verifier.inputs(case).keys() == {"A"} for case in cases] == kept
+
+
+def test_a_case_beyond_a_quarter_of_the_device_is_kept_alone():
+    cases = [updated() for _ in range(2)]
+    size = needed_bytes(cases[0], FakeDevice(GPU).alignment)
+    _, verifier = checking_verifier(replace(GPU, global_memory_bytes=2 * size))
+    for case in cases:
+        verifier.hold(case)
+    assert [bool(verifier.inputs(case)) for case in cases] == [False, True]
 
 
 def test_the_fake_device_is_verified_on_the_host():
@@ -238,9 +281,3 @@ def test_the_fake_device_is_verified_on_the_host():
     case = Cases(0).get(size)
     verifier.hold(case)
     assert verifier.inputs(case) == {}
-
-
-def test_the_programs_compile_for_cuda():
-    binary = toolchain("CUDA").compile(module("CUDA"), H200)
-    assert tuple(fact.entry for fact in binary.facts) == ENTRIES
-    assert all(fact.spill_bytes == 0 for fact in binary.facts)

@@ -36,7 +36,7 @@ def test_the_interval_covers_the_median_in_at_least_95_of_100_cases(shape, count
     assert covered >= 0.95 - 0.012
 
 
-@pytest.mark.parametrize("count", [15, 40, 101])
+@pytest.mark.parametrize("count", [*range(6, 42), 101, 500, 999, 1000])
 def test_the_interval_is_no_wider_than_it_must_be(count):
     """The next narrower interval would cover less than 95 %, exactly by the binomial distribution."""
 
@@ -44,6 +44,12 @@ def test_the_interval_is_no_wider_than_it_must_be(count):
         return 1 - 2 * sum(math.comb(count, i) for i in range(rank)) / 2**count
 
     assert coverage(interval_rank(count)) >= 0.95 > coverage(interval_rank(count) + 1)
+
+
+@pytest.mark.parametrize("count", [1001, 1002, 1500, 4000, 100_000])
+def test_for_many_samples_the_interval_is_at_most_a_rank_wider_than_it_must_be(count):
+    misses = 2 * stats.binom.cdf(np.arange(count // 2), count, 0.5)
+    assert np.searchsorted(misses, 0.05) - interval_rank(count) in (0, 1)
 
 
 def test_the_approximation_for_many_samples_continues_the_exact_rank():
@@ -111,11 +117,18 @@ def test_unpaired_samples_are_refused():
         (Estimate(0.90, 0.88, 0.92, 9), True),
         (Estimate(1.04, 1.035, 1.045, 9), False),  # real and small
         (Estimate(1.10, 1.00, 1.20, 9), False),  # large and in doubt
+        (Estimate(1.10, 1.02, 1.20, 9), False),  # the intervals touch
+        (Estimate(0.90, 0.80, 0.98, 9), False),
     ],
 )
 def test_drift_alarms_on_what_is_both_certain_and_large(now, alarm):
-    found = drift(Estimate(1.0, 0.98, 1.02, 9), now)
-    assert (found.ratio, found.alarm) == (now.seconds, alarm)
+    for unit in (1.0, 0.25):
+        first, later = (
+            Estimate(time.seconds * unit, time.low * unit, time.high * unit, 9)
+            for time in (Estimate(1.0, 0.98, 1.02, 9), now)
+        )
+        found = drift(first, later)
+        assert (found.ratio, found.alarm) == (now.seconds, alarm)
 
 
 def test_the_relative_half_width_is_half_the_interval_over_the_median():

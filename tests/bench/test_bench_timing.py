@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tunesmith.bench import Policy
-from tunesmith.bench.timing import interleave, time_plan, warm_up
+from tunesmith.bench.timing import interleave, race_above, time_plan, warm_up
 
 
 def no_clock():
@@ -33,6 +33,54 @@ def test_warm_up_ends_when_its_time_is_used_up_even_if_nothing_is_stable():
     times = itertools.count(1)
     taken = warm_up(lambda: next(times) * 0.03, Policy(warm_up_seconds=0.2), no_clock)
     assert len(taken) <= 4
+
+
+@pytest.mark.parametrize(("medians", "taken"), [((3.0, 2.0), 6), ((3.125, 2.0, 2.0), 9), ((2.0, 4.0), 6)])
+def test_warm_up_ends_when_two_medians_of_three_differ_by_no_more_than_the_noise_of_the_later(medians, taken):
+    """The noise allowed is a half. Every three times have an outlier, which the median hides."""
+    times = iter([50.0, *(time for median in medians for time in (median, 40.0, median)), math.nan])
+    assert len(warm_up(lambda: next(times), Policy(noise=0.5, warm_up_seconds=1e9), no_clock)) == taken
+
+
+def test_without_time_to_warm_up_there_are_two_times_beside_the_first():
+    times = itertools.count()
+    assert warm_up(lambda: next(times), Policy(warm_up_seconds=0.0), no_clock) == [1, 2]
+
+
+@pytest.mark.parametrize("origin", [-4096.0, 0.0, 4096.0])
+@pytest.mark.parametrize(("unit", "step"), [(1e-9, 1 / 16), (1 / 32, 0.0)])
+def test_time_is_used_up_on_the_wall_or_on_the_device_whatever_the_clock_began_with(unit, step, origin):
+    """An execution takes `step` seconds on the wall, and one unit or three on the device, so no median is known well.
+    Both amount to a sixteenth of a second an execution."""
+    wall, units = itertools.count(origin, step), itertools.cycle([1, 3])
+    now = [next(wall)]
+
+    def take():
+        now[0] = next(wall)
+        return next(units) * unit
+
+    warm = warm_up(take, Policy(warm_up_seconds=0.25), lambda: now[0])
+    assert len(warm) == 3, "the first, which is dropped, takes time too"
+    timed = time_plan(take, Policy(warm_up_seconds=0.0, sampling_seconds=1.0), math.inf, lambda: now[0])
+    assert len(timed.samples) == 17, "the sixteenth ends just in time"
+
+
+@pytest.mark.parametrize(("most", "samples"), [(1, 6), (6, 6), (7, 7), (9, 9)])
+def test_there_are_no_more_samples_than_allowed_unless_an_interval_needs_them(most, samples):
+    units = itertools.cycle([1e-3, 3e-3])
+    policy = Policy(minimum_samples=1, maximum_samples=most)
+    assert len(time_plan(lambda: next(units), policy, math.inf, no_clock).samples) == samples
+
+
+def test_equal_samples_are_known_well_enough_for_a_policy_that_allows_no_noise():
+    assert len(time_plan(lambda: 1e-3, Policy(noise=0.0, minimum_samples=8), math.inf, no_clock).samples) == 8
+
+
+def test_a_race_is_lost_by_a_time_that_is_a_fifth_over_the_rivals():
+    """A candidate whose interval only reaches that time has not lost."""
+    assert race_above(1e-3) == pytest.approx(1.2e-3)
+    assert not time_plan(lambda: 1.2e-3, Policy(), 1.2e-3, no_clock).raced
+    assert time_plan(lambda: 1.21e-3, Policy(), 1.2e-3, no_clock).raced
 
 
 def test_a_steady_time_takes_the_fewest_samples_and_a_noisy_one_more():
@@ -65,7 +113,14 @@ def test_the_hopeless_is_not_sampled_at_all_yet_has_a_time():
     assert hopeless.estimate.seconds > 8e-3
 
 
-@pytest.mark.parametrize(("slower", "sampled"), [(2.9, True), (3.1, False)])
+def test_a_race_is_lost_by_the_lower_end_of_the_interval_and_not_by_a_faster_sample():
+    """Of seven or eight samples the interval begins with the smallest, of nine with the second smallest."""
+    times = itertools.chain([2e-3] * 3, [1e-3], itertools.repeat(2e-3))
+    timed = time_plan(lambda: next(times), Policy(warm_up_seconds=0.0, minimum_samples=7), 1.2e-3, no_clock)
+    assert (len(timed.samples), timed.raced) == (9, True)
+
+
+@pytest.mark.parametrize(("slower", "sampled"), [(2.9, True), (3.0, True), (3.1, False)])
 def test_the_hopeless_is_three_times_as_slow_as_the_best(slower, sampled):
     calls = itertools.count(1)
     timed = time_plan(lambda: next(calls) and slower * 1e-3, Policy(), 1e-3, no_clock)
@@ -123,10 +178,57 @@ def test_interleaved_samples_of_one_block_share_what_happened_in_it():
     assert max(a) / min(a) > 1.2
 
 
+@pytest.mark.parametrize(
+    ("seconds", "blocks", "length"),
+    [
+        (0.009, 7, 4),
+        (0.0101, 7, 3),
+        (0.02, 7, 1),
+        (1.0, 7, 1),
+        (0.0019, 7, 25),
+        (0.0, 7, 25),
+        (0.06, 1, 4),
+        (0.06, 0, 4),
+    ],
+)
+def test_all_blocks_of_a_finalist_take_a_third_of_the_time_for_samples(seconds, blocks, length):
+    """The policy allows a second, of which 0.35 are for blocks. A block's first execution, which is dropped, takes time
+    too. A block has 1 to 25 others. Before the first block, four executions tell how long one takes."""
+    calls = itertools.count()
+    policy = Policy(confirm_blocks=blocks, sampling_seconds=1.0)
+    interleave([lambda: next(calls) and seconds], policy)
+    assert next(calls) == 4 + max(blocks, 6) * (1 + length)
+
+
 @pytest.mark.parametrize("blocks", [1, 5, 6, 9])
 def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_needs(blocks):
     samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks))
     assert [len(series) for series in samples] == [max(blocks, 6)] * 2
+
+
+def test_finalists_that_are_equal_end_early_though_the_policy_allows_no_noise():
+    samples = interleave([lambda: 1e-3] * 2, Policy(noise=0.0, confirm_blocks=15), until_clear=True)
+    assert [len(series) for series in samples] == [6, 6]
+
+
+def test_the_more_rivals_there_are_the_clearer_each_must_lose_before_the_rounds_end_early():
+    """After six rounds the second is slower than the first at 99.93 % confidence. That is more than the 99.9 % for two
+    finalists, but three of them share the doubt, so each needs 99.95 %. One finalist has no rival to be clear of."""
+    ratios = itertools.cycle([math.exp(0.1 + 0.0302), math.exp(0.1 - 0.0302)])
+
+    def rounds(count):
+        times = {0: 1e-3, 1: 1e-3, 2: 5e-3}
+
+        def announce(index):
+            if index == 1:
+                times[1] = 1e-3 * next(ratios)
+
+        samplers = [lambda index=index: times[index] for index in range(count)]
+        return len(interleave(samplers, Policy(noise=0.01), announce, until_clear=True)[0])
+
+    assert rounds(1) == Policy().confirm_blocks
+    assert rounds(2) == 6
+    assert 6 < rounds(3) < Policy().confirm_blocks
 
 
 @pytest.mark.parametrize(("scatter", "blocks"), [(0.002, 6), (0.05, 15)])
@@ -178,9 +280,9 @@ def test_the_very_first_execution_is_in_no_time():
         return lambda: next(times)
 
     assert set(warm_up(take(), Policy(), no_clock)) == {1e-3}
-    for race_above in (math.inf, 1e-4):
-        timed = time_plan(take(), Policy(warm_up_seconds=0.0), race_above, no_clock)
-        assert (set(timed.samples), timed.raced) == ({1e-3}, race_above < 1)
+    for limit in (math.inf, 1e-4):
+        timed = time_plan(take(), Policy(warm_up_seconds=0.0), limit, no_clock)
+        assert (set(timed.samples), timed.raced) == ({1e-3}, limit < 1)
 
 
 def test_one_cold_execution_makes_no_candidate_hopeless():

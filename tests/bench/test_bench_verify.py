@@ -36,6 +36,7 @@ REASONS = {
 
 WAYS = [
     "host",
+    "NumPy",
     pytest.param("OpenCL", marks=pytest.mark.opencl),
     pytest.param("CUDA", marks=pytest.mark.gpu),
 ]
@@ -62,6 +63,18 @@ def found(verify):
         return verify(device, [program], plan, Cases(0).get(size))
 
     return on
+
+
+class Doing(FakeDevice):
+    """Carries out a function on the operands' memory, and on the workspace if there is one, instead of a plan."""
+
+    def __init__(self, act):
+        super().__init__(GPU)
+        self.act = act
+
+    def prepare(self, plan, programs, operands, workspace):
+        memory = operands | ({"workspace": workspace} if workspace else {})
+        return SimpleNamespace(enqueue=lambda: self.act(memory))
 
 
 def fake_program(size, fault):
@@ -99,6 +112,74 @@ def test_an_element_written_between_rows_is_seen(found):
     assert wrong is not None
     assert wrong.reason == "wrote outside the output"
     assert "between its rows" in wrong.detail
+
+
+@pytest.mark.parametrize("byte", range(4))
+def test_a_single_byte_written_between_rows_is_seen(verify, byte):
+    operand = Operand("D", "float32", (3, 2), (1, 4), "out")
+
+    def act(operands):
+        logical(operand, operands["D"].bytes.view(np.float32))[...] = 0
+        operands["D"].bytes[12 + byte] ^= 1
+
+    wrong = verify(Doing(act), [], Plan(()), VerificationCase((operand,), {}, {}))
+    assert wrong is not None
+    assert wrong.detail == "D: storage element 3, between its rows; 1 of these"
+
+
+@pytest.mark.parametrize("name", ["X", "D"])
+@pytest.mark.parametrize(
+    ("offset", "where"),
+    [(-4, "1 elements before the first"), (-12, "3 elements before the first"), (20, "1 elements behind the last"),
+     (36, "5 elements behind the last")],
+)  # fmt: skip
+def test_a_write_outside_an_input_or_output_of_five_elements_is_told_by_its_distance(verify, name, offset, where):
+    operands = (Operand("X", "float32", (5,), (1,), "in"), Operand("D", "float32", (5,), (1,), "out"))
+    case = VerificationCase(operands, {"X": np.ones(5, np.float32)}, {})
+
+    def act(operands):
+        operands["D"].bytes[:20] = 0
+        first = operands[name].start + offset
+        operands[name].base[first : first + 4] = 1
+
+    wrong = verify(Doing(act), [], Plan(()), case)
+    assert wrong is not None
+    assert (wrong.reason, wrong.detail) == ("wrote outside the output", f"{name}: {where}")
+
+
+@pytest.mark.parametrize("name", ["X", "D", "workspace"])
+@pytest.mark.parametrize("byte", [0, -1])
+def test_the_outermost_bytes_around_each_memory_are_watched(verify, name, byte):
+    operands = (Operand("X", "float32", (5,), (1,), "in"), Operand("D", "float32", (5,), (1,), "out"))
+    case = VerificationCase(operands, {"X": np.ones(5, np.float32)}, {})
+
+    def act(operands):
+        operands["D"].bytes[:20] = 0
+        region = Region.of(name, "float32", operands[name].size, 64)
+        first = operands[name].start - region.start
+        operands[name].base[first : first + region.length][byte] ^= 1
+
+    wrong = verify(Doing(act), [], Plan((), workspace_bytes=24), case)
+    assert wrong is not None
+    assert (wrong.reason, wrong.detail.partition(":")[0]) == ("wrote outside the output", name)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1)])
+def test_an_output_with_an_axis_of_one_element_is_compared_and_an_empty_one_need_not_be(verify, shape):
+    operand = Operand("D", "float32", shape, (1, shape[0]), "out")
+    nothing = Operand("E", "float32", (0, 4), (1, 1), "out")
+    expected = {"D": Expected((...,), np.ones(shape), np.ones(shape) / 4)}
+    expected["E"] = Expected((...,), np.ones((0, 4)), np.ones((0, 4)))
+
+    def writing(value):
+        def act(operands):
+            operands["D"].bytes.view(np.float32)[: operand.storage_elements] = value
+
+        return Doing(act)
+
+    case = VerificationCase((operand, nothing), {}, expected)
+    assert verify(writing(1.25), [], Plan(()), case) is None, "the bound is reached"
+    assert verify(writing(1.26), [], Plan(()), case).reason == "wrong value"
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C"])
@@ -290,3 +371,8 @@ def test_a_write_outside_is_told_by_its_distance_from_the_output(index, where):
     """The output lies in bytes 64 to 163, of which each element has four."""
     defect = run_inspection._outside(Region("D", "<f4", 64, 100), 4, index)
     assert defect.detail == f"D: {where}"
+
+
+def test_whatever_is_written_from_the_start_of_an_empty_output_lies_behind_it():
+    for index, where in ((60, "1 elements before the first"), (64, "1 elements behind the last")):
+        assert run_inspection._outside(Region("D", "<f4", 64, 0), 4, index).detail == f"D: {where}"

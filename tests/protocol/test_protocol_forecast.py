@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol_fakes import Exact, FakeOracle, benchmark, choices, final, fork, join, phases, sizes
-from tunesmith.protocol import Benchmark, Final, Phase, SearchPlan, forecast, run
+from protocol_fakes import Exact, FakeOracle, benchmark, choices, final, fork, join, phases, same, sizes
+from tunesmith.protocol import Benchmark, Final, Phase, SearchPlan, candidates, forecast, run, step_forecast
 from tunesmith.records import UserError
 
 
@@ -80,6 +80,13 @@ def test_a_lineage_that_can_never_be_legal_is_counted_before_and_not_after():
     assert (plan.enqueues_before, plan.enqueues_after) == (8, 4)
 
 
+@pytest.mark.parametrize(("legal", "is_possible"), [((), False), ((2,), True), ((1, 2, 3), True)])
+def test_a_run_is_possible_if_its_last_step_has_anything_to_measure(legal, is_possible):
+    oracle = FakeOracle(illegal_for=lambda c, p: "" if p.sizes[0] in legal else "never")
+    assert forecast(phases({"a": 1}, final(1, 2, 3)), oracle).is_possible == is_possible
+    assert forecast(phases({"a": 1}), oracle).is_possible, "nothing is to be measured"
+
+
 def test_a_cell_that_its_problem_forbids_is_not_counted_after_rejections():
     oracle = FakeOracle(illegal_for=lambda c, p: "too small" if p.sizes[0] < c.integer("a") else "")
     plan = forecast(phases({"a": 1}, benchmark(on=(1, 2, 3), a=[1, 2, 3])), oracle)
@@ -91,6 +98,26 @@ def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach():
     oracle = FakeOracle(derive=lambda c: {"Depth": c.integer("unroll") * 2})
     group = phases({"tile": 1, "unroll": 1}, fork(tile=[1, 2, 3]), benchmark(unroll=[4, 8]), join("Depth"), final())
     assert [step.survivors for step in forecast(group, oracle).before] == [3, 3, 2, 2]
+
+
+@pytest.mark.parametrize("kinds", [(0, 0, 1), (0, 1, 1)])
+def test_a_join_is_forecast_to_keep_the_first_lineage_of_each_key(kinds):
+    """As in the run, where equal times leave the first. Later, lineage 2 could try four values, the others one."""
+    oracle = FakeOracle(
+        illegal=lambda c: "too many" if c["tile"] != 2 and c.integer("loads") > 1 else "",
+        derive=lambda c: {"Kind": kinds[c.integer("tile") - 1]},
+    )
+    group = phases(
+        {"tile": 1, "loads": 1, "a": 1},
+        fork(tile=[1, 2, 3]),
+        benchmark(a=[1, 2]),
+        join("Kind"),
+        benchmark(Phase.BENCHMARK_JOIN, loads=[1, 2, 3, 4]),
+        final(),
+    )
+    steps = forecast(group, oracle).after
+    assert [step.enqueues for step in steps] == [step.cells for step in run(group, Exact(same), oracle).steps]
+    assert (steps[3].enqueues, steps[4].enqueues) == (1 + (1 if kinds[1] == 0 else 4), 2)
 
 
 def test_an_unknown_name_in_a_join_is_a_mistake_of_the_users():
@@ -200,6 +227,19 @@ def test_a_search_in_a_small_space_is_forecast_exactly():
         (1, 1, False),
     ]
     assert [step.cells for step in run(group, Exact(lambda c, p: 1.0), oracle).steps] == [60, 1]
+
+
+@pytest.mark.parametrize(("most", "is_estimated"), [(5, False), (4, False), (3, True)])
+def test_only_what_has_more_choices_than_may_be_listed_is_estimated(most, is_estimated, monkeypatch):
+    """A step of four choices, and a join over the value that it tunes."""
+    for module in (candidates, step_forecast):
+        monkeypatch.setattr(module, "LARGEST_LISTED", most)
+    monkeypatch.setattr(step_forecast, "SAMPLE", 4)
+    group = phases({"x": 0, "a": 0}, fork(x=[0]), benchmark(a=[0, 1, 2, 3]), join("a"), final())
+    plan = forecast(group, FakeOracle())
+    assert [step.is_estimated for step in plan.before] == [False, False, is_estimated, False]
+    assert [step.is_estimated for step in plan.after] == [False, is_estimated, is_estimated, False]
+    assert [(step.candidates, step.enqueues) for step in plan.after] == [(0, 0), (4, 4), (0, 0), (1, 1)]
 
 
 def test_where_a_sample_finds_nothing_legal_the_one_that_is_held_still_counts():

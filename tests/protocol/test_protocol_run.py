@@ -24,8 +24,18 @@ from protocol_fakes import (
     sizes,
     tiles,
 )
-from tunesmith.protocol import NOTHING_RAN, Benchmark, Objective, Phase, StepResult, run, step_names
-from tunesmith.records import UserError
+from tunesmith.protocol import (
+    NOTHING_RAN,
+    Benchmark,
+    Lineage,
+    Objective,
+    Phase,
+    StepResult,
+    candidates,
+    run,
+    step_names,
+)
+from tunesmith.records import Configuration, UserError
 
 # Lineages and determined parameters
 
@@ -225,6 +235,43 @@ def test_a_hopeless_lineage_costs_bounded_patience():
     result = run(group, Exact(same), FakeOracle(illegal=never))
     assert questions < 50_000
     assert "no substitute found" in result.dropped[0].rejection.detail
+
+
+def test_a_lineage_is_dropped_for_the_most_frequent_reason_with_its_first_example():
+    reasons = {0: "rare", 1: "often", 2: "often", 3: "as often", 4: "as often"}
+    oracle = FakeOracle(illegal=lambda c: reasons[c.integer("a")])
+    (dropped,) = run(phases({"a": 0}, benchmark(a=list(reasons))), Exact(same), oracle).dropped
+    assert (dropped.rejection.reason, dropped.rejection.detail) == ("often", str(Configuration({"a": 1})))
+
+
+@pytest.mark.parametrize(("most", "candidates_listed"), [(4, [0, 1, 3]), (5, [0, 1, 3]), (3, [0])])
+def test_choices_are_all_examined_up_to_the_number_that_may_be_listed(most, candidates_listed, monkeypatch):
+    """Four choices, of which one is illegal. Of more than may be listed, the search tries the incumbent, and asks for
+    the others itself."""
+    monkeypatch.setattr(candidates, "LARGEST_LISTED", most)
+    oracle = FakeOracle(illegal=lambda c: "even" if c["a"] == 2 else "")
+    four, problems = choices({"a": [0, 1, 2, 3]}), sizes(1)
+    proposal = candidates.propose(Lineage(Configuration({"a": 0})), [], four, problems, oracle)
+    assert [config["a"] for config in proposal.configurations] == candidates_listed
+    assert [rejection.reason for _, rejection in proposal.rejected] == (["even"] if most > 3 else [])
+    searched = candidates.candidates_of(proposal, four, problems, oracle)
+    assert [config["a"] for config in searched] == (candidates_listed if most > 3 else [0, 1, 2, 3])
+    assert [searched.legal(config) for config in searched] == ([True] * 3 if most > 3 else [True, True, False, True])
+    assert [config["a"] for config in searched.first] == [0]
+
+
+@pytest.mark.parametrize(
+    ("patience", "tries", "gave_up"), [(6, 6, True), (7, 9, True), (30, 30, True), (31, 30, False), (1, 3, True)]
+)
+def test_substitutes_are_tried_until_patience_is_used_up_or_none_is_left(patience, tries, gave_up, monkeypatch):
+    """The step has three candidates, none of which is legal with any of the later parameter's ten values."""
+    monkeypatch.setattr(candidates, "PATIENCE", patience)
+    questions = []
+    oracle = FakeOracle(illegal=lambda c: questions.append(c) or "never")
+    group = phases({"a": 0, "late": 0}, benchmark(a=[0, 1, 2]), benchmark(late=list(range(10))))
+    (dropped,) = run(group, Exact(same), oracle).dropped
+    assert len(questions) == tries
+    assert dropped.rejection.detail.endswith(f"(no substitute found in {tries} tries)") == gave_up
 
 
 # The final step

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from checks_on_host import CheckingDevice, checking_verifier
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
 from tunesmith.bench.verification.case import VerificationCase
@@ -122,7 +123,9 @@ REAL = {"OpenCL": opencl_device, "CUDA": cuda_device}
 
 
 @cache
-def hosted_verifier(api: str) -> tuple[HostedDevice, Verifier]:
+def hosted_verifier(api: str) -> tuple[HostedDevice | CheckingDevice, Verifier]:
+    if api == "NumPy":
+        return checking_verifier()
     hosted = HostedDevice(REAL[api]())
     verifier = Verifier(hosted)
     if not hosted.target.double_precision:
@@ -132,8 +135,8 @@ def hosted_verifier(api: str) -> tuple[HostedDevice, Verifier]:
 
 
 def judged(way: str, host: FakeDevice, programs: Any, plan: Any, case: VerificationCase) -> Verdict:
-    """What verification says, with the fake device's programs: by looking at bytes ("host"), or by a device's own
-    programs ("OpenCL", "CUDA")."""
+    """What verification says, with the fake device's programs: by looking at bytes ("host"), by a device's own programs
+    ("OpenCL", "CUDA"), or by the same programs in NumPy ("NumPy")."""
     if way == "host":
         with HostMemory(host, case) as memory:
             return _judged(memory, programs, plan, case)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
+from operator import truediv
 
 from tunesmith.records import Estimate
 
@@ -41,14 +44,12 @@ def median_interval(samples: Sequence[float]) -> Estimate:
 @cache
 def interval_rank(count: int) -> int:
     """d of `median_interval` for `count` samples, at least 1."""
-    allowed = (1 - CONFIDENCE) / 2 * 2.0**count if count < 1000 else None
-    if allowed is None:
-        # Normal approximation of the binomial; beyond a thousand samples it differs by less than one rank.
+    if count >= 1000:
+        # Normal approximation of the binomial; it is at most one rank below the exact one.
         return math.floor(count / 2 - 1.96 * math.sqrt(count) / 2)
-    below, rank = 0, 0
-    while (below := below + math.comb(count, rank)) <= allowed:
-        rank += 1
-    return max(rank, 1)
+    allowed = (1 - CONFIDENCE) / 2 * 2.0**count
+    at_most = accumulate(math.comb(count, below) for below in range(count))
+    return max(bisect.bisect_right(list(at_most), allowed), 1)
 
 
 def relative_half_width(estimate: Estimate) -> float:
@@ -70,7 +71,7 @@ def paired_log_ratio(
 
     if len(a) != len(b) or len(a) < 2:
         raise ValueError(f"paired samples come in equal numbers and at least two pairs, not {len(a)} and {len(b)}")
-    logs = [math.log(x / y) for x, y in zip(a, b, strict=True)]
+    logs = [math.log(ratio) for ratio in map(truediv, a, b)]
     mean = statistics.fmean(logs)
     error = statistics.stdev(logs) / math.sqrt(len(logs))
     reach = float(stdtrit(len(logs) - 1, (1 + confidence) / 2)) * error

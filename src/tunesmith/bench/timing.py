@@ -84,7 +84,7 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock)
     so that there is an interval; a hopeless candidate has its warm-up times only.
     """
     warm = warm_up(sampler, policy, clock)
-    if len(warm) > 1 and min(warm) > HOPELESS * race_above:
+    if min(warm) > HOPELESS * race_above:
         return Timed(tuple(warm), raced=True)
     watch = _Stopwatch(clock)
     samples: list[float] = []
@@ -104,7 +104,8 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock)
 def warm_up(sampler: Sampler, policy: Policy, clock: Clock) -> list[float]:
     """Execute until two successive medians of three agree within the noise, or the time to warm up is used up.
 
-    The first execution is dropped: it may pay for code loading and first touches. Returns the other times.
+    The first execution is dropped: it may pay for code loading and first touches. Returns the other times, which are at
+    least two.
     """
     watch = _Stopwatch(clock)
     watch.run(sampler)

@@ -51,6 +51,4 @@ def best_of_each(lineages: Sequence[Lineage], join: Join, objective: Objective, 
 
 
 def _better(lineage: Lineage, cost: float, other: Lineage, other_cost: float) -> bool:
-    if len(lineage.times) != len(other.times):
-        return len(lineage.times) > len(other.times)
-    return cost < other_cost - RESOLUTION
+    return (-len(lineage.times), cost) < (-len(other.times), other_cost - RESOLUTION)

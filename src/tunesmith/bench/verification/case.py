@@ -10,7 +10,7 @@ import numpy as np
 from tunesmith.problems import Array, Expected
 from tunesmith.records import Operand
 
-from .poison import Bytes, around_pattern, filled, output_pattern
+from .poison import Bytes, around_pattern, filled, itemsize, output_pattern
 from .regions import Region, padding_mask
 
 
@@ -52,7 +52,7 @@ class VerificationCase:
         padding = padding_mask(operand)
         if padding is not None:
             content = content.copy()
-            content.reshape(len(padding), -1)[padding] = around_pattern(operand.dtype)
+            content.reshape(len(padding), itemsize(operand.dtype))[padding] = around_pattern(operand.dtype)
         return content
 
     def before(self, operand: Operand, region: Region, poison: int) -> Bytes:

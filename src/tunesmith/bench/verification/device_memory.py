@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -56,7 +57,8 @@ class DeviceMemory(HostMemory):
         self._lengths = _lengths(case, self._regions)
         self._unchanging = [name for name in self._lengths if name not in {operand.name for operand in case.outputs}]
         self._flag_bytes = _FLAG_BYTES * (_FLAGS_EACH * len(case.outputs) + 1)
-        self._slots = max(len(self._unchanging), 2 * len(case.outputs))
+        # A hash of each. These are no fewer than two for each output that is compared, so its two sums have room too.
+        self._slots = max(len(self._unchanging), 1)
         self._prepared_steps: dict[tuple[str, int], Prepared] = {}
         self._hashing: Prepared | None = None
         try:
@@ -107,8 +109,7 @@ class DeviceMemory(HostMemory):
 
     def modified_input(self) -> Defect | None:
         """As in HostMemory, and also the first change of any other memory that is kept."""
-        changed = self._digests() != self._expected_digests
-        names = [name for name, is_changed in zip(self._unchanging, changed, strict=True) if is_changed]
+        names = list(compress(self._unchanging, self._digests() != self._expected_digests))
         if wrong := self._changed_input(operand for operand in self.case.inputs_only if operand.name in names):
             return wrong
         return Defect("wrote outside the output", f"into memory that is not its own: {names[0]}") if names else None
@@ -171,7 +172,7 @@ class DeviceMemory(HostMemory):
 
     def _sums_of_squares(self) -> tuple[float, float]:
         """Sums over the outputs of reals; other outputs leave no sums."""
-        by_slot = self._sums().view(np.float64).reshape(self._slots, -1).sum(axis=1)
+        by_slot = self._sums().view(np.float64).reshape(self._slots, self._programs.groups).sum(axis=1)
         compared = enumerate(self.case.compared())
         real = [slot for slot, (_, expected) in compared if expected.value.dtype.kind == "f"]
         return float(sum(by_slot[2 * slot] for slot in real)), float(sum(by_slot[2 * slot + 1] for slot in real))
@@ -183,7 +184,7 @@ class DeviceMemory(HostMemory):
             launches = [self._programs.digest(name, lengths[name], slot) for slot, name in enumerate(self._unchanging)]
             self._hashing = self._prepare(launches)
         self._hashing.enqueue()
-        by_slot = self._sums().view(np.uint64).reshape(self._slots, -1)
+        by_slot = self._sums().view(np.uint64).reshape(self._slots, self._programs.groups)
         return np.asarray(by_slot.sum(axis=1, dtype=np.uint64)[: len(self._unchanging)])
 
 
@@ -212,10 +213,8 @@ def _pristine(operand: Operand) -> str:
 
 def _storage_positions(operand: Operand, where: tuple[object, ...]) -> NDArray[np.uint64]:
     """The storage position of every element that is compared."""
-    axes = indices(operand.shape, where)
-    steps = (axis.astype(np.uint64) * np.uint64(stride) for axis, stride in zip(axes, operand.strides, strict=True))
-    return np.asarray(sum(steps), np.uint64)
+    return np.asarray(sum(map(np.multiply, indices(operand.shape, where), operand.strides)), np.uint64)
 
 
 def _bytes(array: NDArray[np.generic]) -> Bytes:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return np.ravel(array).view(np.uint8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 
 import numpy as np
 
@@ -137,9 +138,10 @@ def nested_strides(operand: Operand) -> Steps | None:
     turn gives the element's indices. None if a padded operand needs more than three pairs, or its strides overlap."""
     pairs = zip(operand.strides, operand.shape, strict=True)
     steps = sorted(((stride, extent) for stride, extent in pairs if extent > 1), reverse=True)
-    spans = [sum((extent - 1) * stride for stride, extent in steps[index:]) for index in range(len(steps) + 1)]
-    nested = all(stride > spans[index + 1] for index, (stride, _) in enumerate(steps))
-    if not nested or len(steps) > 3:
+    rising = steps[::-1]
+    spans = accumulate(((extent - 1) * stride for stride, extent in rising), initial=0)
+    is_nested = all(stride > span for (stride, _), span in zip(rising, spans, strict=False))
+    if not is_nested or len(steps) > 3:
         return None if is_padded(operand) else ((1, 1),) * 3
     return (*steps, *((1, 1),) * (3 - len(steps)))
 

@@ -177,8 +177,8 @@ def _changed_padding(operand: Operand, run: RegionBytes) -> Defect | None:
     padding = padding_mask(operand)
     if padding is None:
         return None
-    changed = run.storage != run.before[run.region.storage]
-    changed = changed.reshape(len(padding), -1).any(axis=1) & padding
+    word = f"u{itemsize(operand.dtype)}"
+    changed = (run.storage.view(word) != run.before[run.region.storage].view(word)) & padding
     if not changed.any():
         return None
     detail = f"storage element {int(np.argmax(changed))}, between its rows; {int(changed.sum())} of these"
