@@ -33,6 +33,7 @@ GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Config
 TARGET = Target(
     "fake", "fake:0", "a fake device", "CPU", "none", "1.0", 4, 256, 32768, 1 << 30, 1 << 28, 1 << 20, 8, True
 )
+COSTS = ("compile_seconds", "verify_seconds", "timing_seconds")
 START = RunStart(("tunesmith", "tune", "a.yaml"), "a.yaml", "0" * 64, "a fake device", "1.0", "fake:0", "0.1.0")
 
 
@@ -326,6 +327,10 @@ class TestFilesThatAreNoStore:
         "damage",
         [
             "UPDATE measurements SET samples = x'00'",
+            "UPDATE measurements SET samples = x'000000000000F0BF'",  # -1.0
+            *(f"UPDATE measurements SET {column} = -1" for column in ("seconds", "low", "high", "count")),
+            "UPDATE measurements SET seconds = NULL, low = -1",
+            *(f"UPDATE measurements SET {column} = {bad}" for column in COSTS for bad in (-1, 1.01e11)),
             "UPDATE measurements SET outcome = 'perhaps'",
             "UPDATE measurements SET facts = '{'",
             "UPDATE measurements SET facts = '[3]'",
