@@ -24,12 +24,17 @@ def test_one_slow_solution_that_is_good_enough_everywhere_stands_for_two_fast_on
     assert kept(1.8, slow, [1.0] * 9 + [3.1], [3.1] + [1.0] * 9) == [1, 2]
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3])
 @pytest.mark.parametrize("order", [1, -1])
-def test_of_as_few_solutions_the_faster_are_kept(order):
-    columns = [[1.0, 1.0, 1.5], [1.5, 1.2, 1.0]][::order]
-    fast = columns.index([1.0, 1.0, 1.5])
+def test_of_as_few_solutions_the_faster_are_kept(order, scale):
+    columns = [[1.0 * scale, 1.0 * scale, 1.5], [1.5 * scale, 1.2 * scale, 1.0]][::order]
+    fast = columns.index([1.0 * scale, 1.0 * scale, 1.5])
     assert kept(0.5, *columns) == [fast]
     assert kept(0.49, *columns) == [0, 1]
+
+
+def test_two_of_three_are_enough_where_each_is_good_at_two_of_three_sizes():
+    assert kept(0.5, [1.0, 1.1, 9.0], [9.0, 1.0, 1.0], [1.2, 9.0, 1.0]) == [0, 1]
 
 
 @pytest.mark.parametrize("percent", [1, 10, 50, 70, 110])

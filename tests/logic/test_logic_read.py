@@ -59,6 +59,11 @@ def test_a_row_with_ties_that_cannot_be_is_refused(path, end, says):
     assert refused(path, changed("12.5, {1: 5.5e-05}]", end, dump(TIED))).what.startswith(says)
 
 
+def test_a_time_may_have_no_samples_and_cannot_have_fewer(path):
+    assert Logic.load(write(path, changed("], 7, 12.5,", "], 0, 12.5,"))).document.rows[0].estimate.count == 0
+    assert refused(path, changed("], 7, 12.5,", "], -1, 12.5,")).what.startswith("exact[0][4]: expected a whole number")
+
+
 @pytest.mark.parametrize("lines", [0, 1, 20])
 def test_text_that_is_no_yaml_is_reported_with_its_line(path, lines):
     """A tab cannot start a value."""
@@ -66,6 +71,15 @@ def test_text_that_is_no_yaml_is_reported_with_its_line(path, lines):
     error = refused(path, f"{above}\tword: 1\n")
     assert error.location == f"{path}:{lines + 1}"
     assert error.what.startswith("is no YAML (")
+
+
+def test_a_mistake_without_a_position_is_reported_at_the_beginning(path, monkeypatch):
+    def load(text, Loader):  # noqa: N803  # as YAML calls it
+        raise yaml.MarkedYAMLError(problem="no position")
+
+    assert refused(path, "").location == f"{path}:1"
+    monkeypatch.setattr(yaml, "load", load)
+    assert refused(path, GOOD).location == f"{path}:1"
 
 
 def values(node):

@@ -31,4 +31,4 @@ def cover(times: NDArray[np.float64], tolerance: float) -> list[int]:
         options={"time_limit": SECONDS},
     )
     chosen = result.x if result.x is not None else np.isin(np.arange(times.shape[1]), times.argmin(axis=1))
-    return [int(index) for index in np.flatnonzero(np.asarray(chosen) > 0.5)]
+    return [int(index) for index in np.flatnonzero(np.rint(np.asarray(chosen, dtype=float)))]

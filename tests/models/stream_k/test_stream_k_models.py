@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -227,6 +228,21 @@ def test_a_calibration_of_another_driver_gives_a_warning():
     older: StreamKCalibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
     assert isinstance(Calibrations([older], warnings.append).model(older.subject, target.driver), CalibratedModel)
     assert "driver 0.9, this is 1.0" in warnings[0]
+
+
+def test_of_calibrations_that_differ_in_occupancy_the_widest_is_meant():
+    """A calibration of another kernel, or of fewer multiprocessors, is another subject's."""
+    whole = Subject("CUDA", "a GPU", "sm_90", "SomeGemm", "s", MacroTile(64, 64, 16), DeviceCapacity(8))
+    any_calibration = calibration(whole.room, whole)
+
+    def widest(*subjects):
+        return Calibrations(replace(any_calibration, subject=subject) for subject in subjects).widest(whole)
+
+    twice, thrice, wider = (replace(whole, room=room) for room in map(DeviceCapacity, (8, 8, 9), (2, 3, 4)))
+    other = replace(thrice, kernel="OtherGemm")
+    assert widest() == widest(wider, other) == whole
+    assert widest(whole, twice, wider, other) == twice
+    assert widest(thrice, twice) == widest(twice, thrice) == thrice
 
 
 @pytest.mark.parametrize(
