@@ -99,6 +99,11 @@ def test_a_fallback_that_runs_at_more_sizes_comes_before_a_faster_one():
     assert tiles(logic)[logic.document.fallback] == 1
 
 
+def test_a_fallback_that_is_legal_anywhere_need_not_have_run_twice():
+    logic = build([table({64: [1.0, 2.0], 512: [1.0, None]})], ORIGIN, general=lambda s: s == solution(1))
+    assert tiles(logic)[logic.document.fallback] == 1
+
+
 def test_a_fallback_that_is_legal_anywhere_but_ran_nowhere_is_none():
     logic = build([table({64: [1.0, None], 512: [2.0, None]})], ORIGIN, general=lambda s: s == solution(1))
     assert tiles(logic) == [0]

@@ -116,7 +116,7 @@ def _fallback(table: FinalTable, ran: Sequence[Problem], general: Callable[[Solu
     the best geometric mean of speed."""
     times = _seconds(table, ran)
     runs = np.isfinite(times)
-    losses = np.where(runs, np.log(times / times.min(axis=1, keepdims=True)), 0.0).sum(axis=0)
+    losses = np.log(times / times.min(axis=1, keepdims=True)).sum(axis=0, where=runs)
 
     def merit(index: int) -> tuple[bool, int, float]:
         count = int(runs[:, index].sum())

@@ -131,6 +131,15 @@ def test_compat_follows_the_rules_of_the_script(name):
     assert (decision.safe and pair(decision.safe.shape)) == alternative
 
 
+def test_compat_names_the_shapes_with_the_winners_mean_beside_it():
+    speeds = {DEFAULT: 100.0, (128, 64): 150.0, (64, 64): 150.0, (64, 128): 149.0, (512, 64): 150.0}
+    decision = decide(rows("philox4_32_10", {"uniform/float": speeds}), COMPAT)
+    assert pair(decision.chosen) == (64, 64)
+    assert [pair(shape) for shape in decision.ties] == [(128, 64), (512, 64)]
+    alone = decide(rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 150.0}}), COMPAT)
+    assert alone.ties == ()
+
+
 def test_compat_divides_by_the_first_row_of_the_default_and_counts_all_rows():
     speeds = {"uniform/float": {DEFAULT: 100.0, (64, 64): 120.0}}
     again = {"uniform/float": {DEFAULT: 200.0}}
