@@ -7,6 +7,7 @@ import math
 import pytest
 
 from random_benchmarks import decide, pair, rows
+from tunesmith.logic.random import score
 from tunesmith.logic.random.choice import choose_shapes
 from tunesmith.logic.random.decide import listed
 from tunesmith.logic.random.decision import RandomObjective
@@ -108,6 +109,18 @@ def test_scores_that_are_known_exactly_are_equal_up_to_rounding():
     for apart, count in ((ROUNDING / 2, 2), (ROUNDING * 10, 1)):
         scores = ScoreScale(matrix({FLOAT: [(1.0, 0.0), (math.exp(apart), 0.0), (0.5, 0.0)]}), {FLOAT: 1.0})
         assert len(scores.equals(scores.rank((DEFAULT, SHAPE, OTHER)))) == count
+
+
+def test_a_shape_cannot_be_told_from_itself_even_where_nothing_is_rounded(monkeypatch):
+    monkeypatch.setattr(score, "ROUNDING", 0.0)
+    scores = ScoreScale(matrix({FLOAT: [(1.0, 0.0), (2.0, 0.0), (0.5, 0.0)]}), {FLOAT: 1.0})
+    assert scores.equals(scores.rank((DEFAULT, SHAPE, OTHER))) == (SHAPE,)
+
+
+def test_the_default_is_as_fast_as_itself_whatever_the_noise():
+    for half_width in (0.3, None):
+        ratio = matrix({FLOAT: [(2.0, half_width)] * 3}).ratio(FLOAT, DEFAULT)
+        assert (ratio.low, ratio.ratio, ratio.high, ratio.slower) == (1.0, 1.0, 1.0, False)
 
 
 def test_of_equal_shapes_the_one_with_fewer_threads_comes_first_then_the_smaller_block():
