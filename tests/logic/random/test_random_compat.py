@@ -158,7 +158,9 @@ def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geome
     (said,) = [remark for remark in compat.remarks if remark.reason == "aggregate"]
     assert said.look
     assert said.detail.startswith("3 rows counted")
-    assert any(remark.reason == "geomean" and "64x2048" in remark.detail for remark in compat.remarks)
+    (ours,) = [remark for remark in compat.remarks if remark.reason == "geomean"]
+    assert "64x2048" in ours.detail
+    assert not ours.look
     assert pair(decide(found).chosen) == (64, 2048)
 
 
@@ -180,6 +182,16 @@ def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alter
     assert messages(decision) == ["best_has_regressions", "no_config_without_regressions"], "not known is not faster"
     measured = decide(found[:5] + found[6:], COMPAT)
     assert messages(measured) == ["best_has_regressions", "next_best_without_regressions"], "not there is no matter"
+
+
+def test_compat_says_what_the_script_of_2026_leaves_out_and_asks_nobody_about_it():
+    speeds = {"uniform/float": {(256, 512): 100.0, (256, 600): 150.0, (256, 1024): 119.0}}
+    compat = decide(rows("lfsr113", speeds, by_primbench=True), COMPAT)
+    assert pair(compat.chosen) == (256, 1024)
+    (left_out,) = [remark for remark in compat.remarks if remark.reason == "threads are no power of two"]
+    assert left_out.detail.startswith("256x600 left out")
+    assert not left_out.look
+    assert not [remark for remark in compat.remarks if remark.reason == "geomean"], "it would choose the same"
 
 
 def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them():
@@ -205,6 +217,38 @@ def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them():
 def test_equals_are_left_in_the_order_of_numpys_quicksort(count, order):
     """`numpy.zeros(count).argsort()` of NumPy 1.24.2, which the script is pinned to, both ends turned."""
     assert descending([1.0] * count) == [count - 1 - index for index in reversed(order)]
+
+
+@pytest.mark.parametrize(
+    ("digits", "order"),
+    [
+        (
+            "00111310302031111110",
+            "0 11 7 9 1 19 4 6 2 18 13 14 15 16 17 3 10 5 8 12",
+        ),
+        (
+            "1112010000201210010220031012321",
+            "15 25 4 22 6 7 8 9 21 11 18 16 26 24 17 0 14 12 5 2 1 30 13 19 20 10 3 27 29 23 28",
+        ),
+        (
+            "5555555555555555555555555555555555555555",
+            "0 22 23 24 25 26 27 28 21 29 31 32 33 34 35 36 37 30 20 19 "
+            "18 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 38 39",
+        ),
+        (
+            "21300020100330103001030101231021012000133233",
+            "17 32 29 36 24 22 37 20 18 15 13 35 7 10 9 4 5 3 25 31 1 23 "
+            "8 33 38 14 19 28 30 0 26 6 34 41 40 39 21 42 16 12 11 2 27 43",
+        ),
+    ],
+)  # fmt: skip
+def test_equals_among_others_are_left_in_that_order_too(digits, order):
+    """`argsort()` of the digits by NumPy 2.4.6 with all vector instructions off, which leaves its older quicksort; both
+    ends turned, as above."""
+    last = len(digits) - 1
+    assert descending([float(digit) for digit in reversed(digits)]) == [
+        last - int(at) for at in reversed(order.split())
+    ]
 
 
 def test_descending_sorts_and_keeps_nan_last_for_whatever_comes():
