@@ -195,9 +195,16 @@ class TestMerging:
             assert time.seconds == 2.0
 
     def test_a_time_stays_before_a_reason(self):
-        failed, ran = table({64: [None]}), table({64: [2.0]})
-        for order in ([failed, ran], [ran, failed]):
-            assert merge(order).time(problem(64), solution(0)) is not None
+        failed = table({64: [None]})
+        for ran in (table({64: [2.0]}), table({64: [2.0]}, count=0)):
+            for order in ([failed, ran], [ran, failed]):
+                assert merge(order).time(problem(64), solution(0)) is not None
+
+    def test_of_two_times_with_as_many_samples_the_first_stays(self):
+        for first, second in ((1.0, 2.0), (2.0, 1.0)):
+            time = merge([table({64: [first]}), table({64: [second]})]).time(problem(64), solution(0))
+            assert time is not None
+            assert time.seconds == first
 
     def test_tables_of_two_types_are_refused(self):
         other = ProblemType("GEMM", "another", GEMM.indices, GEMM.fields)

@@ -59,6 +59,42 @@ def test_a_row_with_ties_that_cannot_be_is_refused(path, end, says):
     assert refused(path, changed("12.5, {1: 5.5e-05}]", end, dump(TIED))).what.startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("tunesmith-logic: 3", "tunesmith-logic: 0", "tunesmith-logic: expected a whole number of at least 1"),
+        ("tunesmith-logic: 3", "tunesmith-logic: 4", "tunesmith-logic: is format 4"),
+        ("tunesmith-logic: 3", "tunesmith: 3", "is no library logic of tunesmith"),
+        ("fallback: 1", "fallback: -1", "fallback: expected a whole number from 0 to 1"),
+        ("fallback: 1", "fallback: 2", "fallback: expected a whole number from 0 to 1"),
+        ("], 7, 12.5,", "], 7, -0.5,", "exact[0][5]: expected a number of at least zero"),
+        ("4.1943e-05", "0", "exact[0][2]: expected a number above zero"),
+        ("4.1943e-05", ".inf", "exact[0][2]: expected a number above zero"),
+        ("3.77487e-05", "0", "exact[0][3][0]: expected a number above zero"),
+        ("{1: 5.5e-05}", "{-1: 5.5e-05}", "exact[0][6]: expected a whole number from 0 to 1"),
+        ("sizes: 4,", "sizes: 5,", "rest: expected {'rule': 'nearest', 'sizes': 4"),
+    ],
+)
+def test_a_value_beyond_its_bound_is_refused(path, old, new, says):
+    assert refused(path, changed(old, new)).what.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("fallback: 1", "fallback: 0"), ("], 7, 12.5,", "], 7, 0,"), ("geomean: 1.25", "geomean: 0"), ("1.25", ".inf")],
+)
+def test_a_value_at_its_bound_is_accepted(path, old, new):
+    assert Logic.load(write(path, changed(old, new))).document != document()
+
+
+def test_a_logic_has_a_solution_and_need_not_have_a_regret(path):
+    raw = yaml.safe_load(GOOD)
+    without = {name: value for name, value in raw.items() if name not in ("regret", "rest")}
+    for text in (yaml.safe_dump(without), yaml.safe_dump(raw | {"regret": None})):
+        assert Logic.load(write(path, text)).document == document(regret=None)
+    assert refused(path, yaml.safe_dump(raw | {"solutions": []})).what == "solutions: there is no solution"
+
+
 def test_a_time_may_have_no_samples_and_cannot_have_fewer(path):
     assert Logic.load(write(path, changed("], 7, 12.5,", "], 0, 12.5,"))).document.rows[0].estimate.count == 0
     assert refused(path, changed("], 7, 12.5,", "], -1, 12.5,")).what.startswith("exact[0][4]: expected a whole number")

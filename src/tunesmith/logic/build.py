@@ -146,8 +146,9 @@ def _row(
     return SizeRow(problem.sizes, problem.leading, indices[solution], rounded, speed, others, ties)
 
 
-def _weight(cell: TableCell) -> int:
-    return cell.time.count + 1 if cell.time else 0
+def _weight(cell: TableCell) -> tuple[int, ...]:
+    """The number of samples; nothing, which is less than any number, for a cell without a time."""
+    return (cell.time.count,) if cell.time else ()
 
 
 def _short(number: float) -> float:

@@ -21,7 +21,7 @@ def cover(times: NDArray[np.float64], tolerance: float) -> list[int]:
 
     fastest = times.min(axis=1, keepdims=True)
     is_good_enough = times <= fastest * (1.0 + tolerance)
-    # The terms for speed add up to less than 1 unless every column is taken, so that speed never buys an extra solution.
+    # The terms for speed add up to less than 1 unless every column is taken: speed never buys an extra solution.
     mean = np.minimum(np.log(times / fastest), 1.0).mean(axis=0)
     prices = 1.0 + mean / times.shape[1]
     result = milp(

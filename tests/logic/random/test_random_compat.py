@@ -128,6 +128,7 @@ def test_compat_follows_the_rules_of_the_script(name):
     assert pair(decision.chosen) == winner
     assert decision.score == pytest.approx(mean, rel=1e-15)
     assert messages(decision) == said
+    assert [remark.reason for remark in decision.remarks if remark.look] == said[:1], "the rest is for information"
     assert (decision.safe and pair(decision.safe.shape)) == alternative
 
 
@@ -182,6 +183,28 @@ def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alter
     assert messages(decision) == ["best_has_regressions", "no_config_without_regressions"], "not known is not faster"
     measured = decide(found[:5] + found[6:], COMPAT)
     assert messages(measured) == ["best_has_regressions", "next_best_without_regressions"], "not there is no matter"
+
+
+def test_compat_tells_the_smallest_ratio_of_a_distribution_with_several_sizes():
+    found = rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 90.0}}, bytes=1)
+    found += rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 80.0}}, bytes=2)
+    found += rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 95.0}}, bytes=3)
+    found += rows("philox4_32_10", {"normal/float": {DEFAULT: 100.0, (64, 64): 200.0}}, bytes=1)
+    decision = decide(found, COMPAT)
+    assert pair(decision.chosen) == (64, 64)
+    assert [(str(ratio.case), ratio.ratio) for ratio in decision.regressions] == [("uniform/float", 0.8)]
+    assert "uniform/float 0.800" in decision.remarks[0].detail
+
+
+def test_compat_says_how_many_rows_with_a_speed_it_counts_that_are_no_measurements():
+    found = rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 120.0}})
+    found += rows(
+        "philox4_32_10",
+        {"uniform/float": {(64, 128): 0.5, (64, 256): 0.0, (64, 512): math.nan}},
+        aside=Rejection("aggregate", "stddev"),
+    )
+    details = [remark.detail for remark in decide(found, COMPAT).remarks if remark.reason == "aggregate"]
+    assert details == ["1 rows counted as measurements, as rocRAND's script does"]
 
 
 def test_compat_says_what_the_script_of_2026_leaves_out_and_asks_nobody_about_it():
