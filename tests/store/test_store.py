@@ -168,6 +168,17 @@ def test_entries_are_filtered_by_type_round_and_outcome(store):
     assert keys(problem_type="another") == []
 
 
+def test_the_problems_of_a_type_come_once_each(store):
+    another = dataclasses.replace(
+        entry("d"), problem=Problem(dataclasses.replace(GEMM, name="another"), (64, 64, 1, 64))
+    )
+    store.commit([entry("a"), entry("b", size=128), entry("c", "full", tile=4), another])
+    assert {problem.sizes[0] for problem in store.problems(GEMM.name)} == {64, 128}
+    assert len(store.problems(GEMM.name)) == 2
+    assert store.problems("another") == [another.problem]
+    assert store.problems("missing") == []
+
+
 def test_best_is_the_fastest_that_ran_for_each_problem(store):
     store.commit(
         [
