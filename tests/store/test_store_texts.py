@@ -98,5 +98,5 @@ def test_a_problem_has_a_whole_number_that_is_not_negative_for_each_index(sizes,
     if sound:
         assert sound_problem(problem) is problem
         return
-    with pytest.raises(ValueError, match="a size is|has no size"):
+    with pytest.raises(ValueError, match=r"a size is|has no size"):
         sound_problem(problem)

@@ -132,6 +132,12 @@ def test_the_analytical_grid_looks_at_every_grid():
         (TiledProduct(50, 12, 64), StreamKChoice(100, 50)),  # from 12 iterations on, two halves pay
         (TiledProduct(1, 1024, 64), StreamKChoice(16, 1)),  # about sqrt(1024 / 4.457)
         (TiledProduct(1, 4, 64), StreamKChoice(1)),
+        (TiledProduct(0, 64, 64), StreamKChoice(1)),
+        (TiledProduct(51, 1024, 64), StreamKChoice(51)),  # 49 work-groups are too few for a second part of each
+        (TiledProduct(33, 1024, 64), StreamKChoice(99, 33)),
+        (TiledProduct(100, 1024, 64), StreamKChoice(100)),
+        (TiledProduct(184, 64, 64), StreamKChoice(100)),  # 92 % of two waves are enough
+        (TiledProduct(183, 64, 64), StreamKChoice(100, 83)),
     ],
 )
 def test_rules_of_thumb(work, choice):
@@ -145,6 +151,13 @@ def test_a_share_by_the_rules_has_three_iterations_or_the_tile_is_whole(work, ro
     assert choice.grid <= room.groups
     if choice.streamed:
         assert choice.streamed * work.iterations >= 3 * choice.grid
+
+
+@pytest.mark.parametrize("groups", range(1, 16))
+def test_a_single_tile_is_split_among_as_many_as_there_are_and_as_pays(groups):
+    """Sixteen would be best for 1024 iterations."""
+    choice = PortableModel(DeviceCapacity(groups)).choose(TiledProduct(1, 1024, 64))
+    assert choice == StreamKChoice(groups, 1 if groups > 1 else 0)
 
 
 # --- decisions ------------------------------------------------------------------------------------------------------
@@ -169,6 +182,27 @@ def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
             assert parameters["StreamKGrid"] == 0
         case SharingMode.DATA_PARALLEL:
             assert set(parameters.values()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("choice", "full_tiles", "parameters", "on_grid"),
+    [
+        (StreamKChoice(8), 0, (0, 0, 1), (8, -1, 1)),
+        (StreamKChoice(8, streamed=4), 0, (8, 0, 1), (8, 0, 1)),
+        (StreamKChoice(8, streamed=12), 1, (8, 1, 1), (8, 1, 1)),
+        (StreamKChoice(8, streamed=20), 2, (8, 2, 1), (8, 2, 1)),
+        (StreamKChoice(10, streamed=10), 1, (10, 1, 1), (10, 1, 1)),
+        (StreamKChoice(8, splits=2), 0, (0, 0, 2), (8, -1, 1)),
+    ],
+)
+def test_a_decision_is_launched_on_its_grid_if_a_person_asked_for_that(choice, full_tiles, parameters, on_grid):
+    """There are 20 tiles: on 8 work-groups two full waves and 4 tiles, on 10 two full waves. -1 splits no tile."""
+    names = ("StreamKGrid", "StreamKFullTiles", "GlobalSplitU")
+    decision = StreamKDecision(TiledProduct(20, 64, 64), choice)
+    assert decision.full_tiles == full_tiles
+    assert decision.parameters == Configuration(dict(zip(names, parameters, strict=True)))
+    assert decision.on_grid == Configuration(dict(zip(names, on_grid, strict=True)))
+    assert replace(decision, overridden=("SOME_VARIABLE",)).parameters == decision.on_grid
 
 
 def test_the_choice_is_the_fastest_among_the_best_of_each_kind():

@@ -93,6 +93,14 @@ def test_operands_beyond_the_cache_are_two_and_four_times_as_large():
     assert planned(DeviceCapacity(12, 1, (40, 0))) == planned(DeviceCapacity(12, 1, (0, 90))) == cached
 
 
+@pytest.mark.parametrize(("wave", "third", "more", "four"), [(12, 6, 20, 42), (18, 6, 30, 72), (132, 42, 210, 506)])
+def test_operands_beyond_the_cache_are_those_of_squares_with_one_more_tile_along_n(wave, third, more, four):
+    """Of 132 work-groups a third are 44, for 6 x 7 tiles; one and a half times as many are 198, for 14 x 15; and four
+    times as many are 528, for 22 x 23."""
+    beyond = planned(DeviceCapacity(wave, 1, (40, 90))) - planned(DeviceCapacity(wave))
+    assert {(tiles, splits) for tiles, _, _, _, splits in beyond} == {(third, 1), (more, 1), (four, 2), (four, 4)}
+
+
 def test_a_device_with_one_work_group_has_squares_too():
     beyond = planned(DeviceCapacity(1, 1, (40, 90)), splits=(2,)) - planned(DeviceCapacity(1))
     assert {(tiles, grid, splits) for tiles, _, grid, _, splits in beyond} == {(2, 1, 1), (6, 1, 2)}
