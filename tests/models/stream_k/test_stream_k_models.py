@@ -132,6 +132,10 @@ def test_the_analytical_grid_looks_at_every_grid():
         (TiledProduct(50, 12, 64), StreamKChoice(100, 50)),  # from 12 iterations on, two halves pay
         (TiledProduct(1, 1024, 64), StreamKChoice(16, 1)),  # about sqrt(1024 / 4.457)
         (TiledProduct(1, 4, 64), StreamKChoice(1)),
+        (TiledProduct(50, 11, 64), StreamKChoice(50)),
+        (TiledProduct(160, 8, 64), StreamKChoice(100)),  # 40 % of a wave of 8 iterations are fewer than a split costs
+        (TiledProduct(130, 8, 64), StreamKChoice(100)),  # and so are 70 %
+        (TiledProduct(130, 9, 64), StreamKChoice(100, 130)),
         (TiledProduct(0, 64, 64), StreamKChoice(1)),
         (TiledProduct(51, 1024, 64), StreamKChoice(51)),  # 49 work-groups are too few for a second part of each
         (TiledProduct(33, 1024, 64), StreamKChoice(99, 33)),
@@ -188,6 +192,7 @@ def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
     ("choice", "full_tiles", "parameters", "on_grid"),
     [
         (StreamKChoice(8), 0, (0, 0, 1), (8, -1, 1)),
+        (StreamKChoice(1), 0, (0, 0, 1), (1, -1, 1)),
         (StreamKChoice(8, streamed=4), 0, (8, 0, 1), (8, 0, 1)),
         (StreamKChoice(8, streamed=12), 1, (8, 1, 1), (8, 1, 1)),
         (StreamKChoice(8, streamed=20), 2, (8, 2, 1), (8, 2, 1)),
@@ -203,6 +208,14 @@ def test_a_decision_is_launched_on_its_grid_if_a_person_asked_for_that(choice, f
     assert decision.parameters == Configuration(dict(zip(names, parameters, strict=True)))
     assert decision.on_grid == Configuration(dict(zip(names, on_grid, strict=True)))
     assert replace(decision, overridden=("SOME_VARIABLE",)).parameters == decision.on_grid
+
+
+def test_whole_tiles_and_parts_have_a_work_group_each_as_far_as_the_device_has_room():
+    room = DeviceCapacity(10, 2)
+    whole = [StreamKChoice.whole_tiles(TiledProduct(tiles, 64, 64), room).grid for tiles in (0, 1, 19, 20, 21)]
+    assert whole == [1, 1, 19, 20, 20]
+    split = [StreamKChoice.split_k(TiledProduct(tiles, 64, 64), room, 3) for tiles in (1, 6, 7, 40)]
+    assert split == [StreamKChoice(grid, splits=3) for grid in (3, 18, 20, 20)]
 
 
 def test_the_choice_is_the_fastest_among_the_best_of_each_kind():

@@ -52,7 +52,8 @@ def _few_tiles(work: TiledProduct, groups: int) -> StreamKChoice:
     def iterations(parts: int) -> float:
         return ceil_div(work.iterations, parts) + (PARTIAL + PEER * (parts - 1) if parts > 1 else 0)
 
-    # The best number is near sqrt(iterations / PEER), and PEER is above 2.
-    most = min(groups // work.tiles, work.iterations // FEWEST_ITERATIONS, math.isqrt(work.iterations))
+    # The best number is near sqrt(iterations / PEER), and PEER is above 2. Two parts pay from 12 iterations on, so that
+    # no share has fewer than FEWEST_ITERATIONS.
+    most = min(groups // work.tiles, math.isqrt(work.iterations))
     parts = min(range(1, max(most, 1) + 1), key=iterations)
     return StreamKChoice(work.tiles * parts, work.tiles if parts > 1 else 0)
