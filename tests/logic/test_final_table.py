@@ -170,6 +170,7 @@ def test_columns_may_be_moved_and_nan_or_minus_one_is_nothing(tmp_path):
         ("M,TotalFlops,a\n1,2,3\n1,2\n", 3),
         ("M,TotalFlops,a\n1,2,fast\n", 2),
         ("M,TotalFlops,a\n1.5,2,3\n", 2),
+        ("M,TotalFlops,a\n1,2,3\n1,2,3,4\n", 3),
     ],
 )
 def test_what_is_no_table_is_a_user_error_with_its_line(tmp_path, text, line):
@@ -177,6 +178,15 @@ def test_what_is_no_table_is_a_user_error_with_its_line(tmp_path, text, line):
     with pytest.raises(UserError) as caught:
         read_csv(tmp_path / "t.csv")
     assert caught.value.location == f"{tmp_path / 't.csv'}:{line}"
+
+
+@pytest.mark.parametrize("quoted", ['"3"4', '"3', '"'])
+def test_a_cell_whose_quotes_do_not_match_is_refused_and_not_guessed(tmp_path, quoted):
+    (tmp_path / "t.csv").write_text('M,TotalFlops,"a"\n1,2,"3"\n')
+    assert read_csv(tmp_path / "t.csv").rates == {(0, "a"): 3.0}
+    (tmp_path / "t.csv").write_text(f"M,TotalFlops,a\n1,2,{quoted}\n")
+    with pytest.raises(UserError, match="cannot be read as CSV"):
+        read_csv(tmp_path / "t.csv")
 
 
 @settings(max_examples=50, deadline=None)

@@ -88,6 +88,32 @@ def test_the_fallback_is_the_best_geomean_among_those_that_run_everywhere():
     assert tiles(logic)[logic.document.fallback] == 2
 
 
+def test_a_fallback_is_judged_only_at_the_sizes_where_it_ran():
+    """Each runs at two sizes. Solution 1 is the fastest at both of its sizes, of which one is a very long product."""
+    logic = build([table({64: [1.0, None], 512: [2.0, 1.0], 2048: [None, 100.0]})], ORIGIN)
+    assert tiles(logic)[logic.document.fallback] == 1
+
+
+def test_a_fallback_that_runs_at_more_sizes_comes_before_a_faster_one():
+    logic = build([table({64: [1.0, 3.0], 512: [1.0, 3.0], 2048: [None, 3.0]})], ORIGIN)
+    assert tiles(logic)[logic.document.fallback] == 1
+
+
+def test_a_fallback_that_is_legal_anywhere_need_not_have_run_twice():
+    logic = build([table({64: [1.0, 2.0], 512: [1.0, None]})], ORIGIN, general=lambda s: s == solution(1))
+    assert tiles(logic)[logic.document.fallback] == 1
+
+
+def test_a_fallback_that_is_legal_anywhere_but_ran_nowhere_is_none():
+    logic = build([table({64: [1.0, None], 512: [2.0, None]})], ORIGIN, general=lambda s: s == solution(1))
+    assert tiles(logic) == [0]
+
+
+def test_a_size_without_any_work_has_no_rate():
+    final_table = replace(table({64: [1.0], 512: [2.0]}), work=(0.0, 4e9))
+    assert [row.rate for row in build([final_table], ORIGIN).document.rows] == [0.0, 2.0]
+
+
 def test_a_fallback_that_is_legal_anywhere_comes_before_a_faster_one_that_is_not():
     final_table = table({64: [1.0, 2.0], 512: [1.0, 2.0]})
     logic = build([final_table], ORIGIN, general=lambda s: s == solution(1))
@@ -169,9 +195,16 @@ class TestMerging:
             assert time.seconds == 2.0
 
     def test_a_time_stays_before_a_reason(self):
-        failed, ran = table({64: [None]}), table({64: [2.0]})
-        for order in ([failed, ran], [ran, failed]):
-            assert merge(order).time(problem(64), solution(0)) is not None
+        failed = table({64: [None]})
+        for ran in (table({64: [2.0]}), table({64: [2.0]}, count=0)):
+            for order in ([failed, ran], [ran, failed]):
+                assert merge(order).time(problem(64), solution(0)) is not None
+
+    def test_of_two_times_with_as_many_samples_the_first_stays(self):
+        for first, second in ((1.0, 2.0), (2.0, 1.0)):
+            time = merge([table({64: [first]}), table({64: [second]})]).time(problem(64), solution(0))
+            assert time is not None
+            assert time.seconds == first
 
     def test_tables_of_two_types_are_refused(self):
         other = ProblemType("GEMM", "another", GEMM.indices, GEMM.fields)

@@ -33,6 +33,7 @@ GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Config
 TARGET = Target(
     "fake", "fake:0", "a fake device", "CPU", "none", "1.0", 4, 256, 32768, 1 << 30, 1 << 28, 1 << 20, 8, True
 )
+COSTS = ("compile_seconds", "verify_seconds", "timing_seconds")
 START = RunStart(("tunesmith", "tune", "a.yaml"), "a.yaml", "0" * 64, "a fake device", "1.0", "fake:0", "0.1.0")
 
 
@@ -165,6 +166,17 @@ def test_entries_are_filtered_by_type_round_and_outcome(store):
     assert keys(outcomes=[Outcome.WRONG_RESULT]) == ["d"]
     assert keys(problem_type=GEMM.name, round_prefix="screen") == ["a", "d"]
     assert keys(problem_type="another") == []
+
+
+def test_the_problems_of_a_type_come_once_each(store):
+    another = dataclasses.replace(
+        entry("d"), problem=Problem(dataclasses.replace(GEMM, name="another"), (64, 64, 1, 64))
+    )
+    store.commit([entry("a"), entry("b", size=128), entry("c", "full", tile=4), another])
+    assert {problem.sizes[0] for problem in store.problems(GEMM.name)} == {64, 128}
+    assert len(store.problems(GEMM.name)) == 2
+    assert store.problems("another") == [another.problem]
+    assert store.problems("missing") == []
 
 
 def test_best_is_the_fastest_that_ran_for_each_problem(store):
@@ -326,6 +338,10 @@ class TestFilesThatAreNoStore:
         "damage",
         [
             "UPDATE measurements SET samples = x'00'",
+            "UPDATE measurements SET samples = x'000000000000F0BF'",  # -1.0
+            *(f"UPDATE measurements SET {column} = -1" for column in ("seconds", "low", "high", "count")),
+            "UPDATE measurements SET seconds = NULL, low = -1",
+            *(f"UPDATE measurements SET {column} = {bad}" for column in COSTS for bad in (-1, 1.01e11)),
             "UPDATE measurements SET outcome = 'perhaps'",
             "UPDATE measurements SET facts = '{'",
             "UPDATE measurements SET facts = '[3]'",

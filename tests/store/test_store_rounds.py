@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tunesmith.bench import median_interval
@@ -26,6 +28,17 @@ def test_one_round_is_the_interval_of_its_samples():
     assert combined_rounds(measured(samples), {FULL: measured([9.0] * 7)}) == measured(samples), (
         "itself is no further round"
     )
+
+
+def test_without_a_time_there_is_nothing_to_combine():
+    """A first round that failed stays a failure, even if it has a time and later rounds ran."""
+    later = {full_round_name(2): measured([2.0] * 7), full_round_name(3): measured([3.0] * 7)}
+    for first in (Measurement(Outcome.CRASH), replace(measured([1.0] * 7), outcome=Outcome.WRONG_RESULT)):
+        assert combined_rounds(first, later) == first
+        assert combined_rounds(measured([1.0] * 7), {full_round_name(2): first}) == measured([1.0] * 7)
+    untimed = Measurement(Outcome.OK)
+    assert combined_rounds(untimed, {full_round_name(2): untimed}) == untimed
+    assert combined_rounds(untimed, later).estimate == Estimate(2.5, 2.0, 3.0, 14)
 
 
 def test_a_round_that_was_disturbed_moves_the_time_no_further_than_to_the_next_round():

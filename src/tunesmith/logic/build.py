@@ -116,7 +116,7 @@ def _fallback(table: FinalTable, ran: Sequence[Problem], general: Callable[[Solu
     the best geometric mean of speed."""
     times = _seconds(table, ran)
     runs = np.isfinite(times)
-    losses = np.where(runs, np.log(times / times.min(axis=1, keepdims=True)), 0.0).sum(axis=0)
+    losses = np.log(times / times.min(axis=1, keepdims=True)).sum(axis=0, where=runs)
 
     def merit(index: int) -> tuple[bool, int, float]:
         count = int(runs[:, index].sum())
@@ -146,8 +146,9 @@ def _row(
     return SizeRow(problem.sizes, problem.leading, indices[solution], rounded, speed, others, ties)
 
 
-def _weight(cell: TableCell) -> int:
-    return cell.time.count + 1 if cell.time else 0
+def _weight(cell: TableCell) -> tuple[int, ...]:
+    """The number of samples; nothing, which is less than any number, for a cell without a time."""
+    return (cell.time.count,) if cell.time else ()
 
 
 def _short(number: float) -> float:

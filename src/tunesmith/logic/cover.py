@@ -17,19 +17,18 @@ def cover(times: NDArray[np.float64], tolerance: float) -> list[int]:
     mean losses win. If the time limit runs out, the fastest columns of all rows are returned.
     """
     # Imported here since SciPy takes longer to load than a command that needs no cover takes to run.
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import LinearConstraint, milp
 
-    losses = np.log(times / times.min(axis=1, keepdims=True))
-    is_good_enough = losses <= np.log1p(tolerance)
-    # The terms for speed add up to less than 1, so that speed never buys an extra solution.
-    mean = np.minimum(losses, 1.0).mean(axis=0)
-    prices = 1.0 + 0.5 * mean / times.shape[1]
+    fastest = times.min(axis=1, keepdims=True)
+    is_good_enough = times <= fastest * (1.0 + tolerance)
+    # The terms for speed add up to less than 1 unless every column is taken: speed never buys an extra solution.
+    mean = np.minimum(np.log(times / fastest), 1.0).mean(axis=0)
+    prices = 1.0 + mean / times.shape[1]
     result = milp(
         prices,
         constraints=LinearConstraint(is_good_enough.astype(float), lb=1.0),
         integrality=np.ones(times.shape[1]),
-        bounds=Bounds(0, 1),
         options={"time_limit": SECONDS},
     )
     chosen = result.x if result.x is not None else np.isin(np.arange(times.shape[1]), times.argmin(axis=1))
-    return [int(index) for index in np.flatnonzero(np.asarray(chosen) > 0.5)]
+    return [int(index) for index in np.flatnonzero(np.rint(np.asarray(chosen, dtype=float)))]

@@ -21,8 +21,9 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _REMEDY = "give a file that `tunesmith tune` wrote, or tune again"
 _LARGEST = 2**63 - 1
 
+_KEY = "tunesmith-logic"
 TOP_KEYS = (
-    "tunesmith-logic",
+    _KEY,
     "unfinished",
     "origin",
     "problem-type",
@@ -170,12 +171,12 @@ class _Node:
 
 
 def _document(top: _Node) -> Document:
-    if not isinstance(top.value, dict) or TOP_KEYS[0] not in top.value:
-        raise _MalformedError((), f"is no library logic of tunesmith: it has no key {TOP_KEYS[0]}")
-    version = _Node(top.value[TOP_KEYS[0]], (TOP_KEYS[0],)).whole(1)
+    if not isinstance(top.value, dict) or _KEY not in top.value:
+        raise _MalformedError((), f"is no library logic of tunesmith: it has no key {_KEY}")
+    version = _Node(top.value[_KEY], (_KEY,)).whole(1)
     if version not in READABLE:
         what = f"is format {version}, this tunesmith reads {' and '.join(map(str, READABLE))}"
-        raise _MalformedError((TOP_KEYS[0],), what, "use the tunesmith that wrote it, or tune again")
+        raise _MalformedError((_KEY,), what, "use the tunesmith that wrote it, or tune again")
     parts = top.fields(TOP_KEYS, OPTIONAL_KEYS)
     if "rest" in parts and parts["rest"].value != REST:
         raise _MalformedError(("rest",), f"expected {REST}")

@@ -17,6 +17,9 @@ from .read import ORIGIN_KEYS, REST
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
+_WIDEST = 10**6
+"""Characters of a line beyond which YAML's writer may break it."""
+
 _COMMENTS = {
     "unfinished": "The run that wrote this was stopped; the same command goes on.",
     "solutions": "Only what is chosen for some size, and the fallback.",
@@ -81,7 +84,7 @@ _Dumper.add_representer(_Record, lambda dumper, data: dumper.represent_mapping(_
 
 def _section(name: str, value: object, comment: str | None) -> str:
     text: str = yaml.dump(
-        {name: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=False
+        {name: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDEST, default_flow_style=False
     )
     return f"# {comment}\n{text}" if comment else text
 
@@ -98,7 +101,7 @@ def _block(text: str) -> str:
     the last line has no line break, `+` that all line breaks at the end belong to the text.
     """
     if _NOT_IN_A_BLOCK.search(text):
-        return str(yaml.dump(text, Dumper=_Dumper, default_style='"', allow_unicode=True, width=10**6))
+        return str(yaml.dump(text, Dumper=_Dumper, default_style='"', allow_unicode=True, width=_WIDEST))
     indentation = "2" if text[0] in " \t\n" else ""
     end = "" if text.endswith("\n") else "-"
     end = "+" if text.endswith("\n\n") or text == "\n" else end

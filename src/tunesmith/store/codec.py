@@ -102,7 +102,7 @@ def row_of(entry: StoreEntry, documents: Mapping[str, str]) -> dict[str, Any]:
         "samples": pack(measurement.samples),
         "raced": int(measurement.raced),
         "facts": json.dumps([asdict(facts) for facts in measurement.facts]),
-        **dict(zip(COSTS, astuple(measurement.cost), strict=True)),
+        **{f"{activity}_seconds": spent for activity, spent in asdict(measurement.cost).items()},
         "started": measurement.started,
     }
 
@@ -137,7 +137,7 @@ def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
     if row["count"] is None:
         return None
     estimate = typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
-    if estimate.count < 0 or min(estimate.seconds, estimate.low, estimate.high) < 0:
+    if any(number < 0 for number in astuple(estimate)):
         interval = f"from {estimate.low} to {estimate.high}"
         raise ValueError(f"a time is {estimate.seconds} s, {interval}, of {estimate.count} samples")
     return estimate

@@ -194,9 +194,8 @@ def _pragma(connection: Connection, name: str) -> int:
 
 
 def _code(error: BaseException | None) -> int:
-    """SQLite's primary result code, or -1."""
-    code = getattr(error, "sqlite_errorcode", -1)
-    return code & 0xFF if code >= 0 else -1
+    """SQLite's primary result code; SQLITE_OK for an error that is not SQLite's."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)) & 0xFF
 
 
 def _retried(attempt: Callable[[], T]) -> T:

@@ -128,7 +128,17 @@ def test_compat_follows_the_rules_of_the_script(name):
     assert pair(decision.chosen) == winner
     assert decision.score == pytest.approx(mean, rel=1e-15)
     assert messages(decision) == said
+    assert [remark.reason for remark in decision.remarks if remark.look] == said[:1], "the rest is for information"
     assert (decision.safe and pair(decision.safe.shape)) == alternative
+
+
+def test_compat_names_the_shapes_with_the_winners_mean_beside_it():
+    speeds = {DEFAULT: 100.0, (128, 64): 150.0, (64, 64): 150.0, (64, 128): 149.0, (512, 64): 150.0}
+    decision = decide(rows("philox4_32_10", {"uniform/float": speeds}), COMPAT)
+    assert pair(decision.chosen) == (64, 64)
+    assert [pair(shape) for shape in decision.ties] == [(128, 64), (512, 64)]
+    alone = decide(rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 150.0}}), COMPAT)
+    assert alone.ties == ()
 
 
 def test_compat_divides_by_the_first_row_of_the_default_and_counts_all_rows():
@@ -149,7 +159,9 @@ def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geome
     (said,) = [remark for remark in compat.remarks if remark.reason == "aggregate"]
     assert said.look
     assert said.detail.startswith("3 rows counted")
-    assert any(remark.reason == "geomean" and "64x2048" in remark.detail for remark in compat.remarks)
+    (ours,) = [remark for remark in compat.remarks if remark.reason == "geomean"]
+    assert "64x2048" in ours.detail
+    assert not ours.look
     assert pair(decide(found).chosen) == (64, 2048)
 
 
@@ -171,6 +183,38 @@ def test_compat_leaves_rows_without_a_speed_out_of_the_mean_and_out_of_the_alter
     assert messages(decision) == ["best_has_regressions", "no_config_without_regressions"], "not known is not faster"
     measured = decide(found[:5] + found[6:], COMPAT)
     assert messages(measured) == ["best_has_regressions", "next_best_without_regressions"], "not there is no matter"
+
+
+def test_compat_tells_the_smallest_ratio_of_a_distribution_with_several_sizes():
+    found = rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 90.0}}, bytes=1)
+    found += rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 80.0}}, bytes=2)
+    found += rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 95.0}}, bytes=3)
+    found += rows("philox4_32_10", {"normal/float": {DEFAULT: 100.0, (64, 64): 200.0}}, bytes=1)
+    decision = decide(found, COMPAT)
+    assert pair(decision.chosen) == (64, 64)
+    assert [(str(ratio.case), ratio.ratio) for ratio in decision.regressions] == [("uniform/float", 0.8)]
+    assert "uniform/float 0.800" in decision.remarks[0].detail
+
+
+def test_compat_says_how_many_rows_with_a_speed_it_counts_that_are_no_measurements():
+    found = rows("philox4_32_10", {"uniform/float": {DEFAULT: 100.0, (64, 64): 120.0}})
+    found += rows(
+        "philox4_32_10",
+        {"uniform/float": {(64, 128): 0.5, (64, 256): 0.0, (64, 512): math.nan}},
+        aside=Rejection("aggregate", "stddev"),
+    )
+    details = [remark.detail for remark in decide(found, COMPAT).remarks if remark.reason == "aggregate"]
+    assert details == ["1 rows counted as measurements, as rocRAND's script does"]
+
+
+def test_compat_says_what_the_script_of_2026_leaves_out_and_asks_nobody_about_it():
+    speeds = {"uniform/float": {(256, 512): 100.0, (256, 600): 150.0, (256, 1024): 119.0}}
+    compat = decide(rows("lfsr113", speeds, by_primbench=True), COMPAT)
+    assert pair(compat.chosen) == (256, 1024)
+    (left_out,) = [remark for remark in compat.remarks if remark.reason == "threads are no power of two"]
+    assert left_out.detail.startswith("256x600 left out")
+    assert not left_out.look
+    assert not [remark for remark in compat.remarks if remark.reason == "geomean"], "it would choose the same"
 
 
 def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them():
@@ -196,6 +240,38 @@ def test_compat_keeps_lfsr113s_broken_totals_and_warns_of_them():
 def test_equals_are_left_in_the_order_of_numpys_quicksort(count, order):
     """`numpy.zeros(count).argsort()` of NumPy 1.24.2, which the script is pinned to, both ends turned."""
     assert descending([1.0] * count) == [count - 1 - index for index in reversed(order)]
+
+
+@pytest.mark.parametrize(
+    ("digits", "order"),
+    [
+        (
+            "00111310302031111110",
+            "0 11 7 9 1 19 4 6 2 18 13 14 15 16 17 3 10 5 8 12",
+        ),
+        (
+            "1112010000201210010220031012321",
+            "15 25 4 22 6 7 8 9 21 11 18 16 26 24 17 0 14 12 5 2 1 30 13 19 20 10 3 27 29 23 28",
+        ),
+        (
+            "5555555555555555555555555555555555555555",
+            "0 22 23 24 25 26 27 28 21 29 31 32 33 34 35 36 37 30 20 19 "
+            "18 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 38 39",
+        ),
+        (
+            "21300020100330103001030101231021012000133233",
+            "17 32 29 36 24 22 37 20 18 15 13 35 7 10 9 4 5 3 25 31 1 23 "
+            "8 33 38 14 19 28 30 0 26 6 34 41 40 39 21 42 16 12 11 2 27 43",
+        ),
+    ],
+)  # fmt: skip
+def test_equals_among_others_are_left_in_that_order_too(digits, order):
+    """`argsort()` of the digits by NumPy 2.4.6 with all vector instructions off, which leaves its older quicksort; both
+    ends turned, as above."""
+    last = len(digits) - 1
+    assert descending([float(digit) for digit in reversed(digits)]) == [
+        last - int(at) for at in reversed(order.split())
+    ]
 
 
 def test_descending_sorts_and_keeps_nan_last_for_whatever_comes():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,6 +132,16 @@ def test_the_analytical_grid_looks_at_every_grid():
         (TiledProduct(50, 12, 64), StreamKChoice(100, 50)),  # from 12 iterations on, two halves pay
         (TiledProduct(1, 1024, 64), StreamKChoice(16, 1)),  # about sqrt(1024 / 4.457)
         (TiledProduct(1, 4, 64), StreamKChoice(1)),
+        (TiledProduct(50, 11, 64), StreamKChoice(50)),
+        (TiledProduct(160, 8, 64), StreamKChoice(100)),  # 40 % of a wave of 8 iterations are fewer than a split costs
+        (TiledProduct(130, 8, 64), StreamKChoice(100)),  # and so are 70 %
+        (TiledProduct(130, 9, 64), StreamKChoice(100, 130)),
+        (TiledProduct(0, 64, 64), StreamKChoice(1)),
+        (TiledProduct(51, 1024, 64), StreamKChoice(51)),  # 49 work-groups are too few for a second part of each
+        (TiledProduct(33, 1024, 64), StreamKChoice(99, 33)),
+        (TiledProduct(100, 1024, 64), StreamKChoice(100)),
+        (TiledProduct(184, 64, 64), StreamKChoice(100)),  # 92 % of two waves are enough
+        (TiledProduct(183, 64, 64), StreamKChoice(100, 83)),
     ],
 )
 def test_rules_of_thumb(work, choice):
@@ -144,6 +155,13 @@ def test_a_share_by_the_rules_has_three_iterations_or_the_tile_is_whole(work, ro
     assert choice.grid <= room.groups
     if choice.streamed:
         assert choice.streamed * work.iterations >= 3 * choice.grid
+
+
+@pytest.mark.parametrize("groups", range(1, 16))
+def test_a_single_tile_is_split_among_as_many_as_there_are_and_as_pays(groups):
+    """Sixteen would be best for 1024 iterations."""
+    choice = PortableModel(DeviceCapacity(groups)).choose(TiledProduct(1, 1024, 64))
+    assert choice == StreamKChoice(groups, 1 if groups > 1 else 0)
 
 
 # --- decisions ------------------------------------------------------------------------------------------------------
@@ -168,6 +186,36 @@ def test_a_decision_is_a_schedule_and_parameters_that_mean_it(work, room, seed):
             assert parameters["StreamKGrid"] == 0
         case SharingMode.DATA_PARALLEL:
             assert set(parameters.values()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("choice", "full_tiles", "parameters", "on_grid"),
+    [
+        (StreamKChoice(8), 0, (0, 0, 1), (8, -1, 1)),
+        (StreamKChoice(1), 0, (0, 0, 1), (1, -1, 1)),
+        (StreamKChoice(8, streamed=4), 0, (8, 0, 1), (8, 0, 1)),
+        (StreamKChoice(8, streamed=12), 1, (8, 1, 1), (8, 1, 1)),
+        (StreamKChoice(8, streamed=20), 2, (8, 2, 1), (8, 2, 1)),
+        (StreamKChoice(10, streamed=10), 1, (10, 1, 1), (10, 1, 1)),
+        (StreamKChoice(8, splits=2), 0, (0, 0, 2), (8, -1, 1)),
+    ],
+)
+def test_a_decision_is_launched_on_its_grid_if_a_person_asked_for_that(choice, full_tiles, parameters, on_grid):
+    """There are 20 tiles: on 8 work-groups two full waves and 4 tiles, on 10 two full waves. -1 splits no tile."""
+    names = ("StreamKGrid", "StreamKFullTiles", "GlobalSplitU")
+    decision = StreamKDecision(TiledProduct(20, 64, 64), choice)
+    assert decision.full_tiles == full_tiles
+    assert decision.parameters == Configuration(dict(zip(names, parameters, strict=True)))
+    assert decision.on_grid == Configuration(dict(zip(names, on_grid, strict=True)))
+    assert replace(decision, overridden=("SOME_VARIABLE",)).parameters == decision.on_grid
+
+
+def test_whole_tiles_and_parts_have_a_work_group_each_as_far_as_the_device_has_room():
+    room = DeviceCapacity(10, 2)
+    whole = [StreamKChoice.whole_tiles(TiledProduct(tiles, 64, 64), room).grid for tiles in (0, 1, 19, 20, 21)]
+    assert whole == [1, 1, 19, 20, 20]
+    split = [StreamKChoice.split_k(TiledProduct(tiles, 64, 64), room, 3) for tiles in (1, 6, 7, 40)]
+    assert split == [StreamKChoice(grid, splits=3) for grid in (3, 18, 20, 20)]
 
 
 def test_the_choice_is_the_fastest_among_the_best_of_each_kind():
@@ -227,6 +275,21 @@ def test_a_calibration_of_another_driver_gives_a_warning():
     older: StreamKCalibration = calibration(room, Subject.of(target, "FakeGemm", "s", tile, room), driver="0.9")
     assert isinstance(Calibrations([older], warnings.append).model(older.subject, target.driver), CalibratedModel)
     assert "driver 0.9, this is 1.0" in warnings[0]
+
+
+def test_of_calibrations_that_differ_in_occupancy_the_widest_is_meant():
+    """A calibration of another kernel, or of fewer multiprocessors, is another subject's."""
+    whole = Subject("CUDA", "a GPU", "sm_90", "SomeGemm", "s", MacroTile(64, 64, 16), DeviceCapacity(8))
+    any_calibration = calibration(whole.room, whole)
+
+    def widest(*subjects):
+        return Calibrations(replace(any_calibration, subject=subject) for subject in subjects).widest(whole)
+
+    twice, thrice, wider = (replace(whole, room=room) for room in map(DeviceCapacity, (8, 8, 9), (2, 3, 4)))
+    other = replace(thrice, kernel="OtherGemm")
+    assert widest() == widest(wider, other) == whole
+    assert widest(whole, twice, wider, other) == twice
+    assert widest(thrice, twice) == widest(twice, thrice) == thrice
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,8 @@ def descending(values: Sequence[float]) -> list[int]:
 def _quicksort(values: Sequence[float]) -> list[int]:
     """The indices of the values in ascending order, with equal values in the order of NumPy's scalar quicksort.
 
-    The pivot is the median of three, both scans stop at equal values, the larger part waits on a stack, and short parts
-    are sorted by insertion. NumPy's fallback to heap sort only happens for inputs made against quicksort, and is left
-    out.
+    The pivot is the median of three, both scans stop at equal values, and short parts are sorted by insertion. NumPy's
+    fallback to heap sort only happens for inputs made against quicksort, and is left out.
 
     Source: Sedgewick's variant (Comm. ACM 21 (1978) 847) as used in NumPy's `npysort/quicksort.cpp`.
     """
@@ -103,20 +102,16 @@ def _quicksort(values: Sequence[float]) -> list[int]:
     waiting = [(0, len(values) - 1)]
     while waiting:
         left, right = waiting.pop()
-        while right - left >= INSERTION:
-            middle = (left + right) // 2
-            order_pair(left, middle)
-            order_pair(middle, right)
-            order_pair(left, middle)
-            split = _partition(values, order, left, middle, right)
-            if split - left < right - split:
-                waiting.append((split + 1, right))
-                right = split - 1
-            else:
-                waiting.append((left, split - 1))
-                left = split + 1
-        # Insertion sort is stable, and so is Python's.
-        order[left : right + 1] = sorted(order[left : right + 1], key=values.__getitem__)
+        if right - left < INSERTION:
+            # Insertion sort is stable, and so is Python's.
+            order[left : right + 1] = sorted(order[left : right + 1], key=values.__getitem__)
+            continue
+        middle = (left + right) // 2
+        order_pair(left, middle)
+        order_pair(middle, right)
+        order_pair(left, middle)
+        split = _partition(values, order, left, middle, right)
+        waiting += [(left, split - 1), (split + 1, right)]
     return order
 
 

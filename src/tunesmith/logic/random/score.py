@@ -36,8 +36,6 @@ class ScoreScale:
         Known uncertainties add up as independent ones. For an unknown uncertainty the stated noise applies to the whole
         score, however many cases there are: what disturbs one run of a shape may disturb all its runs.
         """
-        if shape == other:
-            return 0.0
         if self.worst:
             pair = (shape, other)
             halves = [self.matrix.speeds[self._slowest(compared)][compared].half_width for compared in pair]

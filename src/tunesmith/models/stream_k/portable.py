@@ -46,10 +46,14 @@ def _few_tiles(work: TiledProduct, groups: int) -> StreamKChoice:
     """For no more tiles than work-groups: the number of parts for which the longest part and its fix-up together take
     least."""
 
+    if not work.tiles:
+        return StreamKChoice(1)
+
     def iterations(parts: int) -> float:
         return ceil_div(work.iterations, parts) + (PARTIAL + PEER * (parts - 1) if parts > 1 else 0)
 
-    # The best number is near sqrt(iterations / PEER).
-    most = min(groups // max(work.tiles, 1), work.iterations // FEWEST_ITERATIONS, math.isqrt(work.iterations) + 1)
+    # The best number is near sqrt(iterations / PEER), and PEER is above 2. Two parts pay from 12 iterations on, so that
+    # no share has fewer than FEWEST_ITERATIONS.
+    most = min(groups // work.tiles, math.isqrt(work.iterations))
     parts = min(range(1, max(most, 1) + 1), key=iterations)
-    return StreamKChoice(max(work.tiles, 1) * parts, work.tiles if parts > 1 else 0)
+    return StreamKChoice(work.tiles * parts, work.tiles if parts > 1 else 0)

@@ -118,7 +118,7 @@ def _in_parts(room: DeviceCapacity, splits: Collection[int]) -> Iterator[Planned
     for parts in IN_TURNS if all(room.cached) else ():
         if parts in splits:
             tiles, iterations = _square(room, math.isqrt(4 * room.groups), FAR_BEYOND)
-            yield tiles, iterations, StreamKChoice(min(tiles * parts, room.groups), splits=parts)
+            yield tiles, iterations, StreamKChoice(room.groups, splits=parts)
 
 
 def _square(room: DeviceCapacity, side: int, cache_sizes: int) -> tuple[int, int]:
