@@ -83,6 +83,33 @@ def test_a_problem_that_does_not_fit_says_why(sizes, made, reason):
     assert reason in [rejection.reason for rejection in OPENCL.rejections_for(made, problem(type_, *sizes), GPU)]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "values", "is_legal"),
+    [
+        ((2**16, 2**15 - 1, 1, 1), {}, True),
+        ((2**16, 2**15, 1, 1), {}, False),
+        ((2, 3, 1, 1), {"TopTile": (1, 2**30 - 1)}, True),
+        ((2, 3, 1, 1), {"TopTile": (1, 2**30)}, False),
+        ((3, 2, 1, 1), {"TopTile": (2**30 - 1, 1)}, True),
+        ((3, 2, 1, 1), {"TopTile": (2**30, 1)}, False),
+    ],
+)
+def test_blocks_are_counted_in_32_bits_with_the_top_tiles_that_they_make(sizes, values, is_legal):
+    """With one element of D a block: rows of blocks in a top tile's columns, and columns in its rows."""
+    made, asked = config("naive", WorkGroup=(1, 1, 1), **values), problem(type_for("naive"), *sizes)
+    assert ("grid" not in {rejection.reason for rejection in OPENCL.rejections_for(made, asked, GPU)}) is is_legal
+
+
+def test_too_many_blocks_for_one_launch_are_told_with_both_limits():
+    """They are numbered along x if there are more columns of blocks than a device counts along y."""
+    made, asked = config("naive", WorkGroup=(1, 1, 1)), problem(type_for("naive"), 2**15, 2**16, 1, 1)
+    details = [found.detail for found in OPENCL.rejections_for(made, asked, GPU) if found.reason == "grid"]
+    assert details == [
+        f"{2**31} macro tiles, a launch has at most {2**31 - 1}",
+        f"{2**15} x {2**16} blocks cannot be counted in 32 bits",
+    ]
+
+
 def test_what_the_compiler_says_can_reject():
     facts = {
         "work-group size": CompiledFacts("gemm", max_work_group_size=128),
