@@ -79,7 +79,8 @@ def test_what_cuda_cannot_take_is_a_launch_error():
 @given(st.lists(st.binary(min_size=1, max_size=200)))
 def test_every_parameter_is_found_aligned_at_its_address(values):
     parameters = Parameters(values)
-    addresses = (ctypes.c_void_p * max(1, len(values))).from_address(parameters.pointer)
+    addresses = (ctypes.c_void_p * len(values)).from_address(parameters.pointer)
     for address, value in zip(addresses, values, strict=False):
         assert address % ALIGNMENT == 0
         assert ctypes.string_at(address, len(value)) == value
+    assert parameters.pointer, "also the list of no addresses has an address"
