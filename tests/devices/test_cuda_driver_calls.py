@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cublas_fakes import ADDRESSES, FakeCuBlas, call
 from cuda_driver_fake import FakeDriver
 from cuda_runner import H200
 from tunesmith.devices import APIS, FoundDevice, LaunchError
@@ -17,10 +18,17 @@ from tunesmith.devices.cuda import device as cuda_device_module
 from tunesmith.devices.cuda import program as cuda_program_module
 from tunesmith.devices.cuda.arguments import Convention, TensorMap
 from tunesmith.devices.cuda.cublas import CuBlas
-from tunesmith.devices.cuda.device import HELD_BACK, CudaDevice, CudaMemory, CudaPrepared, ordinal_of
+from tunesmith.devices.cuda.device import (
+    CudaDevice,
+    CudaMemory,
+    Mark,
+    context_kept,
+    ordinal_of,
+)
 from tunesmith.devices.cuda.program import CudaFunction, LoadedModule, encoded
 from tunesmith.devices.cuda.target import cuda_target
-from tunesmith.records import Binary, CompiledFacts, Launch, OperandArgument, UserError, WorkspaceArgument
+from tunesmith.records import Binary, CompiledFacts, Launch, OperandArgument, Plan, UserError, WorkspaceArgument
+from tunesmith.toolchains.forked import CUDA
 
 ATTRIBUTES = {
     "COMPUTE_CAPABILITY_MAJOR": 9,
@@ -105,6 +113,72 @@ def test_the_driver_knows_which_gpu_has_an_address(monkeypatch):
     assert fake.calls_of("cuPointerGetAttribute") == [["CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL", 0x7000]]
 
 
+def test_the_driver_is_started_without_flags_before_anything_is_asked_of_it(monkeypatch):
+    """It knows none yet. Events are made without flags too, so that they have times."""
+    fake = FakeDriver(monkeypatch, cuDeviceGetCount=0, cuPointerGetAttribute=0)
+    CudaDevice(H200, 1)
+    assert fake.calls[:2] == [("cuInit", 0), ("cuDeviceGet", 1)]
+    assert fake.calls_of("cuEventCreate") == [[0], [0]]
+    for use in (APIS["CUDA"].find, lambda: ordinal_of(0x7000), lambda: context_kept().__enter__()):
+        fake.calls.clear()
+        use()
+        assert fake.calls[0] == ("cuInit", 0)
+
+
+def test_a_threads_context_is_what_it_was_before_a_device_was_opened(monkeypatch):
+    fake = FakeDriver(monkeypatch, cuCtxGetCurrent="theirs")
+    with context_kept():
+        CudaDevice(H200, 0)
+    assert fake.calls_of("cuCtxSetCurrent") == [[0xC0], ["theirs"]]
+    with pytest.raises(UserError, match="is no NVIDIA H200 any more"), context_kept():
+        APIS["CUDA"].open(replace(H200, selector="CUDA:0"))
+    assert fake.calls_of("cuCtxSetCurrent")[2:] == [["theirs"]]
+
+
+def test_a_device_is_closed_once_and_not_in_a_forked_child(monkeypatch):
+    """The context is counted, and in a child everything is the parent's."""
+    fake = FakeDriver(monkeypatch, cuMemAlloc=0x1000)
+    device = fake.opened()
+    device.allocate(8)
+    monkeypatch.setattr(CUDA, "lost", True)
+    device.close()
+    assert fake.names == ["cuMemAlloc"]
+    monkeypatch.setattr(CUDA, "lost", False)
+    for _ in range(2):
+        device.close()
+    assert fake.calls_of("cuMemFree") == [[0x1000]]
+    assert fake.calls_of("cuDevicePrimaryCtxRelease") == [[3]]
+
+
+def test_a_mark_is_set_on_one_stream_and_another_waits_for_it(monkeypatch):
+    fake = FakeDriver(monkeypatch)
+    device, mark = fake.opened(), Mark()
+    assert fake.calls == [("cuEventCreate", "CU_EVENT_DISABLE_TIMING")]
+    device.record(mark)
+    with device.on(0):
+        device.follow(mark)
+    assert fake.calls_of("cuEventRecord") == [["event", 5]]
+    assert fake.calls_of("cuStreamWaitEvent") == [[0, "event", 0]]
+    del mark
+    assert fake.calls[-1] == ("cuEventDestroy", "event")
+
+
+@pytest.mark.parametrize("make", [Mark, lambda: LoadedModule.of("module", {}, Convention())])
+def test_nothing_is_given_back_when_the_process_ends(monkeypatch, make):
+    """The driver may have been unloaded by then."""
+    finalizers = []
+
+    def finalize(*given):
+        finalizers.append(SimpleNamespace(atexit=True))
+        return finalizers[-1]
+
+    FakeDriver(monkeypatch)
+    for module in (cuda_device_module, cuda_program_module):
+        monkeypatch.setattr(module, "weakref", SimpleNamespace(finalize=finalize))
+    make()
+    assert [finalizer.atexit for finalizer in finalizers] == [False]
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -122,7 +196,7 @@ def test_memory_is_given_back_once_and_only_what_was_allocated(monkeypatch):
     fake = FakeDriver(monkeypatch, cuMemAlloc=0x1000)
     device = fake.opened()
     buffer = device.allocate(0)
-    assert (fake.calls_of("cuMemAlloc"), buffer.size) == ([[1]], 0)
+    assert (fake.calls_of("cuMemAlloc"), buffer) == ([[1]], CudaMemory(0x1000, 0, owned=True))
     device.release(buffer, buffer, CudaMemory(0x2000, 8, owned=False))
     assert fake.calls_of("cuMemFree") == [[0x1000]]
     device.allocate(7)
@@ -214,69 +288,35 @@ def test_an_operand_that_nobody_wrote_is_null(monkeypatch, workspace, address):
     assert sent == [(7, 5, None if not address else 0, address), (3, 5, 0xA000, address)]
 
 
-# --- time -------------------------------------------------------------------------------------------------------------
+def test_a_plan_is_prepared_on_its_memory_and_launched_with_its_whole_grid(monkeypatch):
+    """Each kernel counts as launched once the plan was enqueued, and the plan if all of its kernels were."""
+    device, sent = FakeDriver(monkeypatch).opened(), []
+
+    def launch(config, function, parameters, extra):
+        pointers = (ctypes.c_void_p * 2).from_address(parameters.value)
+        values = [ctypes.c_uint64.from_address(pointer).value for pointer in pointers]
+        shape = config._obj
+        sent.append((function.value, (shape.grid_x, shape.grid_y, shape.grid_z), shape.stream, *values))
+        return 0
+
+    monkeypatch.setattr(cuda_program_module, "driver_function", lambda name: launch)
+    kernels = {"gemm": CudaFunction(0xF0), "sum": CudaFunction(0xF1)}
+    arguments = (OperandArgument("A"), WorkspaceArgument(64))
+    plan = Plan(tuple(Launch(0, name, (7, 8, 9), (32, 1, 1), arguments) for name in kernels), 128)
+    memory = {"A": CudaMemory(0xA000, 64, owned=True)}
+    made = device.prepare(plan, [LoadedModule(kernels, Convention())], memory, CudaMemory(0x9000, 128, owned=True))
+    assert not made.launched
+    kernels["sum"].launched = True
+    assert not made.launched
+    made.enqueue()
+    assert made.launched
+    assert sent == [(function, (7, 8, 9), 5, 0xA000, 0x9040) for function in (0xF0, 0xF1)]
 
 
-def prepared(log, commands=1, was_launched=True):
-    """An execution of so many commands, of a kernel that ran before or not."""
-    enqueue = lambda: log("enqueue")  # noqa: E731
-    return CudaPrepared([enqueue] * commands, [CudaFunction("gemm", launched=was_launched)], ())
-
-
-def timed(monkeypatch, executions, **answers):
-    """The seconds, and for each command the gate's number at that moment, with that of the wait before it."""
-    fake = FakeDriver(monkeypatch, cuEventElapsedTime=2.5, **answers)
-    device, states = fake.opened(), []
-    made = [prepared(lambda name: states.append(fake.gate), *execution) for execution in executions]
-    seconds = device.time(made)
-    waits = [arguments[2] for arguments in fake.calls_of("cuStreamWaitValue32")]
-    return fake, seconds, waits, states
-
-
-def test_time_is_the_events_milliseconds_in_seconds(monkeypatch):
-    fake, seconds, _, _ = timed(monkeypatch, [(1,)])
-    assert seconds == 2.5e-3
-    assert fake.names[-3:] == ["cuEventRecord", "cuEventSynchronize", "cuEventElapsedTime"]
-
-
-def test_commands_wait_behind_the_gate_until_all_of_them_are_enqueued(monkeypatch):
-    """The gate was opened once when the device was, with the number 1."""
-    fake, _, waits, states = timed(monkeypatch, [(HELD_BACK // 2,)] * 2)
-    assert waits == [2]
-    assert states == [1] * HELD_BACK
-    assert fake.gate == 2
-
-
-def test_the_gate_opens_before_more_commands_wait_than_the_drivers_queue_may_hold(monkeypatch):
-    _, _, _, states = timed(monkeypatch, [(HELD_BACK,), (1,), (1,)])
-    assert states == [1] * HELD_BACK + [2, 2]
-
-
-def test_a_kernel_that_never_ran_is_not_held_back(monkeypatch):
-    """Its code is loaded at its first launch, for which the driver may wait until the stream is idle: forever."""
-    fake, _, waits, states = timed(monkeypatch, [(1,), (HELD_BACK, False)])
-    assert (waits, fake.gate) == ([], 1)
-    assert len(states) == HELD_BACK + 1
-
-
-def test_a_device_without_a_gate_times_without_it(monkeypatch):
-    fake = FakeDriver(monkeypatch, cuEventElapsedTime=1.0)
-    fake.refused["cuStreamWaitValue32"] = LaunchError("not supported", "no such waits")
-    device = fake.opened()
-    assert device.time([prepared(lambda name: None, HELD_BACK + 1)]) == 1e-3
-    assert fake.calls_of("cuStreamWaitValue32") == []
-    fake.refused["cuStreamWaitValue32"] = LaunchError("illegal address", "the context is lost", poisoned=True)
-    with pytest.raises(LaunchError, match="illegal address"):
-        CudaDevice(H200, 0)
-
-
-def test_the_gate_is_opened_if_a_command_is_refused(monkeypatch):
-    fake = FakeDriver(monkeypatch)
-    device = fake.opened()
-
-    def refuse(name):
-        raise LaunchError("invalid value", "refused")
-
-    with pytest.raises(LaunchError, match="invalid value"):
-        device.time([prepared(refuse)])
-    assert fake.gate == 2
+def test_the_vendors_blas_has_launched_once_its_call_was_enqueued(monkeypatch):
+    device, blas, step = FakeDriver(monkeypatch).opened(), CuBlas(FakeCuBlas()), call(beta=0.0)
+    memory = {name: CudaMemory(address, 64, owned=True) for name, address in ADDRESSES.items()}
+    first, equal = (device.prepare(Plan((step,)), [blas], memory, None) for _ in range(2))
+    assert not first.launched
+    first.enqueue()
+    assert (first.launched, equal.launched) == (True, True)

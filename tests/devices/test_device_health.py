@@ -72,7 +72,7 @@ def test_the_driver_is_asked_for_the_gpu_of_the_selector(nvml, monkeypatch):
     asked = []
     monkeypatch.setattr(health, "call", lambda *given: asked.append(given) or b"0000:4E:00.0")
     device_health(replace(H200, selector="CUDA:13"))
-    assert ("cuDeviceGet", 13) in asked
+    assert asked == [("cuInit", 0), ("cuDeviceGet", 13), ("cuDeviceGetPCIBusId", 32, b"0000:4E:00.0")]
 
 
 @pytest.mark.parametrize("prefix", ["nvmlClocksEventReason", "nvmlClocksThrottleReason"])

@@ -50,15 +50,19 @@ class FakeDriver:
         self.refused: dict[str, LaunchError] = {}
         self._gate_word = ctypes.c_uint32()
         handles = {"cuDeviceGet": 3, "cuDevicePrimaryCtxRetain": 0xC0, "cuStreamCreate": 5, "cuEventCreate": "event"}
-        gate = {"cuMemHostAlloc": ctypes.addressof(self._gate_word), "cuMemHostGetDevicePointer": 0x6000}
+        gate = {"cuMemHostAlloc": self.gate_address, "cuMemHostGetDevicePointer": 0x6000}
         self._answers = {**handles, **gate, **answers}
         for module in (_device, _driver, _program, _target):
             monkeypatch.setattr(module, "call", self.call)
             monkeypatch.setattr(module, "bindings", lambda: self)
         monkeypatch.setattr(CUDA, "used", CUDA.used)
 
-    def __getattr__(self, name: str) -> Constants:
-        return Constants()
+    def __getattr__(self, name: str) -> Constants | Constant:
+        """Enumerations are named in small letters too; other constants are not."""
+        return Constant(name) if name.isupper() else Constants()
+
+    def CUstream(self, handle: int) -> int:  # noqa: N802  (the driver's name)
+        return handle
 
     def call(self, name: str, *arguments: Any) -> Any:
         self.calls.append((name, *arguments))
@@ -75,9 +79,17 @@ class FakeDriver:
         return [name for name, *_ in self.calls]
 
     @property
+    def gate_address(self) -> int:
+        return ctypes.addressof(self._gate_word)
+
+    @property
     def gate(self) -> int:
         """The number that the host has written: streams wait for their own to be reached."""
         return self._gate_word.value
+
+    @gate.setter
+    def gate(self, value: int) -> None:
+        self._gate_word.value = value
 
     def opened(self, ordinal: int = 0) -> CudaDevice:
         """A device of this driver; forgets the calls that opened it."""
