@@ -58,6 +58,7 @@ def test_a_k_that_is_shared_needs_the_work_items_that_add_the_parts(shared):
     assert reasons(TILED, replace(GPU, max_work_group_size=255), **small) == ["work-group size"]
     whole = small | {"GlobalSplitU": 1, "StreamKGrid": 0}
     assert reasons(TILED, replace(GPU, max_work_group_size=64), **whole) == []
+    assert reasons(REGISTER, replace(GPU, max_work_group_size=1), WorkGroup=(1, 1, 1)) == []
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,25 @@ def test_a_configuration_may_reach_its_limit_and_not_exceed_it(most, more, reaso
     assert reason in reasons(**{**SMALL, **more})
 
 
+def test_an_instruction_may_take_all_registers_that_a_work_item_has_at_launch():
+    """With 512 work-items that are 128: half of the columns and 26."""
+    for columns, fits in ((204, True), (206, False)):
+        assert ("registers" not in reasons(**{**SMALL, "WarpGroups": 3, "InstructionColumns": columns})) is fits
+
+
+def test_a_copy_of_an_operand_is_a_launch_with_limits_too():
+    """TMA takes neither operand as it lies. The copy of A has 2^32 work-groups and more, that of B few."""
+    asked = dataclasses.replace(problem(2**30, 8, 1, 8193), leading=(2**30, 2**30, 8193, 8193))
+    assert "grid" in {rejection.reason for rejection in FAMILY.rejections_for(config(**SMALL), asked, H200)}
+
+
+@pytest.mark.parametrize("shared", [{"GlobalSplitU": 2}, {"StreamKGrid": 2}])
+def test_iterations_that_are_shared_are_counted_in_32_bits(shared):
+    for iterations, is_told in ((2**31 - 1, False), (2**31, True)):
+        found = FAMILY.rejections_for(config(**SMALL, **shared), problem(64, 64, 1, 64 * iterations), H200)
+        assert any("iterations to share" in rejection.detail for rejection in found) is is_told
+
+
 def test_columns_that_are_not_contiguous_along_k_come_in_boxes_of_64_and_others_in_any():
     for columns, expected in ((64, []), (128, []), (80, ["TMA box"])):
         assert reasons(problem_type=kind(layout="nn"), **{**SMALL, "InstructionColumns": columns}) == expected
