@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -50,6 +53,16 @@ def test_c_is_read_only_if_the_type_has_beta_and_the_problem_too():
         adapted(**more)[0].unread(adapted(**more)[1]) for more in ({}, {"beta": 0.5}, {"beta": 0.5, "use_beta": False})
     ]
     assert unread == [("C",), (), ("C",)]
+
+
+def test_without_scalars_alpha_is_1_and_beta_0():
+    adapter, made, storage = adapted()
+    bare, options = replace(made, scalars=Configuration()), []
+    assert adapter.unread(bare) == ("C",)
+    assert adapter.peer(bare, storage)
+    keeping = SimpleNamespace(matmul=lambda *arrays, **named: options.append(set(named)))
+    adapter.call(keeping, bare, storage)()
+    assert options == [{"out"}]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from gpu_fakes import HostGpu, at
 from library_fakes import TARGET
 from tunesmith.devices.fake import FakeDevice
-from tunesmith.library.launch._memory import Pool, Workspaces
+from tunesmith.library.launch._memory import Pool, Workspaces, lent
 from tunesmith.records import ZEROED_HEAD, Plan, UserError
 
 
@@ -49,6 +49,34 @@ def test_a_pool_has_a_buffer_for_each_name_also_an_empty_one():
     assert (device.sizes, pool.generation) == ([0, 8], 0)
     pool.close()
     assert (device.released, pool.get("A"), pool.get("B")) == (2, None, None)
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_inputs_are_lent_so_that_they_cannot_be_written_and_outputs_come_back(shares):
+    """The caller's own array stays as writeable as it was; what lies between an output's elements is left alone."""
+
+    class Sharing(Counting):
+        def wrap(self, array):
+            wrapped.append(array.flags.writeable)
+            return super().wrap(array) if shares else None
+
+    wrapped, device = [], Sharing()
+    arrays = {
+        "A": np.arange(4, dtype=np.float32),
+        "C": np.full(6, 2, np.float32)[::2],
+        "D": np.ones(6, np.float32)[::2],
+    }
+    with lent(device, Pool(device), arrays, {"C": "inout", "D": "out"}) as buffers:
+        assert set(buffers) == {"A", "C", "D"}
+        for name in "CD":
+            device.write(buffers[name], np.full(5, 7, np.float32).view(np.uint8))
+    assert wrapped == [False, True, True]
+    assert arrays["A"].flags.writeable
+    assert arrays["A"].tolist() == [0, 1, 2, 3]
+    assert arrays["C"].tolist() == arrays["D"].tolist() == [7, 7, 7]
+    if not shares:
+        assert arrays["C"].base.tolist() == [7, 2, 7, 2, 7, 2]
+        assert sorted(device.sizes) == [16, 20, 20]
 
 
 # --- workspaces -------------------------------------------------------------------------------------------------------

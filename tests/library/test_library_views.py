@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tunesmith.library.arrays._libraries import view_of_numpy
-from tunesmith.library.arrays._view import NOT_YET
+from tunesmith.library.arrays._view import NOT_YET, View
 
 BATCH = np.zeros((3, 4, 5), np.float32)
 
@@ -19,6 +21,39 @@ def test_memory_that_is_to_be_allocated_may_be_written_and_is_in_the_machines_or
     made = view.like("float64", (2, 5))
     assert (made.dtype, made.itemsize, made.shape, made.strides) == ("float64", 8, (2, 5), (40, 8))
     assert (made.address, made.read_only, made.native, made.owner, made.on_host) == (NOT_YET, False, True, None, True)
+
+
+@pytest.mark.parametrize("array", [BATCH, BATCH[:, ::2], BATCH[:0], np.zeros((2, 3), np.int8), np.zeros(5)])
+def test_the_bytes_of_all_elements_are_as_numpy_counts_them(array):
+    view = view_of_numpy(array)
+    assert (view.count, view.nbytes) == (array.size, array.nbytes)
+
+
+def test_layouts_are_equal_at_addresses_of_one_alignment():
+    view = view_of_numpy(BATCH)
+    apart = {distance: replace(view, address=view.address + distance).layout for distance in (0, 16, 160, 4, 20)}
+    assert apart[0] == apart[16] == apart[160] != apart[4] == apart[20]
+    assert len({view.layout, replace(view, read_only=True).layout, replace(view, native=False).layout}) == 3
+
+
+def test_a_gpu_is_the_arrays_own_or_the_one_that_the_driver_finds_at_its_address(monkeypatch):
+    monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: address % 7)
+    there = View("float32", 4, (2, 3), (12, 4), 7000 + 5)
+    assert (there.selector, replace(there, number=0).selector, replace(there, number=3).selector) == (
+        *("CUDA:5", "CUDA:0", "CUDA:3"),
+    )
+    assert replace(there, on_host=True).selector == replace(there, shape=(0, 3)).selector == ""
+
+
+def test_a_matrix_serves_a_batch_by_a_stride_of_0_and_a_batch_by_its_own():
+    matrix, single, batch = (view_of_numpy(x) for x in (BATCH[0], BATCH[:1], BATCH))
+    for view, length, step in ((matrix, 3, 0), (matrix, 1, 0), (single, 3, 0), (single, 1, 80), (batch, 3, 80)):
+        made = view.batch(length)
+        assert (made.shape, made.strides) == ((length, 4, 5), (step, 20, 4))
+    first = batch.first()
+    assert (first.shape, first.strides, first.address) == ((1, 4, 5), (80, 20, 4), batch.address)
+    turned = batch.transposed()
+    assert (turned.shape, turned.strides) == ((3, 5, 4), (80, 4, 20))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +105,12 @@ def test_an_array_overlaps_itself_if_two_elements_share_a_byte(shape, strides, o
     assert view.overlaps_itself is overlaps
 
 
+@pytest.mark.parametrize(("strides", "overlaps"), [((8, 4), False), ((0, 4), True)])
+def test_of_an_array_of_any_size_strides_alone_tell_that_it_is_dense_or_repeated(strides, overlaps):
+    """No memory holds the addresses of so many elements."""
+    assert View("float32", 4, (2**48, 2), strides, 4096).overlaps_itself is overlaps
+
+
 @pytest.mark.parametrize(
     ("array", "contiguous"),
     [(BATCH, True), (BATCH[:, :1], False), (BATCH[:1], True), (BATCH[1:2, :, 1:], False), (BATCH[:, 2:2], True),
@@ -84,6 +125,7 @@ def test_an_array_is_contiguous_if_numpy_says_so(array, contiguous):
     [
         (BATCH, (12, 5)),
         (BATCH[:, :3], None),
+        (BATCH[:2, :3], None),
         (BATCH[:, :1], (3, 5)),
         (BATCH[:1, :3], (3, 5)),
         (BATCH[:, :, 1:], (12, 4)),
@@ -111,6 +153,8 @@ def test_a_batch_is_one_tall_matrix_if_each_begins_where_the_last_one_ended(arra
         (BATCH[:, :3], True, None),
         (BATCH[:1, :3], True, 5),
         (BATCH[:, :, :1], True, 5),
+        (BATCH[:1, :1, :3], True, 3),
+        (BATCH[:1, :2, :3], True, 5),
         (np.zeros((1, 1, 5), np.float32), True, 5),
         (np.zeros((1, 1, 5), np.float32), False, 1),
         (np.zeros((3, 4, 5), np.int8)[:, :, :4], True, 5),
