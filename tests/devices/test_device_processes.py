@@ -81,6 +81,8 @@ def test_a_search_is_of_the_named_api_or_of_all_that_are_shown(processes):
 def test_what_cannot_be_tried_out_stands_behind_what_works(processes):
     processes(find=[BROKEN, FOUND])
     assert [found.usable for found in discover("OpenCL")] == [True, False]
+    processes(find=[BROKEN, FOUND], trial="it computed [0]")
+    assert [found.target for found in discover("OpenCL")] == [GPU, None], "a broken device stands before none at all"
 
 
 def test_an_error_is_where_the_selector_was_written(processes, monkeypatch):
@@ -104,6 +106,9 @@ def test_the_languages_of_a_device_are_listed_where_none_is_the_files(processes)
     ):
         choose("OpenCL", ["CUDA", "Triton"])
     assert ("trial", "OpenCL", GPU.selector) not in asked
+    processes(find=[BROKEN, FOUND])
+    with pytest.raises(UserError, match=r"the file needs CUDA; OpenCL: no platform \(install one\)"):
+        choose("OpenCL", ["CUDA"])
 
 
 @pytest.mark.parametrize("selector", ["OpenCL", "Metal:0", "0"])
