@@ -57,7 +57,9 @@ AREAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/kernels/gemm/test_gemm_parameters.py", "tests/kernels/gemm/test_gemm_grids.py",
          "tests/kernels/wgmma/test_wgmma_gemm.py", "tests/kernels/triton/test_triton_dense.py",
          "tests/kernels/triton/test_triton_gemm.py", "tests/kernels/portblas/test_portblas_rules.py",
-         "tests/kernels/portblas/test_portblas_parameters.py", "tests/kernels/gemm/test_gemm_kernels.py"),
+         "tests/kernels/portblas/test_portblas_parameters.py", "tests/kernels/gemm/test_gemm_kernels.py",
+         "tests/kernels/gemm/test_opencl_limits.py", "tests/kernels/gemm/test_opencl_schedule.py",
+         "tests/kernels/wgmma/test_wgmma_limits.py", "tests/kernels/triton/test_triton_limits.py"),
     ),
     "random selection": (("logic/random/*.py",), ("tests/logic/random", "tests/formats/random")),
     "library": (

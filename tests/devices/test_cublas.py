@@ -166,6 +166,17 @@ def test_equal_calls_share_whether_they_ran():
     assert blas.call_state(call()) is not blas.call_state(call(m=6))
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_the_extension_is_loaded_from_beside_the_library_or_by_its_name(monkeypatch, tmp_path, beside):
+    loaded = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name, *mode: loaded.append(name))
+    location, sibling = tmp_path / "libcublas.so.13", tmp_path / "libcublasLt.so.13"
+    if beside:
+        sibling.touch()
+    CuBlas.load(str(location))
+    assert loaded == [str(sibling) if beside else sibling.name, str(location)]
+
+
 def test_the_version_is_the_librarys_own():
     class Versioned:
         @staticmethod

@@ -49,6 +49,23 @@ def extended(**changes):
     return changed(step, **changes)
 
 
+@pytest.mark.parametrize(("beta", "of_c"), [(0.5, (56, 56 * 32)), (0.0, (48, 48 * 32))])
+def test_c_lies_as_it_does_where_it_is_read_and_as_d_where_it_is_not(beta, of_c):
+    """M is 48 and N 32; with a leading dimension of 56, C's matrices follow at another stride than D's."""
+    fake = FakeLt()
+    bound(CuBlas(None, fake), extended(beta=beta, ldc=56, stride_c=56 * 32), EXTENDED, 11)
+    created = [arguments[-1] for arguments in fake.calls_of("cublasLtMatrixLayoutCreate")]
+    strides = [arguments[2] for arguments in fake.calls_of("cublasLtMatrixLayoutSetAttribute") if arguments[1] == 6]
+    assert (created[2], strides[2]) == of_c
+    assert (created[3], strides[3]) == (48, 48 * 32)
+
+
+def test_one_algorithm_is_asked_for_since_there_is_room_for_one():
+    fake = FakeLt()
+    bound(CuBlas(None, fake), extended(), EXTENDED, 11)
+    assert [arguments[-3] for arguments in fake.calls_of("cublasLtMatmulAlgoGetHeuristic")] == [1]
+
+
 def test_the_extension_is_told_transposes_epilogue_bias_and_scales():
     fake = FakeLt()
     bound(CuBlas(None, fake), extended(), EXTENDED, 11)

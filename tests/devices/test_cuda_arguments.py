@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 
 import numpy as np
 import pytest
@@ -56,6 +57,11 @@ def test_a_tensor_map_is_encoded_innermost_first_with_strides_in_bytes():
     )
 
 
+def test_a_tensor_map_of_a_part_of_the_workspace_begins_at_its_offset():
+    part = TensorMapArgument("", "float32", (4, 4), (4, 1), (4, 4), offset=0x200)
+    assert bytes_of(part) == [repr(TensorMap.of(part, 0x9200)).encode()]
+
+
 def test_a_compiler_that_cut_the_block_has_the_last_word_on_box_and_swizzle():
     (encoded,) = bytes_of(MAP, tensor_maps=((3, (1, 16, 32)),))
     assert encoded == repr(TensorMap.of(MAP, 0x1000, 3, (1, 16, 32))).encode()
@@ -79,7 +85,10 @@ def test_what_cuda_cannot_take_is_a_launch_error():
 @given(st.lists(st.binary(min_size=1, max_size=200)))
 def test_every_parameter_is_found_aligned_at_its_address(values):
     parameters = Parameters(values)
-    addresses = (ctypes.c_void_p * max(1, len(values))).from_address(parameters.pointer)
+    addresses = (ctypes.c_void_p * len(values)).from_address(parameters.pointer)
     for address, value in zip(addresses, values, strict=False):
         assert address % ALIGNMENT == 0
         assert ctypes.string_at(address, len(value)) == value
+    gaps = [after - before for before, after in itertools.pairwise(addresses)]
+    assert gaps == [ALIGNMENT * (1 + (len(value) > ALIGNMENT)) for value in values[:-1]]
+    assert parameters.pointer, "also the list of no addresses has an address"

@@ -54,6 +54,14 @@ def test_errors_that_stick_to_the_context_are_told_from_those_that_do_not(monkey
     assert (raised.value.reason, raised.value.poisoned) == (reason, poisoned)
 
 
+def test_an_error_says_what_the_driver_says_of_it(monkeypatch):
+    status = type("Status", (int,), {"name": "CUDA_ERROR_INVALID_VALUE"})(1)
+    described = {"cuMemFree": lambda address: (status,), "cuGetErrorString": lambda of: (0, b"invalid argument")}
+    fake_driver(monkeypatch, **described)
+    with pytest.raises(LaunchError, match="cuMemFree: invalid argument"):
+        driver.call("cuMemFree", 0)
+
+
 def test_a_bare_status_is_the_error_that_the_bindings_name_and_one_that_they_cannot_is_not_trusted():
     pytest.importorskip("cuda.bindings.driver")
     known, harmless, unknown = (driver.error_of_status("cuLaunchKernelEx", status) for status in (700, 1, 123456))

@@ -136,6 +136,25 @@ def test_a_tensor_map_is_encoded_once_and_then_only_its_address_is_replaced_wher
     assert [values[3] for values in driver.launched] == [word(a) * 16 for a in (0x1000, 0x3000, 0x1000, 0x3000, 0x3000)]
 
 
+def test_a_part_of_the_workspace_moves_with_the_workspace(monkeypatch):
+    """A tensor map of it lies at its offset, as a pointer does."""
+    driver = Driver(monkeypatch, (128, 8))
+    part = TensorMapArgument("", "float32", (4, 4), (4, 1), (4, 4), offset=0x200)
+    step = Launch(0, "gemm", (7, 2, 3), (128, 1, 1), (part, WorkspaceArgument(0x40)), shared_bytes=50)
+    loaded = program(dynamic_shared_bytes=1000)
+    plan = RepeatedPlan(CONTEXT, Plan((step,)), [loaded], at(0x1000, 0x2000))
+    assert not loaded.kernels["gemm"].launched
+    for workspace in (0x9000, 0x9000, 0x8000):
+        plan.enqueue(5, at(0x1000, 0x2000, workspace))
+    assert loaded.kernels["gemm"].launched
+    assert driver.encoded == [0x9200]
+    assert driver.calls_of("cuTensorMapReplaceAddress") == [(0x8200,)]
+    assert [values[2:] for values in driver.launched] == [
+        (word(address + 0x200) * 16, word(address + 0x40)) for address in (0x9000, 0x9000, 0x8000)
+    ]
+    assert {values[0][-1] for values in driver.launched} == {1050}, "shared memory of the plan and of the compiler"
+
+
 def test_an_address_that_the_driver_refuses_is_not_taken_for_present(monkeypatch):
     driver = Driver(monkeypatch, (4, 128, 8, 8), cuTensorMapReplaceAddress=1)
     plan = RepeatedPlan(CONTEXT, Plan((LAUNCH,)), [program()], at(0x1000, 0x2000))

@@ -123,6 +123,29 @@ def test_a_shared_operand_makes_one_tall_product_also_where_layouts_have_to_be_c
     assert [sorted(record.problem.sizes) for record in launched_records[:1]] == [[5, 7, 24]]
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "sizes"),
+    [
+        ((4, 1, 5), (5, 7), (4, 7, 5)),
+        ((4, 6, 5), (5, 1), (24, 1, 5)),
+        ((1, 5), (4, 7, 5), (1, 28, 5)),
+        ((6, 5), (4, 1, 5), (6, 4, 5)),
+    ],
+)
+def test_matrices_of_one_row_or_column_that_share_an_operand_make_one_product_too(a, b, sizes):
+    """The batch of b has its columns one behind the other, as rows of its transpose."""
+    launched_records: list[LaunchRecord] = []
+    left, right, bias = normal(*a), normal(*b) if len(b) == 2 else normal(*b).transpose(0, 2, 1), normal(sizes[1])
+    out = np.zeros((4, 7, 1) if b == (4, 7, 5) else (4, 1, 6), np.float32).transpose(0, 2, 1) if len(a) == 2 else None
+    kinds = map(fake_logic, TYPES)
+    with library(*kinds, launched=launched_records.append) as lib, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_allclose(lib.matmul(left, right, out), left @ right, rtol=1e-4, atol=1e-4)
+        assert [sorted(record.problem.sizes) for record in launched_records] == [sorted(sizes)]
+        bias = normal(right.shape[-1])
+        np.testing.assert_allclose(lib.matmul(left, right, bias=bias), left @ right + bias, rtol=1e-4, atol=1e-4)
+
+
 # --- a GPU with a BLAS ------------------------------------------------------------------------------------------------
 
 
@@ -309,6 +332,42 @@ def test_without_the_library_and_where_it_refuses_a_batch_goes_one_by_one(rig, m
     np.testing.assert_allclose(numbers(found), product(a, b), rtol=1e-5, atol=1e-5)
     assert len(rig.device.launches) == 3
     assert rig.device.calls == []
+
+
+@pytest.mark.parametrize(("first", "stride", "calls"), [(0, 768, 1), (1, 768, 0), (0, 776, 0), (16, 784, 1)])
+def test_float8_goes_to_the_vendor_in_one_call_if_every_matrix_is_aligned(rig, first, stride, calls):
+    """Its rows are 48 bytes apart. The address of the first matrix, or of a later one, may be no multiple of 16."""
+    storage = rig.normal(16 + 3 * 784, dtype="float8_e4m3fn")
+    a = rig.on_gpu(storage.as_strided((3, 16, 32), (stride, 48, 1), first))
+    b = rig.normal(3, 16, 32, dtype="float8_e4m3fn").mT
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = rig.library(*singles("f8", dest="s")).matmul(a, b, out_dtype=rig.torch.float32)
+    np.testing.assert_allclose(numbers(found), numbers(a.float()) @ numbers(b.float()), rtol=1e-4, atol=1e-4)
+    assert (len(rig.device.calls), len(rig.device.launches)) == (calls, 0 if calls else 3)
+
+
+@pytest.mark.parametrize("which", ["a", "b", "c", "out"])
+@pytest.mark.parametrize("layout", ["backwards", "between elements"])
+def test_a_batch_whose_matrices_follow_at_a_stride_that_blas_does_not_have_goes_one_by_one(rig, which, layout):
+    """BLAS takes strides in whole elements, and no negative ones."""
+
+    def laid_out(name, *shape):
+        if name != which:
+            return normal(*shape)
+        if layout == "backwards":
+            return normal(*shape)[::-1]
+        size = shape[1] * shape[2] * 4
+        return np.ndarray(shape, np.float32, bytearray(3 * size + 4), 0, (size + 2, shape[2] * 4, 4))
+
+    a, b, c, out = (laid_out(*x) for x in (("a", 3, 6, 5), ("b", 3, 5, 7), ("c", 3, 6, 7), ("out", 3, 6, 7)))
+    for x in (a, b, c):
+        x[...] = normal(*x.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rig.library(*singles()).matmul(a, b, out, residual=c)
+    np.testing.assert_allclose(out, a @ b + c, rtol=1e-4, atol=1e-4)
+    assert (len(rig.device.calls), len(rig.device.launches)) == (0, 3)
 
 
 def test_numpys_arrays_go_to_the_same_call(rig):

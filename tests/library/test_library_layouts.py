@@ -227,6 +227,16 @@ def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
     assert len(launched_records) == 4
 
 
+def test_a_product_on_the_host_is_found_out_once_for_all_addresses_of_one_alignment():
+    whole, b, out = np.zeros(4096, np.uint8), columns(5, 7), columns(6, 7)
+    start = -whole.ctypes.data % ALIGNMENT
+    with library(logic(NN)) as lib:
+        for place, kept in ((0, 1), (ALIGNMENT, 1), (20 * ALIGNMENT, 1), (4, 2), (ALIGNMENT + 4, 2), (8, 3)):
+            a = whole[start + place : start + place + 120].view(np.float32).reshape(6, 5, order="F")
+            close(lib.matmul(a, b, out), a @ b)
+            assert len(lib._host._entries) == kept
+
+
 # --- how much is kept -------------------------------------------------------------------------------------------------
 
 

@@ -88,8 +88,8 @@ def _value_or_none(query: Callable[[], Any]) -> Any:
 
 
 def _reasons(nvml: Any, handle: Any) -> tuple[str, ...]:
-    mask = _value_or_none(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
-    return tuple(name.lower().replace("_", " ") for name in _REASONS if mask & _bit(nvml, name))
+    mask = _value_or_none(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
+    return tuple(name.lower().replace("_", " ") for name in _REASONS if mask and mask & _bit(nvml, name))
 
 
 def _bit(nvml: Any, name: str) -> int:
@@ -109,6 +109,6 @@ def _is_foreign(process: Any) -> bool:
 def _lineage(pid: int) -> Iterator[int]:
     """A process and its ancestors, as far as they are visible."""
     with suppress(OSError, ValueError, IndexError):
-        while pid > 1:
+        while pid:
             yield pid
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

@@ -94,11 +94,9 @@ def _copy(call: GemmCall, addresses: Addresses) -> None:
 def _columns(call: GemmCall, address: int, leading: int, stride: int) -> NDArray[Any]:
     """The memory at an address as an array, batch x N x M."""
     size = np.dtype(call.dtype).itemsize
-    count = stride * (call.batch - 1) + leading * (call.n - 1) + call.m
-    raw = (REALS[call.dtype] * count).from_address(address)
-    storage: NDArray[Any] = np.ctypeslib.as_array(raw)
-    strides = (stride * size, leading * size, size)
-    return as_strided(storage, (call.batch, call.n, call.m), strides)
+    pointer = ctypes.cast(ctypes.c_void_p(address), ctypes.POINTER(REALS[call.dtype]))
+    first: NDArray[Any] = np.ctypeslib.as_array(pointer, (call.m,))
+    return as_strided(first, (call.batch, call.n, call.m), (stride * size, leading * size, size))
 
 
 def _function(capsule: Any) -> Callable[..., None]:

@@ -83,6 +83,93 @@ def test_a_problem_that_does_not_fit_says_why(sizes, made, reason):
     assert reason in [rejection.reason for rejection in OPENCL.rejections_for(made, problem(type_, *sizes), GPU)]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "values", "is_legal"),
+    [
+        ((2**16, 2**15 - 1, 1, 1), {}, True),
+        ((2**16, 2**15, 1, 1), {}, False),
+        ((1, 1, 1, 1), {"TopTile": (1, 2**31 - 1)}, True),
+        ((1, 1, 1, 1), {"TopTile": (2**31 - 1, 1)}, True),
+        ((2, 3, 1, 1), {"TopTile": (1, 2**30 - 1)}, True),
+        ((2, 3, 1, 1), {"TopTile": (1, 2**30)}, False),
+        ((3, 2, 1, 1), {"TopTile": (2**30 - 1, 1)}, True),
+        ((3, 2, 1, 1), {"TopTile": (2**30, 1)}, False),
+    ],
+)
+def test_blocks_are_counted_in_32_bits_with_the_top_tiles_that_they_make(sizes, values, is_legal):
+    """With one element of D a block: rows of blocks in a top tile's columns, and columns in its rows."""
+    made, asked = config("naive", WorkGroup=(1, 1, 1), **values), problem(type_for("naive"), *sizes)
+    assert ("grid" not in {rejection.reason for rejection in OPENCL.rejections_for(made, asked, GPU)}) is is_legal
+
+
+def test_too_many_blocks_for_one_launch_are_told_with_both_limits():
+    """They are numbered along x if there are more columns of blocks than a device counts along y."""
+    made, asked = config("naive", WorkGroup=(1, 1, 1)), problem(type_for("naive"), 2**15, 2**16, 1, 1)
+    details = [found.detail for found in OPENCL.rejections_for(made, asked, GPU) if found.reason == "grid"]
+    assert details == [
+        f"{2**31} work-groups, a launch has at most {2**31 - 1}",
+        f"{2**15} x {2**16} blocks cannot be counted in 32 bits",
+    ]
+
+
+def test_blocks_whose_k_is_split_are_counted_too():
+    """On a device with so many units that each block has several work-groups."""
+    made = config("tall_skinny", WorkGroup=(1, 1, 1), WorkItem=(1, 1))
+    asked, target = problem(type_for("tall_skinny"), 2**15, 2**16, 1, 4096), replace(GPU, compute_units=2**40)
+    assert len(OPENCL.plan(made, asked, target).steps) == 2
+    found = OPENCL.rejections_for(made, asked, target)
+    assert f"{2**31} work-groups, a launch has at most {2**31 - 1}" in [rejection.detail for rejection in found]
+
+
+def test_the_sums_of_a_split_k_are_added_by_256_work_items():
+    """The device must allow them, and the compiled program of the sum; the other algorithms need only their own."""
+    small = {"WorkGroup": (8, 8, 1)}
+
+    def reasons(algorithm, allowed):
+        target = replace(GPU, max_work_group_size=allowed)
+        return [r.reason for r in OPENCL.rejections(config(algorithm, **small), type_for(algorithm), target)]
+
+    assert reasons("tall_skinny", 256) == reasons("local", 64) == []
+    assert reasons("tall_skinny", 255) == reasons("local", 63) == ["work-group size"]
+    single = config("naive", WorkGroup=(1, 1, 1))
+    assert not list(OPENCL.rejections(single, type_for("naive"), replace(GPU, max_work_group_size=1)))
+    for entry, items in (("gemm", 64), ("reduce", 256)):
+        for allowed, expected in ((items, []), (items - 1, ["work-group size"])):
+            facts = [CompiledFacts(entry, max_work_group_size=allowed)]
+            found = OPENCL.rejections_compiled(config("tall_skinny", **small), facts, GPU)
+            assert [rejection.reason for rejection in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "target", "values", "reasons"),
+    [
+        ("local", GPU, {"WorkItem": (15, 15)}, []),
+        ("non_local", GPU, {"WorkItem": (24, 8), "VectorSize": 2}, ["registers"]),
+        ("non_local", CPU, {"WorkItem": (52, 36), "VectorSize": 2}, []),
+        ("local", CPU, {"WorkItem": (40, 49)}, ["unrolled code"]),
+    ],
+)
+def test_a_work_item_has_255_registers_on_a_gpu_and_2048_numbers_elsewhere(algorithm, target, values, reasons):
+    """Of the sums and operands of a step: 255 and 256, then 2,048 and 2,049."""
+    found = OPENCL.rejections(config(algorithm, WorkGroup=(8, 8, 1), **values), type_for(algorithm), target)
+    assert [rejection.reason for rejection in found] == reasons
+
+
+@pytest.mark.parametrize(
+    ("most", "more", "reason"),
+    [
+        ({"registers": 256}, {"registers": 257}, "registers"),
+        ({"spill_bytes": 1024}, {"spill_bytes": 1025}, "spills"),
+        ({"local_bytes": 48 * 1024}, {"local_bytes": 48 * 1024 + 1}, "local memory"),
+    ],
+)
+def test_a_compiled_program_may_take_what_there_is(most, more, reason):
+    """256 work-items share 65,536 registers."""
+    for facts, expected in ((most, []), (more, [reason])):
+        found = OPENCL.rejections_compiled(config(WorkGroup=(16, 16, 1)), [CompiledFacts("gemm", **facts)], GPU)
+        assert [rejection.reason for rejection in found] == expected
+
+
 def test_what_the_compiler_says_can_reject():
     facts = {
         "work-group size": CompiledFacts("gemm", max_work_group_size=128),

@@ -127,7 +127,7 @@ class Parameters:
         slots = [-(-len(value) // ALIGNMENT) * ALIGNMENT for value in values]
         self._storage = ctypes.create_string_buffer(sum(slots) + ALIGNMENT)
         address = -(-ctypes.addressof(self._storage) // ALIGNMENT) * ALIGNMENT
-        self._addresses = (ctypes.c_void_p * max(1, len(values)))()
+        self._addresses = (ctypes.c_void_p * len(values))()
         self.words: list[ctypes.c_uint64] = []
         for index, (value, slot) in enumerate(zip(values, slots, strict=True)):
             ctypes.memmove(address, value, len(value))

@@ -102,7 +102,7 @@ class _Descriptors:
             (_EPILOGUE, _EPILOGUES[step.activation, step.bias]),
         ):
             self._set("MatmulDesc", self.operation, attribute, ctypes.c_int32(value))
-        self._pointers = dict.fromkeys(_pointer_operands(step), 0)
+        self._pointers: dict[str, int | None] = dict.fromkeys(_pointer_operands(step))
         self.set_pointers(addresses)
         self.layouts = {name: self._layout(step, *matrix) for name, matrix in _matrices(step).items()}
 

@@ -97,7 +97,7 @@ def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, t
     if (longest := max(problem.sizes)) > LONGEST:
         yield Rejection("index range", f"a size of {longest}, at most {LONGEST}")
     if groups_x > GRID_LIMIT_X:
-        yield Rejection("grid", f"{groups_x} macro tiles, a launch has at most {GRID_LIMIT_X}")
+        yield Rejection("grid", f"{groups_x} work-groups, a launch has at most {GRID_LIMIT_X}")
     if groups_z > GRID_LIMIT_Z:
         yield Rejection("grid", f"batch times GlobalSplitU is {groups_z}, a launch has at most {GRID_LIMIT_Z}")
     arrays = allocations(problem, workspace)
@@ -109,10 +109,10 @@ def wrong_size(problem: Problem, groups_x: int, groups_z: int, workspace: int, t
         yield Rejection("device memory", f"{total} bytes in all, the device has {target.global_memory_bytes}")
 
 
-def useless_program(fact: CompiledFacts, tile: BlockTile) -> Iterator[Rejection]:
+def useless_program(fact: CompiledFacts, items: int) -> Iterator[Rejection]:
     """Rejections of programs whose registers do not fit into the register file, or that spill too much."""
-    if fact.registers and fact.registers * tile.items > REGISTERS_PER_BLOCK:
-        need = f"{fact.registers} registers for each of {tile.items} work-items"
+    if fact.registers and fact.registers * items > REGISTERS_PER_BLOCK:
+        need = f"{fact.registers} registers for each of {items} work-items"
         yield Rejection("registers", f"{need}, a work-group has {REGISTERS_PER_BLOCK}")
     if fact.spill_bytes and fact.spill_bytes > MOST_SPILLED_BYTES:
         yield Rejection(

@@ -102,7 +102,7 @@ class View:
             return True
         offsets = np.zeros(1, np.int64)
         for step, extent in axes:
-            offsets = np.add.outer(offsets, step * np.arange(extent, dtype=np.int64)).reshape(-1)
+            offsets = np.add.outer(offsets, step * np.arange(extent, dtype=np.int64)).ravel()
         offsets.sort()
         return bool((np.diff(offsets) < self.itemsize).any())
 
@@ -122,9 +122,10 @@ class View:
     def batch(self, length: int) -> View:
         """The view as batch x rows x columns with a batch of that length; a single matrix is repeated by a stride of
         0."""
-        shape, strides = ((1, *self.shape), (0, *self.strides)) if len(self.shape) == 2 else (self.shape, self.strides)
-        step = strides[0] if length == shape[0] else 0
-        return replace(self, shape=(length, *shape[1:]), strides=(step, *strides[1:]))
+        if len(self.shape) == 2:
+            return replace(self, shape=(length, *self.shape), strides=(0, *self.strides))
+        step = self.strides[0] if length == self.shape[0] else 0
+        return replace(self, shape=(length, *self.shape[1:]), strides=(step, *self.strides[1:]))
 
     def first(self) -> View:
         """The first matrix of a batch, as a batch of one."""

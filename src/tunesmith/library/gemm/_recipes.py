@@ -236,9 +236,8 @@ def _bound(
     """The launch of `ready` for calls with this layout."""
     matrices = (call.a, call.b, call.c or call.out, call.out)
     read = call.a, call.b, call.c, call.extra.get("Bias")
-    unit_scale, plan = 0, None
+    unit_scale, plan = launcher.unit_scale.address if call.request.scaled else 0, None
     if not call.out.on_host:
-        unit_scale = launcher.unit_scale.address if call.request.scaled else 0
         extra = [call.extra[name].address if name in call.extra else 0 for name in ("Bias", "ScaleA", "ScaleB")]
         first = operands(
             (*(x.address for x in matrices[:3]), *extra, 0), call.out.address, match.swapped, NOT_YET, unit_scale

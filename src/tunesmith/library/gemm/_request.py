@@ -135,7 +135,7 @@ def data_types(arguments: tuple[tuple[str, str], ...], out_dtype: str) -> tuple[
     if len(results) > 1 or dest not in data_type.dest:
         requested = f", out_dtype is {out_dtype}" if out_dtype else ""
         options = " or ".join(DATA_TYPES[letter].dtype for letter in data_type.dest)
-        what = f"of {data_type.dtype} operands the result, with all that is effective_beta to it, is {options}"
+        what = f"of {data_type.dtype} operands the result, with all that is added to it, is {options}"
         raise TypeError(f"{what}: {listed}{requested}")
     return LETTERS[data_type.dtype], dest
 

@@ -172,7 +172,7 @@ class Launcher:
             self._pool.close()
             if "workspaces" in vars(self):
                 self.workspaces.close()
-            if "one" in vars(self):
+            if "unit_scale" in vars(self):
                 self.device.release(self.unit_scale)
 
     def _prepared(self, ready: ReadyLaunch, buffers: Mapping[str, Buffer], stand_ins: Mapping[str, str]) -> Prepared:

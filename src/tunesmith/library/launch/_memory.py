@@ -25,13 +25,13 @@ class Pool:
         """Increases when a buffer is replaced. Launches bound to an earlier generation must not be used again."""
 
     def get(self, name: str) -> Buffer | None:
-        _, buffer = self._buffers.get(name, (0, None))
+        _, buffer = self._buffers.get(name, (None, None))
         return buffer
 
     def at_least(self, name: str, size: int) -> Buffer:
         """The buffer of that name, replaced if it has fewer than `size` bytes."""
-        present, buffer = self._buffers.get(name, (-1, None))
-        if present < size:
+        present, buffer = self._buffers.get(name, (None, None))
+        if present is None or present < size:
             if buffer is not None:
                 del self._buffers[name]
                 self.generation += 1

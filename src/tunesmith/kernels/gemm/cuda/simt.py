@@ -75,7 +75,7 @@ class CudaSimtGemm(Kernel):
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
             if fact.entry == "gemm":
-                yield from useless_program(fact, BlockTile.of(config))
+                yield from useless_program(fact, BlockTile.of(config).items)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         tile, fields = BlockTile.of(config), problem_type.fields

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tunesmith.kernels.cuda_limits import REGISTERS_PER_BLOCK, SHARED_RESERVED
-from tunesmith.kernels.gemm.cuda_common import GRID_LIMIT_X, GRID_LIMIT_Z, BlockTile, useless_program, wrong_size
+from tunesmith.kernels.gemm.cuda_common import GRID_LIMIT_Z, useless_program, wrong_size
 from tunesmith.kernels.gemm.launching import too_much_local
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import CompiledFacts, Problem, Rejection, Target
@@ -156,23 +156,24 @@ def wrong_alignment(shape: TritonShape, gemm: Gemm) -> Iterator[Rejection]:
     writes = {"C": (gemm.m, gemm.ldc, gemm.stride_c), "D": (gemm.m, gemm.ldd, gemm.stride_d)}
     element, dest = np.dtype(gemm.dtype).itemsize, np.dtype(gemm.dest).itemsize
     if shape.loads_by_tma:
-        yield from _unaligned("TMA alignment", {name: sizes[1:] for name, sizes in reads.items()}, gemm, element)
+        yield from _unaligned({"A": gemm.lda, "B": gemm.ldb}, element)
         if not gemm.k:
             yield Rejection("TMA box", "K is 0: there is no descriptor of nothing")
     else:
         yield from uneven("A and B", shape.read, reads, gemm)
     if shape.stores_by_tma:
-        yield from _unaligned("TMA alignment", {"D": writes["D"][1:]}, gemm, dest)
+        yield from _unaligned({"D": gemm.ldd}, dest)
         if gemm.m * dest % TMA_ALIGNMENT:
             yield Rejection("TMA store", f"columns of {gemm.m} elements; the last 16 bytes would be written whole")
     yield from uneven("C and D", shape.write, writes, gemm)
 
 
-def _unaligned(reason: str, strides: Mapping[str, tuple[int, int]], gemm: Gemm, element: int) -> Iterator[Rejection]:
-    for name, (leading, stride) in strides.items():
-        if leading * element % TMA_ALIGNMENT or (gemm.batch > 1 and stride * element % TMA_ALIGNMENT):
-            aligned = f"multiples of {TMA_ALIGNMENT // element}"
-            yield Rejection(reason, f"{name} has strides {leading} and {stride} elements, not {aligned}")
+def _unaligned(leading: Mapping[str, int], element: int) -> Iterator[Rejection]:
+    """Columns at distances that the copy engine does not take; matrices of a batch lie at multiples of these."""
+    for name, distance in leading.items():
+        if distance * element % TMA_ALIGNMENT:
+            aligned = f"no multiple of {TMA_ALIGNMENT // element}"
+            yield Rejection("TMA alignment", f"{name} has a leading dimension of {distance} elements, {aligned}")
 
 
 def uneven(who: str, width: int, sizes: Mapping[str, Sequence[int]], gemm: Gemm) -> Iterator[Rejection]:
@@ -196,16 +197,15 @@ def wrong_batch(gemm: Gemm) -> Iterator[Rejection]:
 
 
 def wrong_launch(problem: Problem, groups: int, workspace: int, target: Target) -> Iterator[Rejection]:
-    yield from wrong_size(problem, min(groups, GRID_LIMIT_X), 1, workspace, target)
-    if groups > GRID_LIMIT_X:
-        yield Rejection("grid", f"{groups} work-groups, a launch has at most {GRID_LIMIT_X}")
+    """Rejections of sizes, grids along x and buffers that the device does not support."""
+    yield from wrong_size(problem, groups, 1, workspace, target)
 
 
 def useless(facts: Iterable[CompiledFacts], warps: int, target: Target) -> Iterator[Rejection]:
     for fact in facts:
         yield from too_much_local(fact.local_bytes or 0, f"{fact.entry} takes after compilation", target)
         items = fact.max_work_group_size or warps * target.sub_group_size
-        yield from useless_program(fact, BlockTile(items, 1, 1, 1, 1, 1))
+        yield from useless_program(fact, items)
 
 
 def resident_groups(fact: CompiledFacts, warps: int, target: Target) -> int:

@@ -76,7 +76,7 @@ class TritonTmaGemm(Kernel):
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         for fact in facts:
             yield from too_much_local(fact.local_bytes or 0, "after compilation", target)
-            yield from useless_program(fact, BlockTile.of(config))
+            yield from useless_program(fact, BlockTile.of(config).items)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
         tile, gemm = BlockTile.of(config), gemm_of_type(problem_type)

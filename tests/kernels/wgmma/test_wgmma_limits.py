@@ -1,0 +1,104 @@
+"""Each limit of the wgmma family: the most that is legal, and the least that is not. Neither NVRTC nor a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from cuda_runner import H200
+from tunesmith.records import CompiledFacts
+from wgmma_cases import DIRECT, FAMILY, config, kind, problem
+
+SMALL = DIRECT | {"WarpGroups": 1, "InstructionColumns": 64, "Stages": 2}
+
+
+def reasons(target=H200, problem_type=None, **values):
+    chosen = config(problem_type, **values)
+    return [rejection.reason for rejection in FAMILY.rejections(chosen, problem_type or kind(), target)]
+
+
+def test_the_stages_may_fill_the_shared_memory():
+    (launch,) = FAMILY.plan(config(**SMALL), problem(64, 64, 1, 64), H200).steps
+    for missing, expected in ((0, []), (1, ["local memory"])):
+        target = dataclasses.replace(H200, local_memory_bytes=launch.shared_bytes - missing)
+        assert reasons(target, **SMALL) == expected
+
+
+@pytest.mark.parametrize(
+    ("most", "more", "reason"),
+    [
+        ({"InstructionColumns": 16}, {"InstructionColumns": 24}, "tile shape"),
+        ({"InstructionColumns": 256}, {"InstructionColumns": 272}, "tile shape"),
+        ({"WarpGroups": 1}, {"WarpGroups": 0}, "work-group size"),
+        ({"WarpGroups": 3}, {"WarpGroups": 4}, "work-group size"),
+        ({"WarpGroups": 2, "InstructionColumns": 256}, {"WarpGroups": 3, "InstructionColumns": 256}, "registers"),
+        ({"WarpGroups": 3, "InstructionColumns": 192}, {"WarpGroups": 3, "InstructionColumns": 208}, "registers"),
+        ({"ClusterShape": (1, 2)}, {"ClusterShape": (2, 2)}, "cluster"),
+        ({"ClusterShape": (2, 1)}, {"ClusterShape": (1, 3)}, "cluster"),
+        ({"Stages": 2}, {"Stages": 1}, "local memory"),
+        ({"StreamKGrid": 132}, {"StreamKGrid": 133}, "stream-K"),
+        ({"StreamKGrid": 1, "GlobalSplitU": 1}, {"StreamKGrid": 1, "GlobalSplitU": 2}, "stream-K"),
+        ({"StreamKGrid": 2, "ClusterShape": (1, 2)}, {"StreamKGrid": 3, "ClusterShape": (1, 2)}, "stream-K"),
+        ({"StreamKGrid": 1, "StreamKFullTiles": 1}, {"StreamKFullTiles": 1}, "stream-K"),
+    ],
+)
+def test_a_configuration_may_reach_its_limit_and_not_exceed_it(most, more, reason):
+    assert reasons(**{**SMALL, **most}) == []
+    assert reason in reasons(**{**SMALL, **more})
+
+
+def test_an_instruction_may_take_all_registers_that_a_work_item_has_at_launch():
+    """With 512 work-items that are 128: half of the columns and 26."""
+    for columns, fits in ((204, True), (206, False)):
+        assert ("registers" not in reasons(**{**SMALL, "WarpGroups": 3, "InstructionColumns": columns})) is fits
+
+
+def test_a_copy_of_an_operand_is_a_launch_with_limits_too():
+    """TMA takes neither operand as it lies. The copy of A has 2^32 work-groups and more, that of B few."""
+    asked = dataclasses.replace(problem(2**30, 8, 1, 8193), leading=(2**30, 2**30, 8193, 8193))
+    assert "grid" in {rejection.reason for rejection in FAMILY.rejections_for(config(**SMALL), asked, H200)}
+
+
+@pytest.mark.parametrize("shared", [{"GlobalSplitU": 2}, {"StreamKGrid": 2}])
+def test_iterations_that_are_shared_are_counted_in_32_bits(shared):
+    for iterations, is_told in ((2**31 - 1, False), (2**31, True)):
+        found = FAMILY.rejections_for(config(**SMALL, **shared), problem(64, 64, 1, 64 * iterations), H200)
+        assert any("iterations to share" in rejection.detail for rejection in found) is is_told
+
+
+def test_columns_that_are_not_contiguous_along_k_come_in_boxes_of_64_and_others_in_any():
+    for columns, expected in ((64, []), (128, []), (80, ["TMA box"])):
+        assert reasons(problem_type=kind(layout="nn"), **{**SMALL, "InstructionColumns": columns}) == expected
+    assert reasons(problem_type=kind(layout="tn"), **{**SMALL, "InstructionColumns": 80}) == []
+
+
+def test_tma_stores_16_bits_and_the_work_items_store_32():
+    single = kind(dest="s")
+    assert reasons(problem_type=single, **SMALL) == []
+    assert reasons(problem_type=single, **{**SMALL, "StorePath": "TMA"}) == ["store path"]
+    assert reasons(**{**SMALL, "StorePath": "TMA"}) == []
+
+
+def test_work_items_may_spill_64_bytes():
+    def found(spilled):
+        return [
+            r.reason for r in FAMILY.rejections_compiled(config(), [CompiledFacts("gemm", spill_bytes=spilled)], H200)
+        ]
+
+    assert found(None) == found(0) == found(64) == []
+    assert found(65) == ["spills"]
+
+
+def test_every_part_of_a_split_has_an_iteration():
+    """Of 64 steps along K: 128 has two of them, 129 has three."""
+    for k, parts in ((128, 2), (129, 3)):
+        for more, expected in ((0, set()), (1, {"global split"})):
+            chosen = config(**{**SMALL, "GlobalSplitU": parts + more})
+            assert {r.reason for r in FAMILY.rejections_for(chosen, problem(64, 64, 1, k), H200)} == expected
+
+
+def test_a_batch_has_at_most_65535_matrices():
+    for batch, expected in ((65_535, set()), (65_536, {"grid"})):
+        found = FAMILY.rejections_for(config(**SMALL), problem(8, 8, batch, 8), H200)
+        assert {rejection.reason for rejection in found} == expected
