@@ -85,7 +85,8 @@ CALLED = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor
 
 
 LEFT_ALONE = (ast.Raise, ast.JoinedStr, ast.FunctionDef, ast.Lambda)
-"""Messages, and what is visited by itself or is too short to matter."""
+"""Messages, and what is visited by itself or is too short to matter. The `strict` of a zip is left alone too: like an
+`assert`, it states what always holds."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,8 @@ def _is_string(node: ast.AST) -> bool:
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
-    """Every mutant of a file's functions: no decorators, annotations, defaults of types, messages or `assert`s."""
+    """Every mutant of a file's functions, but for decorators, annotations, defaults of types, `assert`s and
+    `LEFT_ALONE`."""
     text = path.read_text(encoding="utf-8")
     starts = [0]
     for row in text.encode().splitlines(keepends=True):
@@ -161,9 +163,9 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             if name in ("annotation", "returns", "decorator_list", "type_params") or isinstance(node, ast.Assert):
                 continue
             for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.Raise | ast.JoinedStr | ast.FunctionDef | ast.Lambda) or not isinstance(
-                    child, ast.AST
-                ):
+                if isinstance(child, LEFT_ALONE) or not isinstance(child, ast.AST):
+                    continue
+                if isinstance(child, ast.keyword) and child.arg == "strict":
                     continue
                 if isinstance(child, ast.expr):
                     yield child

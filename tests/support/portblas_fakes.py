@@ -17,6 +17,7 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.portblas.plan import PortBlasPlan, tune_portblas
 from tunesmith.session.portblas.task import PortBlasTask
 
+QUICK = Policy(noise=0.05, minimum_samples=6, maximum_samples=20, sampling_seconds=0.02, warm_up_seconds=0.005)
 DEFAULT = KERNELS["FakeGemm"].space(PortBlasTask("nn", 1, 1, 1, 1, 1).kind("nn")).defaults
 TILES = tuple(
     DEFAULT | {"WorkGroup": group, "ThreadTile": tile, "VectorWidth": width}

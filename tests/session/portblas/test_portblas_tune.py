@@ -15,8 +15,7 @@ from rich.console import Console
 import tunesmith
 from cuda_runner import H200
 from opencl_runner import opencl_device
-from portblas_fakes import DEFAULT, TILES, fake, faulty, tune
-from tunesmith.bench import Policy
+from portblas_fakes import DEFAULT, QUICK, TILES, fake, faulty, tune
 from tunesmith.devices import FoundDevice
 from tunesmith.kernels import KERNELS
 from tunesmith.library import LaunchRecord
@@ -61,9 +60,7 @@ SMALL = {
 
 # --- on the fake device ---------------------------------------------------------------------------------------------
 
-
 FEW = TILES[::6]
-QUICK = Policy(noise=0.05, minimum_samples=6, maximum_samples=20, sampling_seconds=0.02, warm_up_seconds=0.005)
 
 
 def header_of(outcome):
