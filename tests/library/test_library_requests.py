@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tunesmith.library.gemm._checked_call import CheckedCall
 from tunesmith.library.gemm._request import GemmRequest, data_types, effective_beta
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
@@ -37,6 +40,25 @@ def test_the_whole_is_tried_first_then_the_product_with_scales_then_the_product(
     plain = GemmRequest("s", "s", tf32=True)
     assert list(plain.attempts) == [plain], "TF32 stays allowed"
     assert plain.epilogue == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "kept"),
+    [
+        ({}, set()),
+        ({"bias": True}, {"Bias"}),
+        ({"scaled": True}, {"ScaleA", "ScaleB"}),
+        ({"bias": True, "scaled": True}, {"Bias", "ScaleA", "ScaleB"}),
+    ],
+)
+def test_a_part_of_a_call_has_the_operands_of_that_part_alone(part, kept):
+    extra = dict.fromkeys(("Bias", "ScaleA", "ScaleB"))
+    whole = GemmRequest("f8", "s", beta=True, bias=True, scaled=True)
+    call = CheckedCall(None, None, None, 1.0, 0.5, whole, (3, 4), c="c", extra=extra)
+    only = call.only(replace(whole, beta=False, **{"bias": False, "scaled": False, **part}))
+    assert set(only.extra) == kept
+    assert (only.c, only.beta) == (None, 0.0)
+    assert (call.only(whole).c, call.only(whole).beta) == ("c", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ class Scripted:
     first: dict[int, tuple[float, float, float]]
     again: dict[int, tuple[float, ...]]
     confirmed: list[list[int]] = field(default_factory=list)
+    fails: object = None
 
     def screen_cells(self, groups, racing):
         return TimeTable({(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c, p in group})
@@ -187,7 +188,10 @@ class Scripted:
     def confirm(self, configs, problems):
         self.confirmed.append([c.integer("a") for c in configs])
         known = {c: self.again.get(c.integer("a"), ()) for c in configs}
-        return TimeTable(paired={(c, p): samples for c, samples in known.items() if samples for p in problems})
+        ran = {(c, p): samples for c, samples in known.items() if samples for p in problems}
+        return TimeTable(
+            paired={cell: ran[cell] for cell in ran if (cell[0].integer("a"), cell[1].sizes) != self.fails}
+        )
 
 
 CLOSE = {1: (1.0, 0.9, 1.1), 2: (1.01, 0.9, 1.1), 3: (1.02, 0.9, 1.1), 4: (2.0, 1.9, 2.1)}
@@ -235,6 +239,17 @@ def test_one_block_proves_nothing():
 def test_a_finalist_that_fails_the_second_time_cannot_win():
     again = {2: (1.0, 1.0, 1.0), 3: (2.0, 2.0, 2.0)}
     assert decide(Scripted(CLOSE, again), [1, 2, 3], held=1).winner["a"] == 2
+
+
+def test_a_finalist_that_fails_on_one_of_two_sizes_the_second_time_cannot_win():
+    """2 would win, and does where it runs."""
+    again, sizes = {1: (1.0, 1.0, 1.0), 2: (0.5, 0.5, 0.5)}, []
+    assert decide(Scripted(CLOSE, again), [1, 2], held=1, on=(1, 2)).winner["a"] == 2
+    measure = Scripted(CLOSE, again)
+    measure.confirm = lambda configs, problems: sizes.extend(problems) or Scripted.confirm(measure, configs, problems)
+    decide(measure, [1, 2], held=1, on=(1, 2))
+    for problem in sizes:
+        assert decide(Scripted(CLOSE, again, fails=(2, problem.sizes)), [1, 2], held=1, on=(1, 2)).winner["a"] == 1
 
 
 @pytest.mark.parametrize(("values", "held", "expected"), [([1, 2, 3], 2, 2), ([3, 2, 1], 0, 1)])

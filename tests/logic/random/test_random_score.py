@@ -13,6 +13,7 @@ from tunesmith.logic.random.decide import listed
 from tunesmith.logic.random.decision import RandomObjective
 from tunesmith.logic.random.matrix import STATED, RandomCase, Speed, SpeedMatrix
 from tunesmith.logic.random.score import ROUNDING, ScoreScale, scale
+from tunesmith.logic.random.shapes import NO_POWER_OF_TWO, rejections
 from tunesmith.records import LaunchShape, Rejection
 
 FLOAT, NORMAL = RandomCase("uniform", "float"), RandomCase("normal", "float")
@@ -115,6 +116,46 @@ def test_a_shape_cannot_be_told_from_itself_even_where_nothing_is_rounded(monkey
     monkeypatch.setattr(score, "ROUNDING", 0.0)
     scores = ScoreScale(matrix({FLOAT: [(1.0, 0.0), (2.0, 0.0), (0.5, 0.0)]}), {FLOAT: 1.0})
     assert scores.equals(scores.rank((DEFAULT, SHAPE, OTHER))) == (SHAPE,)
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("generator", "shape", "reasons"),
+    [
+        ("mtgp32", (256, 512), []),
+        ("mtgp32", (512, 128), ["block"]),
+        ("mtgp32", (256, 1024), ["threads"]),
+        ("lfsr113", (256, 512), []),
+        ("lfsr113", (256, 600), [NO_POWER_OF_TWO]),
+        ("mt19937", (64, 100), []),
+        ("mt19937", (60, 100), ["threads"]),
+        ("xorwow", (60, 100), []),
+        ("nobody", (60, 100), []),
+    ],
+)
+def test_a_generators_own_rules_refuse_shapes(generator, shape, reasons):
+    assert [rejection.reason for rejection in rejections(generator, LaunchShape(*shape))] == reasons
+
+
+def test_a_distributions_own_shape_is_judged_over_all_its_sizes():
+    """On the small buffer it is slower than the default, which counts only where no regression is allowed."""
+    of_large = {
+        "uniform/float": {(256, 1024): 100.0, (64, 64): 200.0},
+        "normal/float": {(256, 1024): 900.0, (64, 64): 90.0},
+    }
+    of_small = {
+        "uniform/float": {(256, 1024): 100.0, (64, 64): 80.0},
+        "normal/float": {(256, 1024): 900.0, (64, 64): 90.0},
+    }
+    found = rows("philox4_32_10", of_large, bytes=2**30) + rows("philox4_32_10", of_small, bytes=2**24)
+    defaults = {"philox4_32_10": LaunchShape(256, 1024)}
+    decision = decide(found, defaults=defaults)
+    (override,) = decision.overrides
+    assert (override.distribution, pair(override.shape)) == ("uniform", (64, 64))
+    assert override.gain == pytest.approx(math.sqrt(2.0 * 0.8))
+    assert decide(found, defaults=defaults, no_regressions=True).overrides == ()
 
 
 def test_the_default_is_as_fast_as_itself_whatever_the_noise():

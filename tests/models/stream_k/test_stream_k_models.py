@@ -252,6 +252,15 @@ def test_empty_products_are_decided_too(model, sizes):
     assert Predictor(BIG, model).decide(*sizes).schedule.tiles == (0 if 0 in sizes[:3] else 1)
 
 
+@pytest.mark.parametrize(("data_type", "size"), [("s", 4), ("x", 4), ("d", 8), ("h", 2), ("b", 2)])
+def test_the_iterations_that_fit_into_the_cache_count_elements_as_they_are_stored(data_type, size):
+    """TF32 is stored as float32."""
+    target, tile = fake_target(), MacroTile(64, 32, 16)
+    cached = Subject.of(target, "FakeGemm", data_type, tile, DeviceCapacity(8)).room.cached
+    rows = target.last_level_cache_bytes // (16 * size)
+    assert cached == (rows // 64, rows // 32)
+
+
 def test_without_a_calibration_the_portable_model_is_used_with_one_warning():
     warnings = []
     target, tile, room = fake_target(), MacroTile(64, 64, 16), DeviceCapacity(8)
