@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 Value = bool | int | float | str | tuple["Value", ...]
 
+_encoded = json.JSONEncoder(sort_keys=True).encode
+
 
 def freeze(value: object) -> Value:
     """A value from a file (a scalar, or a list of such values) as a hashable value. Raises TypeError for anything
@@ -30,12 +32,13 @@ class Configuration(Mapping[str, Value]):
     them. True and 1 are different values here, unlike in a plain dict, because they differ in a file.
     """
 
-    __slots__ = ("_hash", "_key", "_values")
+    __slots__ = ("_hash", "_text", "_values")
 
     def __init__(self, values: Mapping[str, Value] | Iterable[tuple[str, Value]] = ()) -> None:
         self._values: dict[str, Value] = dict(values)
-        self._key = json.dumps({name: thaw(value) for name, value in self._values.items()}, sort_keys=True)
-        self._hash = hash(self._key)
+        # Found out when they are first asked for: most configurations are rejected before anything compares them.
+        self._text: str | None = None
+        self._hash: int | None = None
 
     def __getitem__(self, name: str) -> Value:
         return self._values[name]
@@ -47,10 +50,12 @@ class Configuration(Mapping[str, Value]):
         return len(self._values)
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.to_json())
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Configuration) and self._key == other._key
+        return isinstance(other, Configuration) and (self is other or self.to_json() == other.to_json())
 
     def __or__(self, other: Mapping[str, Value]) -> Configuration:
         """A new configuration in which the values of `other` replace ours."""
@@ -96,7 +101,9 @@ class Configuration(Mapping[str, Value]):
 
     def to_json(self) -> str:
         """Canonical text: names are sorted, so that equal configurations give equal text."""
-        return self._key
+        if self._text is None:
+            self._text = _encoded(self._values)
+        return self._text
 
     @staticmethod
     def from_json(text: str) -> Configuration:
