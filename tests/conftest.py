@@ -20,7 +20,7 @@ os.environ.pop("COLUMNS", None)
 
 
 def pytest_collection_finish():
-    """The collector leaves out what lives until the end. Thousands of collected tests took it a tenth of the time."""
+    """The garbage collector leaves out the collected tests, which live until the end."""
     gc.collect()
     gc.freeze()
 
