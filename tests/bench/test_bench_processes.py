@@ -46,13 +46,15 @@ EXPECTED = {
     "compiler segfault": (Outcome.COMPILE_ERROR, "compiler crashes"),
     "compiler hang": (Outcome.TIMEOUT, "compiler timed out"),
 }
+SERVER = "tunesmith.bench.processes.fork_server"
 PADDED = problem(leading=(50, 50, 50, 50))
 
 
 def children():
     """Ids of the bench's processes that this process started and that have not ended."""
-    own = (process for process in processes() if process.parent == os.getpid())
-    return {process.pid for process in own if "tunesmith.bench" in process.command}
+    live = list(processes())
+    servers = {process.pid for process in live if process.parent == os.getpid() and SERVER in process.command}
+    return servers | {process.pid for process in live if process.parent in servers}
 
 
 @pytest.fixture(scope="module")

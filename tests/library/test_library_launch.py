@@ -20,11 +20,11 @@ from random_reference import OnGpu
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.random import OpenCLRandom
 from tunesmith.library import DeviceAbsentError, LaunchRecord, Library
+from tunesmith.library.logic_check_process import mistakes_in
 from tunesmith.logic import Document, Logic, NamedSolution, Origin, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
 from tunesmith.records import Estimate, Solution, UserError
-from tunesmith.session.frame.logic_check_process import mistakes_in
 
 NN = gemm_type(transpose_b=False)
 BATCHED = gemm_type(transpose_b=False, batched=True)

@@ -11,14 +11,15 @@ import pytest
 import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
 from tunesmith import session
+from tunesmith.bench import Spawner
 from tunesmith.library import Library
+from tunesmith.library import logic_check_process as watcher
+from tunesmith.library.logic_check_process import mistakes_in
 from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate
 from tunesmith.session.frame import logic as frame_logic
-from tunesmith.session.frame import logic_check_process as watcher
 from tunesmith.session.frame.logic_check import check_logic
-from tunesmith.session.frame.logic_check_process import mistakes_in
 from tuning_runs import fake_file
 
 TYPES = [
@@ -97,12 +98,13 @@ def test_a_launch_that_fails_is_told(tmp_path):
 
 
 def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path):
-    (crashed,) = check_logic([broken("segfault", tmp_path)], tmp_path / "cache")
-    assert crashed.startswith("launching what the logic names ended with SIGSEGV")
-    assert check_logic([broken("hang", tmp_path)], tmp_path / "cache", seconds=3.0) == [
-        "launching what the logic names gave no result for 3 s"
-    ]
-    assert check_logic([broken("none", tmp_path)], tmp_path / "cache") == []
+    with Spawner({}) as spawner:
+        (crashed,) = check_logic([broken("segfault", tmp_path)], spawner)
+        assert crashed.startswith("launching what the logic names ended with SIGSEGV")
+        assert check_logic([broken("hang", tmp_path)], spawner, seconds=3.0) == [
+            "launching what the logic names gave no result for 3 s"
+        ]
+        assert check_logic([broken("none", tmp_path)], spawner) == []
 
 
 TUNING = """

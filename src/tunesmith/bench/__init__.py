@@ -4,7 +4,7 @@ from .bench import Bench
 from .events import Dispatched, Event, JobMeasured, ModuleCompiled, WorkerLost
 from .job import Batch, Job, Policy, Race
 from .processes.compilers import Compilation
-from .processes.process import Spawner, connect_to_parent
+from .processes.process import Spawner
 from .statistics import Drift, drift, median_interval, paired_log_ratio
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Race",
     "Spawner",
     "WorkerLost",
-    "connect_to_parent",
     "drift",
     "median_interval",
     "paired_log_ratio",

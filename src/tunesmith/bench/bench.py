@@ -6,6 +6,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from tunesmith.devices import environment
@@ -27,21 +28,29 @@ class Bench:
     """Compiles, verifies and times jobs on one device, each step in a process of its own.
 
     Its requests are data (`Batch`, `Job`, `Module`), which can be pickled and sent from another process. `cache_dir`
-    holds compiled programs and the compilers' own caches; runs may share it. `observe` is called with every event. Use
-    the bench as a context manager, or call `close`. Its processes end with it, and with the program that made it.
+    holds compiled programs and the compilers' own caches; runs may share it. `observe` is called with every event.
+    `spawner` starts the processes; without it, the bench makes a spawner for this cache. Use the bench as a context
+    manager, or call `close`. Its processes end with it, and with the program that made it.
     """
 
     def __init__(
-        self, target: Target, policy: Policy, cache_dir: Path, observe: Callable[[Event], None] = lambda event: None
+        self,
+        target: Target,
+        policy: Policy,
+        cache_dir: Path,
+        observe: Callable[[Event], None] = lambda event: None,
+        spawner: Spawner | None = None,
     ) -> None:
         try:
             cache_dir.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(str(cache_dir), f"cannot be made ({error.strerror})", "make its folder writable") from None
         variables = environment(cache_dir)
-        self._spawner = Spawner(variables)
-        workers = Workers(self._spawner, target, policy, observe)
-        compilers = Compilers(self._spawner, target, policy, observe, BinaryCache(cache_dir, target))
+        self._opened = ExitStack()
+        if spawner is None:
+            spawner = self._opened.enter_context(Spawner(variables))
+        workers = Workers(spawner, target, policy, observe)
+        compilers = Compilers(spawner, target, policy, observe, BinaryCache(cache_dir, target))
         folders = (cache_dir, Path(variables["POCL_CACHE_DIR"]), Path(tempfile.gettempdir()))
         self._tools = BenchTools(target, workers, compilers, observe, folders)
 
@@ -112,7 +121,7 @@ class Bench:
         """Kill every process at once."""
         self._tools.workers.close()
         self._tools.compilers.close()
-        self._spawner.close()
+        self._opened.close()
 
     def __enter__(self) -> Bench:
         return self

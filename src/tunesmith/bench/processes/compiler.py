@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from ..device_runner import OUT_OF_MEMORY
 from ..machine_failures import MACHINE_FAILED
 from ..verification.poison import itemsize
 from .messages import Built, CompilerReady, Probe, Running
-from .process import connect_to_parent, requests
+from .process import requests
 
 
-def main(arguments: list[str]) -> None:
-    connection = connect_to_parent(arguments)
+def main(connection: Connection) -> None:
     injected_faults.set_role("compiler")
     builder = _Builder(connection.recv().target, lambda now: connection.send(Running(now)))
     connection.send(CompilerReady())
@@ -82,7 +81,3 @@ class _Builder:
             device.run(device.prepare(plan, programs, buffers, workspace), self._running)
         finally:
             device.release(*buffers.values(), *([] if workspace is None else [workspace]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,8 +15,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.connection import Connection, Pipe
+from typing import IO, Any
 
 from tunesmith.records import UserError
 
@@ -23,6 +24,11 @@ from ..machine_failures import kept_waiting, waiting_seconds
 
 _PR_SET_PDEATHSIG = 1
 _LAST_OUTPUT_BYTES = 2000
+_FORK_SERVER = "tunesmith.bench.processes.fork_server"
+
+NUMBER = struct.Struct("i")
+"""What the fork server answers: a child's process id, or minus the error number if the system forks no process; later
+how the child ended: minus a signal's number, or the exit status."""
 
 UNWATCHED_SECONDS = 5.0
 """If a deadline passed more than this long ago when it is looked at, this process was stopped meanwhile. Its children
@@ -30,19 +36,23 @@ may have been stopped too (a paused container), so they get their time again."""
 
 
 class Spawner:
-    """Starts children, all from one thread of its own.
+    """Starts children, through a server that forks them (`fork_server`) and that starts with the first child.
 
-    The kernel sends a child its parent-death signal when the *thread* that started it ends, so a caller's thread, which
-    may end early, must not start children.
+    The kernel sends a process its parent-death signal when the *thread* that started it ends, so a caller's thread,
+    which may end early, must not start the server. A thread of the spawner's own does.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         paths = [path or os.getcwd() for path in sys.path]  # noqa: PTH109  # what Python itself means by ""
         self._environment = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)}
         self._thread = ThreadPoolExecutor(1, "tunesmith-spawner")
+        self._server: _Server | None = None
 
     def start(self, module: str) -> Child:
-        """Start a module as a child. Raises UserError if the system cannot start a process."""
+        """Start a child that calls `main` of a module with its connection.
+
+        Raises UserError if the system cannot start a process.
+        """
         try:
             return self._thread.submit(self._start, module).result()
         except OSError as error:
@@ -50,41 +60,84 @@ class Spawner:
             raise UserError(module, f"the system starts no process ({error})", remedy) from error
 
     def _start(self, module: str) -> Child:
-        ours, theirs = socket.socketpair()
-        lifeline, lifeline_end = os.pipe()
-        output = tempfile.TemporaryFile()  # noqa: SIM115  # the Child closes it
-        descriptors = (theirs.fileno(), lifeline)
-        command = [sys.executable, "-P", "-m", module, *map(str, descriptors), str(os.getpid())]
-        process = subprocess.Popen(
-            command,
-            env=self._environment,
-            pass_fds=descriptors,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        theirs.close()
-        os.close(lifeline)
-        return Child(process, Connection(ours.detach()), lifeline_end, output)
+        if self._server is None or self._server.ended:
+            self._server = _Server(self._environment)
+        return self._server.fork(module)
 
     def close(self) -> None:
         self._thread.shutdown()
+        if self._server is not None:
+            self._server.close()
+
+    def __enter__(self) -> Spawner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Server:
+    """The process that forks children."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._requests, theirs = socket.socketpair()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # `close` closes it
+        command = [sys.executable, "-P", "-m", _FORK_SERVER, str(theirs.fileno()), str(os.getpid())]
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+            start_new_session=True,
+        )
+        theirs.close()
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def fork(self, module: str) -> Child:
+        """Start a child that executes a module's `main`. Raises OSError if there is no such process."""
+        ours, theirs = Pipe()
+        lifeline, lifeline_end = Pipe(duplex=False)
+        status, status_end = Pipe(duplex=False)
+        output = tempfile.TemporaryFile()  # noqa: SIM115  # the Child closes it
+        passed = [end.fileno() for end in (theirs, lifeline, output, status_end)]
+        answer = b""
+        with theirs, lifeline, status_end, suppress(ConnectionError):
+            socket.send_fds(self._requests, [module.encode()], passed)
+            answer = self._requests.recv(NUMBER.size)
+        if not answer:
+            self._process.wait()
+            raise OSError(f"the process that starts others ended\n{_end_of(self._output)}".strip())
+        (pid,) = NUMBER.unpack(answer)
+        if pid < 0:
+            raise OSError(-pid, os.strerror(-pid))
+        return Child(pid, status, ours, lifeline_end, output)
+
+    def close(self) -> None:
+        """Kill the server, and with it all children that are left."""
+        self._requests.close()
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
 
 
 class Child:
-    """A child process, as its parent sees it. The process dies with the parent, whatever it is doing."""
+    """A child process, as its parent sees it. The process dies with the parent, whatever it is doing.
+
+    `status` gives the child's status once it has ended; `lifeline_end` is open as long as the child is to live.
+    """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], connection: Connection, lifeline_end: int, output: Any
+        self, pid: int, status: Connection, connection: Connection, lifeline_end: Connection, output: IO[bytes]
     ) -> None:
-        self.connection = connection
-        self._process, self._lifeline_end, self._output = process, lifeline_end, output
+        self.pid, self.connection = pid, connection
+        self._status, self._lifeline_end, self._output = status, lifeline_end, output
+        self._ended: int | None = None
         self._waits: dict[str, float] = {}
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def send(self, message: object) -> None:
         """Send a message. A dead child is noticed later, when its answer is awaited."""
@@ -113,41 +166,54 @@ class Child:
         A child that is dying already gets `patience` seconds, so that the cause is its own. An idle child is killed
         too: it has nothing to lose, and its driver's clean-up may hang.
         """
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience)
+        if self._ended is None:
+            self._status.poll(patience)
         self.connection.close()
-        if self._lifeline_end >= 0:
-            os.close(self._lifeline_end)
-            self._lifeline_end = -1
+        self._lifeline_end.close()
         with suppress(ProcessLookupError):
             # Also if the child ended by itself: a compiler that it started may still run in its group.
             os.killpg(self.pid, signal.SIGKILL)
-        status = self._process.wait()
-        return signal.Signals(-status).name if status < 0 else f"exit {status}"
+        if self._ended is None:
+            self._ended = self._wait()
+        return signal.Signals(-self._ended).name if self._ended < 0 else f"exit {self._ended}"
+
+    def _wait(self) -> int:
+        """Wait for the child's end: minus the signal's number, or the exit status."""
+        with self._status:
+            status = os.read(self._status.fileno(), NUMBER.size)
+        # Without a status the server died, and the kernel killed its children.
+        return int(NUMBER.unpack(status)[0]) if status else -signal.SIGKILL
 
     def last_words(self) -> str:
         """The end of what the child printed. A second call returns an empty text."""
         if self._output.closed:
             return ""
-        end = self._output.seek(0, os.SEEK_END)
-        self._output.seek(max(0, end - _LAST_OUTPUT_BYTES))
-        text: str = self._output.read().decode(errors="replace").strip()
-        self._output.close()
-        return text
+        with self._output:
+            return _end_of(self._output)
 
 
-def connect_to_parent(arguments: list[str]) -> Connection:
-    """Connect a child to its parent, and let it die with the parent and leave no core file. A child calls this first.
+def _end_of(output: IO[bytes]) -> str:
+    end = output.seek(0, os.SEEK_END)
+    output.seek(max(0, end - _LAST_OUTPUT_BYTES))
+    return output.read().decode(errors="replace").strip()
 
-    Two mechanisms end the child, since each misses a case. The parent-death signal does not need Python to run (a hang
-    inside a driver holds the interpreter's lock). The end of the lifeline pipe works where there is no such signal.
-    """
-    connection, lifeline, parent = map(int, arguments)
+
+def die_with_parent(parent: int) -> None:
+    """Let this process die with the one that started it, as far as the system's kernel sees to that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def connect_to_parent(connection: int, lifeline: int) -> Connection:
+    """Connect a child to its parent by these descriptors, and let it die with the parent. Every child begins with this.
+
+    Two mechanisms end the child, since each misses a case. The parent-death signal (`die_with_parent`) does not need
+    Python to run: a hang inside a driver holds the interpreter's lock. The end of the lifeline pipe works where there
+    is no such signal.
+    """
     threading.Thread(target=_die_with, args=(lifeline,), daemon=True).start()
     return Connection(connection)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from multiprocessing.connection import Connection
 
 from tunesmith.devices import Device, LaunchError, open_device
@@ -11,11 +10,10 @@ from tunesmith.records import UserError
 from .. import injected_faults
 from ..device_runner import DeviceRunner
 from .messages import Done, InterleaveRequest, MeasureRequest, Start
-from .process import connect_to_parent, requests
+from .process import requests
 
 
-def main(arguments: list[str]) -> None:
-    connection = connect_to_parent(arguments)
+def main(connection: Connection) -> None:
     injected_faults.set_role("worker")
     start = connection.recv()
     device = _opened(start, connection)
@@ -48,7 +46,3 @@ def _answer(runner: DeviceRunner, request: MeasureRequest | InterleaveRequest) -
         return runner.measure(request) if isinstance(request, MeasureRequest) else runner.interleave(request)
     except UserError as error:
         return error
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,6 +1,7 @@
 """The final check of written logic: it is loaded as its users will load it, and its solutions are launched.
 
-The check runs in a process of its own (`logic_check_process`): a driver that crashes or hangs must not end the run.
+A process of its own (`library.logic_check_process`) makes the check, since a driver that crashes or hangs must not end
+the run.
 """
 
 from __future__ import annotations
@@ -9,23 +10,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.bench import Spawner
-from tunesmith.devices import environment
 
 SECONDS = 120.0
 """The limit for all launches together."""
 
 
-def check_logic(logic: Sequence[Path], cache: Path, seconds: float = SECONDS) -> list[str]:
+def check_logic(logic: Sequence[Path], spawner: Spawner, seconds: float = SECONDS) -> list[str]:
     """Sentences on what is wrong with the logic files; empty if all is well.
 
     For every logic that can be called with NumPy arrays, each solution is launched through `tunesmith.load` at the
     smallest size that it won. The library must launch the solution that the logic names there, with a right result.
-    `cache` is the bench's folder, so that its compiled programs are found again.
+    `spawner` starts the process with the bench's cache, so that its compiled programs are found again.
     """
     if not logic:
         return []
-    spawner = Spawner(environment(cache))
-    child = spawner.start("tunesmith.session.frame.logic_check_process")
+    child = spawner.start("tunesmith.library.logic_check_process")
     try:
         child.send(list(logic))
         if not child.connection.poll(seconds):
@@ -36,4 +35,3 @@ def check_logic(logic: Sequence[Path], cache: Path, seconds: float = SECONDS) ->
         return [f"launching what the logic names ended with {child.end(patience=5.0)}: {child.last_words()}"]
     finally:
         child.end()
-        spawner.close()

@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tunesmith.bench import Bench, Policy
+from tunesmith.bench import Bench, Policy, Spawner
 from tunesmith.bench.injected_faults import pass_point
+from tunesmith.devices import environment
 from tunesmith.models.stream_k.open_grids import OpenGrids
 from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import RunState, StepRecord, Store
@@ -175,10 +177,15 @@ class Run:
             )
         return self._measures[kind, device]
 
+    @cached_property
+    def spawner(self) -> Spawner:
+        """Starts all child processes of the run, which share the folder's cache; the run closes it."""
+        return self.opened.enter_context(Spawner(environment(self.outcome.folder / CACHE)))
+
     def bench(self, target: Target) -> Bench:
         """The run's bench on a device; the run closes it."""
         if target not in self._benches:
-            bench = Bench(target, self.plan.policy, self.outcome.folder / CACHE, self.observe)
+            bench = Bench(target, self.plan.policy, self.outcome.folder / CACHE, self.observe, self.spawner)
             self._benches[target] = self.opened.enter_context(bench)
         return self._benches[target]
 
@@ -234,7 +241,7 @@ class Run:
         self.anchor.visit()
         if self.cautions() != self._written_cautions:
             self.write_decided()
-        self.outcome.look_at += check_logic(self.outcome.logic_files, self.outcome.folder / CACHE)
+        self.outcome.look_at += check_logic(self.outcome.logic_files, self.spawner)
 
     def remarks(self) -> Iterator[str]:
         """Sentences for a person that any command's run may have."""

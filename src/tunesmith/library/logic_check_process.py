@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 
-from tunesmith.bench import connect_to_parent
 from tunesmith.devices import LaunchError
 from tunesmith.kernels import KERNELS
 from tunesmith.library import LaunchRecord, Library, load
@@ -20,7 +19,7 @@ from tunesmith.records import Problem, Solution, UserError
 
 
 def mistakes_in(path: Path) -> Iterator[str]:
-    """Sentences on what is wrong with one logic; see `logic_check.check_logic`."""
+    """Sentences on what is wrong with one logic; see `session.frame.logic_check`."""
     logic = Logic.load(path)
     kind = logic.document.problem_type
     if not call_adapter_of(kind).takes_host_arrays(kind):
@@ -77,10 +76,5 @@ def _agrees(output: Array, expected: Expected) -> bool:
     return bool(near.all() and not np.isnan(output).any())
 
 
-def main(arguments: list[str]) -> None:
-    connection = connect_to_parent(arguments)
+def main(connection: Connection) -> None:
     connection.send([sentence for path in connection.recv() for sentence in mistakes_in(path)])
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
