@@ -4,8 +4,8 @@
 a number, a condition or a choice of `min` and `max` can be turned into its neighbour. A mutant is killed if a test
 fails on it or does not end in time. Some mutants compute the same as the source, so that no test can kill them:
 `recorded/mutants/equivalent.json` lists them with the reason, and others are drawn in their place. The program prints a
-table of the areas and every survivor with its change; `--json FILE` keeps all of it. It ends with exit code 1 if fewer
-than 95 % are killed.
+table of the areas and every survivor with its change; `--json FILE` keeps all of it, after Ctrl-C too. The exit code is
+1 if fewer than 95 % are killed.
 """
 
 from __future__ import annotations
@@ -268,19 +268,28 @@ def main() -> None:
         with ThreadPoolExecutor(asked.jobs) as pool:
             limits = dict(zip(areas, pool.map(lambda area: limit(free, AREAS[area][1]), areas), strict=True))
 
-        def judge(area: str, mutant: Mutant) -> Verdict:
+        verdicts: list[Verdict] = []
+
+        def judge(area: str, mutant: Mutant) -> None:
             tree, began = free.get(), time.monotonic()
             killed, by = tree.killed(mutant, AREAS[area][1], limits[area])
             free.put(tree)
+            verdicts.append(Verdict(area, mutant, killed, time.monotonic() - began, by))
             print("." if killed else "S", end="", flush=True)
-            return Verdict(area, mutant, killed, time.monotonic() - began, by)
 
         with ThreadPoolExecutor(asked.jobs) as pool:
-            verdicts = list(pool.map(judge, *zip(*work, strict=True)))
+            try:
+                for judged in [pool.submit(judge, *task) for task in work]:
+                    judged.result()
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+    verdicts.sort(key=lambda verdict: areas.index(verdict.area))
     print()
     report(verdicts)
     if asked.json:
         asked.json.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1) + "\n", encoding="utf-8")
+    if len(verdicts) < len(work):
+        sys.exit(f"stopped after {len(verdicts)} of {len(work)} mutants")
     sys.exit(sum(verdict.killed for verdict in verdicts) < BAR * len(verdicts))
 
 
