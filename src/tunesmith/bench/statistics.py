@@ -11,7 +11,7 @@ from functools import cache
 from itertools import accumulate
 from operator import truediv
 
-from tunesmith.records import Estimate
+from tunesmith.records import Estimate, student_quantile
 
 CONFIDENCE = 0.95
 
@@ -66,15 +66,12 @@ def paired_log_ratio(
     time. The interval is Student's with n - 1 degrees of freedom, in the logarithm, so that a/b and b/a agree.
     ValueError for sequences of different lengths or fewer than two pairs.
     """
-    # Imported here, since a worker needs only the medians and starts often.
-    from scipy.special import stdtrit
-
     if len(a) != len(b) or len(a) < 2:
         raise ValueError(f"paired samples come in equal numbers and at least two pairs, not {len(a)} and {len(b)}")
     logs = [math.log(ratio) for ratio in map(truediv, a, b)]
     mean = statistics.fmean(logs)
     error = statistics.stdev(logs) / math.sqrt(len(logs))
-    reach = float(stdtrit(len(logs) - 1, (1 + confidence) / 2)) * error
+    reach = student_quantile(len(logs) - 1, (1 + confidence) / 2) * error
     return mean, mean - reach, mean + reach
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
+from tunesmith.records import student_quantile
+
 RESOLUTION = 1e-9
 """Smaller log ratios are rounding errors: no clock resolves one part in a thousand million."""
 
@@ -19,14 +21,11 @@ def paired_interval(differences: Sequence[float], confidence: float) -> tuple[fl
 
     A single pair has no scatter to estimate the interval from, so its interval is infinite.
     """
-    # Imported here since SciPy takes longer to load than a command that needs no interval takes to run.
-    from scipy.special import stdtrit
-
     count = len(differences)
     if count < 2:
         return -math.inf, math.inf
     mean = fmean(differences)
-    half = float(stdtrit(count - 1, 0.5 + confidence / 2)) * stdev(differences) / math.sqrt(count)
+    half = student_quantile(count - 1, 0.5 + confidence / 2) * stdev(differences) / math.sqrt(count)
     return mean - half, mean + half
 
 

@@ -26,6 +26,7 @@ from ._program import (
 from ._random import UNKNOWN_ARCHITECTURE, LaunchShape, RandomRow, architecture_name
 from ._registry import Registry
 from ._solution import Solution, identity, solution_names, value_text
+from ._student import student_quantile
 from ._target import Target
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "identity",
     "printable",
     "solution_names",
+    "student_quantile",
     "thaw",
     "unraised_copy",
     "value_text",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tunesmith.records import LaunchShape, RandomRow, UserError
+from tunesmith.records import LaunchShape, RandomRow, UserError, student_quantile
 
 from .reading import (
     DoubtError,
@@ -69,9 +69,7 @@ def _row(raw: dict[str, Any], location: str, file: str, arch: str, window: int) 
 
 def _interval(speed: float, noise_percent: float, window: int) -> tuple[float, float] | None:
     """Student's 95 % interval of the mean speed over `window` batches with this coefficient of variation."""
-    from scipy.special import stdtrit
-
     if not noise_percent >= 0 or window < 2:
         return None
-    reach = float(stdtrit(window - 1, 0.975)) * noise_percent / 100 / window**0.5
+    reach = student_quantile(window - 1, 0.975) * noise_percent / 100 / window**0.5
     return interval(speed * (1 - reach), speed, speed * (1 + reach)) if 0 <= reach < 1 else None

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunesmith.records import LaunchShape, RandomRow
+from tunesmith.records import LaunchShape, RandomRow, student_quantile
 
 STATED_NOISE = 0.02
 """The relative noise of a ratio if neither intervals nor repeats give it: rocRAND's script warns below 0.98."""
@@ -149,15 +149,12 @@ def _scatter(cells: Sequence[Sequence[RandomRow]]) -> float | None:
 
     Student's 95 % quantile times the pooled standard deviation of the logarithm; None without repeats.
     """
-    # Imported here since programs that only launch read no benchmarks and need no SciPy.
-    from scipy.special import stdtrit
-
     freedom = sum(len(cell) - 1 for cell in cells)
     if not freedom:
         return None
     logs = ([math.log(row.gigabytes_per_second) for row in cell] for cell in cells)
     squares = math.fsum(statistics.pvariance(cell) * len(cell) for cell in logs)
-    return float(stdtrit(freedom, 0.975)) * math.sqrt(squares / freedom)
+    return student_quantile(freedom, 0.975) * math.sqrt(squares / freedom)
 
 
 def _half_width(cell: Sequence[RandomRow], scatter: float | None) -> float | None:
