@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from random_runner import SEED, Shape, fill, mistakes, problem, small, verified
-from tunesmith.kernels.random import OpenCLRandom
+from opencl_runner import unoptimised
+from random_runner import FAMILY, SEED, Shape, fill, mistakes, problem, small, verified
 from tunesmith.problems.random import GENERATORS, WIDTHS, GeneratorKind
-from tunesmith.records import Configuration, Module, ProblemType
 
 BLOCKS = (1, 8, 32, 64, 96, 128, 160, 192, 256, 320, 640, 1024)
 """Powers of two, other multiples of a sub-group of 32, and less than one."""
@@ -20,15 +18,7 @@ MOST_WORK_ITEMS = 1 << 16
 """PoCL compiles a kernel once more for a launch of so many."""
 
 
-class Unoptimised(OpenCLRandom):
-    """Three times as fast to compile."""
-
-    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        made = super().modules(config, problem_type)
-        return tuple(replace(module, options=(*module.options, "-cl-opt-disable")) for module in made)
-
-
-UNOPTIMISED = Unoptimised()
+UNOPTIMISED = unoptimised(FAMILY)
 
 
 def offered(generator: str, distribution: str, value_type: str) -> list[str]:
