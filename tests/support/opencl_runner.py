@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,7 +12,7 @@ from tunesmith.devices import Device, Program, discover, open_device
 from tunesmith.kernels import Kernel
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import strided
-from tunesmith.records import Configuration, Problem, ProblemType, Target
+from tunesmith.records import Configuration, Module, Problem, ProblemType, Target
 from tunesmith.toolchains import TOOLCHAINS
 
 GUARD = 4096
@@ -29,9 +30,29 @@ def opencl_device() -> Device:
 
 @cache
 def programs(kernel: Kernel, config: Configuration, problem_type: ProblemType, target: Target) -> list[Program]:
-    device, modules = opencl_device(), kernel.modules(config, problem_type)
-    binaries = [TOOLCHAINS[module.language].compile(module, target) for module in modules]
-    return [device.load(binary) for binary in binaries]
+    """Configurations share a program if they differ only in what acts at launch."""
+    return [program(module, target) for module in kernel.modules(config, problem_type)]
+
+
+@cache
+def program(module: Module, target: Target) -> Program:
+    return opencl_device().load(TOOLCHAINS[module.language].compile(module, target))
+
+
+class _Unoptimised:
+    def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
+        made = super().modules(config, problem_type)  # type: ignore[misc]
+        return tuple(replace(module, options=(*module.options, "-cl-opt-disable")) for module in made)
+
+
+def unoptimised(kernel: Kernel) -> Kernel:
+    """The family with programs that the driver does not optimise: PoCL compiles them three times as fast.
+
+    What such a program computes and touches follows from the same source. Each file that uses this also has tests of
+    the family as it is.
+    """
+    family = type(kernel)
+    return type(f"Unoptimised{family.__name__}", (_Unoptimised, family), {})()  # type: ignore[no-any-return]
 
 
 class Guarded:

@@ -71,11 +71,10 @@ def problem(
 
 
 def loaded(asked: Problem, shape: Shape, family: Kernel = FAMILY) -> list[Program]:
-    """The programs, one for all grids."""
-    return programs(family, replace(shape, grid=1).config, asked.type, opencl_device().target)
+    return programs(family, shape.config, asked.type, opencl_device().target)
 
 
-def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1) -> NDArray[np.generic]:
+def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1, family: Kernel = FAMILY) -> NDArray[np.generic]:
     """The values, written to element `at` behind an aligned address; all around must stay as it was.
 
     With `calls` above 1, the plan is carried out so many times after one setup, into one place after the other.
@@ -84,8 +83,8 @@ def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1) -> NDArray[n
     total, size = wanted.count * wanted.dimensions, np.dtype(wanted.dtype).itemsize
     storage = np.full(2 * GUARD + (at + max(calls * total, 1)) * size + GUARD, GUARD_BYTE, np.uint8)
     first = GUARD + -storage.ctypes.data % GUARD + at * size
-    plan = FAMILY.plan(shape.config, asked, device.target)
-    made = loaded(asked, shape)
+    plan = family.plan(shape.config, asked, device.target)
+    made = loaded(asked, shape, family)
     workspace = device.allocate(plan.workspace_bytes)
     buffers = [workspace]
     device.prepare(plan.preparation, made, {}, workspace).enqueue()

@@ -70,7 +70,9 @@ def paired_log_ratio(
         raise ValueError(f"paired samples come in equal numbers and at least two pairs, not {len(a)} and {len(b)}")
     logs = [math.log(ratio) for ratio in map(truediv, a, b)]
     mean = statistics.fmean(logs)
-    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    # statistics.stdev is exact by fractions, which takes thirty times as long.
+    squares = math.fsum((log - mean) ** 2 for log in logs)
+    error = math.sqrt(squares / (len(logs) - 1) / len(logs))
     reach = student_quantile(len(logs) - 1, (1 + confidence) / 2) * error
     return mean, mean - reach, mean + reach
 

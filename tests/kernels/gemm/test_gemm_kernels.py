@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opencl_runner import opencl_device, run, verify
+from opencl_runner import opencl_device, run, unoptimised, verify
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem
 
 pytestmark = pytest.mark.opencl
 
-TILED, REGISTER = KERNELS["TiledGemm"], KERNELS["RegisterGemm"]
+OPTIMISED = KERNELS["TiledGemm"], KERNELS["RegisterGemm"]
+TILED, REGISTER = FAMILIES = [unoptimised(family) for family in OPTIMISED]
 SMALL_REGISTER = {"ThreadTile": (8, 3), "VectorWidth": 4, "LoopUnroll": 2}
 SMALL_TILED = {"WorkGroup": (4, 8, 1), "ThreadTile": (4, 2)}
 
@@ -66,8 +67,9 @@ def test_a_type_without_beta_has_no_c(family, values):
     assert verified(family, values, gemm_type(use_beta=False), (37, 29, 23), alpha=-1.5)
 
 
-@pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)
+@pytest.mark.parametrize("family", OPTIMISED, ids=lambda family: family.name)
 def test_defaults_are_right(family):
+    """As tuning runs and libraries compile them."""
     assert verified(family, {}, gemm_type(transpose_b=False), (131, 67, 45))
 
 
@@ -96,7 +98,7 @@ def test_every_tile_is_visited_whatever_the_mapping(mapping):
 
 
 VALUES = {
-    TILED: {
+    "TiledGemm": {
         "WorkGroup": [(4, 4, 1), (8, 4, 1), (2, 8, 1), (4, 4, 2), (3, 5, 1)],
         "ThreadTile": [(1, 1), (2, 4), (4, 4), (3, 2), (4, 8)],
         "VectorWidth": [1, 2, 4],
@@ -111,7 +113,7 @@ VALUES = {
         "WorkGroupMapping": [1, 3],
         "LdsPad": [0, 1, 4],
     },
-    REGISTER: {
+    "RegisterGemm": {
         "WorkGroup": [(1, 1, 1), (1, 2, 1), (3, 1, 1), (2, 2, 2)],
         "ThreadTile": [(1, 1), (4, 4), (8, 3), (16, 2), (6, 5)],
         "VectorWidth": [1, 2, 4, 8],
@@ -127,8 +129,14 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("number", range(12))
-@pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)
+@pytest.mark.parametrize(
+    ("family", "number"),
+    [
+        *((family, 0) for family in OPTIMISED),
+        *((family, number) for family in FAMILIES for number in range(1, 12)),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_a_configuration_is_rejected_or_right(family, number):
     """Draws until one is legal; then it must compile and be right on a random odd problem. The draws are seeded by
     number, so that a driver that caches programs compiles each only once."""
@@ -138,7 +146,7 @@ def test_a_configuration_is_rejected_or_right(family, number):
         return values[draw.integers(len(values))]
 
     for _ in range(1000):
-        values = {name: any_of(choices) for name, choices in VALUES[family].items()}
+        values = {name: any_of(choices) for name, choices in VALUES[family.name].items()}
         transpose_a, transpose_b, batched = (bool(any_of([False, True])) for _ in range(3))
         type_ = gemm_type(any_of("sd"), transpose_a=transpose_a, transpose_b=transpose_b, batched=batched)
         m, n, k, batch = (int(size) for size in draw.integers(1, 50, 4))

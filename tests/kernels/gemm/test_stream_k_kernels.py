@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_gemm_parameters import GPU
 
-from opencl_runner import opencl_device, run, verify
+from opencl_runner import opencl_device, run, unoptimised, verify
 from tunesmith.kernels import KERNELS
 from tunesmith.kernels.gemm.stream_k import StreamKSchedule
 from tunesmith.problems.gemm import gemm_type
@@ -18,6 +18,7 @@ TILED, REGISTER = KERNELS["TiledGemm"], KERNELS["RegisterGemm"]
 SMALL_TILED = {"WorkGroup": (4, 8, 1), "ThreadTile": (4, 2), "LoopUnroll": 4, "NumLoadsCoalescedA": 2}
 SMALL_REGISTER = {"WorkGroup": (2, 2, 1), "ThreadTile": (8, 3), "VectorWidth": 4, "LoopUnroll": 4}
 FAMILIES = [pytest.param(TILED, SMALL_TILED, id="tiled"), pytest.param(REGISTER, SMALL_REGISTER, id="register")]
+UNOPTIMISED = [pytest.param(unoptimised(family.values[0]), *family.values[1:], id=family.id) for family in FAMILIES]
 SHIFTED = {"EdgeType": "ShiftPtr", "VectorWidth": 2}
 NT = gemm_type(batched=True)
 
@@ -42,7 +43,7 @@ def test_every_remainder_is_right(family, values, full_tiles):
 
 @pytest.mark.opencl
 @pytest.mark.parametrize("transposes", [(False, False), (False, True), (True, False), (True, True)])
-@pytest.mark.parametrize(("family", "values"), FAMILIES)
+@pytest.mark.parametrize(("family", "values"), UNOPTIMISED)
 def test_layouts_batches_and_leading_dimensions_are_right(family, values, transposes):
     a, b = transposes
     type_ = gemm_type("d", transpose_a=a, transpose_b=b, batched=True)
@@ -66,11 +67,11 @@ def test_layouts_batches_and_leading_dimensions_are_right(family, values, transp
 def test_it_goes_with_the_other_parameters(family, values):
     config = configured(family, values, StreamKGrid=11)
     assert not list(family.rejections(config, NT, opencl_device().target))
-    verify(family, config, Problem(NT, (37, 41, 2, 45), (), Configuration({"alpha": 1.25, "beta": 2.0})))
+    verify(unoptimised(family), config, Problem(NT, (37, 41, 2, 45), (), Configuration({"alpha": 1.25, "beta": 2.0})))
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize(("family", "values"), FAMILIES)
+@pytest.mark.parametrize(("family", "values"), UNOPTIMISED)
 def test_a_type_without_beta_has_no_c(family, values):
     type_ = gemm_type(use_beta=False)
     config = configured(family, values, type_, StreamKGrid=5)
@@ -78,7 +79,7 @@ def test_a_type_without_beta_has_no_c(family, values):
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize(("family", "values"), FAMILIES)
+@pytest.mark.parametrize(("family", "values"), UNOPTIMISED)
 def test_no_terms_leave_beta_c(family, values):
     problem = Problem(gemm_type(), (9, 70, 0), (9, 9, 9, 70), Configuration({"alpha": 2.0, "beta": 0.5}))
     c = np.random.default_rng(0).random(9 * 70, dtype=np.float32)

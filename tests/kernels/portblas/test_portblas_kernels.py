@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opencl_runner import opencl_device, run, verify
+from opencl_runner import opencl_device, run, unoptimised, verify
 from portblas_kernels import ALGORITHMS, OPENCL, SMALL, TRANSPOSES, ManyUnits, OnGpu, config, problem, type_for
 from tunesmith.records import Configuration, Problem
 
 pytestmark = pytest.mark.opencl
 
-GPU_SOURCE = OnGpu()
+UNOPTIMISED, GPU_SOURCE = unoptimised(OPENCL), unoptimised(OnGpu())
 DATA_TYPES = ("s", "d", "h")
 
 
@@ -31,10 +31,10 @@ def test_all_types_layouts_and_batches_are_right(algorithm, data_type, transpose
     """One program, many problems: blocks at edges and inside, leading dimensions larger than needed, alpha, beta, a
     batch of one, fewer elements than a work-item computes."""
     made, type_ = config(algorithm, **SMALL), type_for(algorithm, data_type, transposes)
-    assert verified(OPENCL, made, problem(type_, 37, 29, 11, 23, pad=3, alpha=-1.5))
-    assert verified(OPENCL, made, problem(type_, 32, 24, 8, 16, alpha=1.0, beta=0.0))
-    assert verified(OPENCL, made, problem(type_, 33, 1, 1, 17, beta=1.0))
-    assert verified(OPENCL, made, problem(type_, 1, 1, 1, 1, beta=2.0))
+    assert verified(UNOPTIMISED, made, problem(type_, 37, 29, 11, 23, pad=3, alpha=-1.5))
+    assert verified(UNOPTIMISED, made, problem(type_, 32, 24, 8, 16, alpha=1.0, beta=0.0))
+    assert verified(UNOPTIMISED, made, problem(type_, 33, 1, 1, 17, beta=1.0))
+    assert verified(UNOPTIMISED, made, problem(type_, 1, 1, 1, 1, beta=2.0))
 
 
 def on_gpus(algorithm, data_type, transposes):
@@ -64,24 +64,27 @@ def test_no_terms_leave_beta_c(algorithm):
     asked = problem(type_for(algorithm), 9, 7, 3, 0, beta=0.5)
     c = np.random.default_rng(0).random(9 * 7 * 3, dtype=np.float32)
     nothing = np.zeros(0, np.float32)
-    d = run(OPENCL, config(algorithm, **SMALL), asked, {"A": nothing, "B": nothing, "C": c})
+    d = run(UNOPTIMISED, config(algorithm, **SMALL), asked, {"A": nothing, "B": nothing, "C": c})
     np.testing.assert_array_equal(d, np.float32(0.5) * c)
 
 
 @pytest.mark.parametrize("algorithm", ["local", "naive", "tall_skinny"])
 def test_a_type_without_beta_has_no_c(algorithm):
-    assert verified(OPENCL, config(algorithm, **SMALL), problem(type_for(algorithm, use_beta=False), 37, 29, 2, 23))
+    assert verified(
+        UNOPTIMISED, config(algorithm, **SMALL), problem(type_for(algorithm, use_beta=False), 37, 29, 2, 23)
+    )
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_defaults_are_right(algorithm):
+    """As tuning runs and libraries compile them."""
     assert verified(OPENCL, config(algorithm), problem(type_for(algorithm), 131, 67, 5, 45))
 
 
 @pytest.mark.parametrize("k", [515, 7, 64])
 def test_a_split_of_k_is_right_and_repeats_bit_by_bit(k):
     """Parts of different lengths, for K = 7 a single one."""
-    family, asked = ManyUnits(), problem(type_for("tall_skinny"), 13, 5, 2, k)
+    family, asked = unoptimised(ManyUnits()), problem(type_for("tall_skinny"), 13, 5, 2, k)
     made = config("tall_skinny", **SMALL)
     parts = family.plan(made, asked, opencl_device().target).steps[1].arguments[3].value
     assert parts == {515: 10, 7: 1, 64: 4}[k]
@@ -115,7 +118,7 @@ def rejected_or_right(number):
     for _ in range(1000):
         values = {name: any_of(choices) for name, choices in VALUES.items()}
         type_ = type_for(values["PortBlasAlgorithm"], any_of("ssdh"), any_of(list(TRANSPOSES)))
-        family = any_of([OPENCL, GPU_SOURCE])
+        family = any_of([UNOPTIMISED, GPU_SOURCE])
         m, n, k, batch = (int(size) for size in draw.integers(1, 50, 4))
         scalars = Configuration({"alpha": 1.25, "beta": float(any_of([0.0, -0.5]))})
         made = config(values.pop("PortBlasAlgorithm"), **values)

@@ -95,8 +95,8 @@ EVERY_DRIVER = ("philox4_32_10", "threefry4_64_20", "sobol32", "scrambled_sobol6
     ],
 )
 def test_numbers_do_not_depend_on_the_launch(task, found):
-    """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 12 of work-groups, or half of these where
-    the driver is that of a generator for which all are tried."""
+    """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 6 of work-groups; for two generators of the
+    same driver these are 12."""
     assert found[task].result() == []
 
 
@@ -220,11 +220,13 @@ def test_verification_finds_a_plan_for_another_problem(form, mutant):
 @pytest.mark.parametrize("generator", OF_KIND[GeneratorKind.ENGINE])
 def test_verification_finds_engines_that_start_one_further(generator):
     asked = problem(generator, "normal", "double", 3000)
-    assert len(verified(asked, small(generator), patched=start_moved)) == 1 + GENERATORS[generator].skips
+    found = verified(asked, small(generator), patched=start_moved, family=tasks.UNOPTIMISED)
+    assert len(found) == 1 + GENERATORS[generator].skips
 
 
 @pytest.mark.parametrize("generator", [name for name in OF_KIND[GeneratorKind.ENGINE] if GENERATORS[name].skips])
 def test_verification_finds_engines_that_nobody_seeded(generator):
     """Of the others the kernels find indices in their states, and what is left in a workspace would end the process."""
     asked = problem(generator, "normal", "double", 3000)
-    assert len(verified(asked, small(generator), patched=lambda plan: replace(plan, setup=()))) == 2
+    found = verified(asked, small(generator), patched=lambda plan: replace(plan, setup=()), family=tasks.UNOPTIMISED)
+    assert len(found) == 2

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opencl_runner import opencl_device
+from opencl_runner import opencl_device, unoptimised
 from random_reference import close, expected
+from tunesmith.kernels.random import OpenCLRandom
+from tunesmith.library.random import _devices
 from tunesmith.library.random._position import Position
 from tunesmith.library.random._runner import POISSON_ROOM
 from tunesmith.logic.random.table import RandomTable, TunedShapes, write_table
@@ -33,6 +35,15 @@ T = SMALL.threads
 @pytest.fixture(scope="module")
 def device():
     return opencl_device()
+
+
+UNOPTIMISED = unoptimised(OpenCLRandom())
+
+
+@pytest.fixture
+def quickly_compiled(monkeypatch):
+    """For tests of many programs that fill little."""
+    monkeypatch.setattr(_devices, "FAMILIES", (UNOPTIMISED,))
 
 
 def generator(device, name="philox4_32_10", seed=7, **options):
@@ -55,6 +66,7 @@ CASES = [
 ]
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize(("name", "distribution", "dtype", "count", "parameters"), CASES)
 def test_numbers_are_those_of_the_sequence(device, name, distribution, dtype, count, parameters):
     numbers = generator(device, name, seed=2**40 + 3)
@@ -99,6 +111,7 @@ def test_a_call_that_cuts_a_vector_drops_the_rest_of_it(device):
     )
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("name", ["philox4_32_10", "xorwow"])
 def test_an_offset_and_skipping_leave_out_words(device, name):
     offset = 5 * T + 33
@@ -129,6 +142,7 @@ def expected_at(distribution, count, position, name="xorwow"):
     return expected(name, distribution, "float32", count, seed=7, position=position, engines=T)
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["philox4_32_10", "xorwow"])
 def test_views_at_odd_elements_are_filled_and_nothing_beside_them(device, name, dtype):
@@ -211,6 +225,7 @@ def tuned(device, **entries):
     return RandomTable({architecture_name(device.target.architecture): entries})
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 def test_counter_based_generators_are_launched_as_the_table_says_and_give_the_same(device, tmp_path):
     pairs = {("normal", "float"): LaunchShape(32, 3)}
     table = tuned(device, philox4_32_10=TunedShapes(LaunchShape(128, 5), pairs))
@@ -275,6 +290,7 @@ def test_what_fails_underway_is_seeded_again(device, monkeypatch):
     close(numbers.uniform(np.zeros(300, np.float32)), expected_at("uniform", 300, Position(100)))
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("name", ["mt19937", "mtgp32"])
 def test_engines_that_cannot_skip_go_over_what_was_given(device, name):
     engines = 512

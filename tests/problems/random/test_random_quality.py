@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
-from random_runner import Shape, fill, problem
+from opencl_runner import unoptimised
+from random_runner import FAMILY, Shape, fill, problem
 from random_statistics import (
     FARTHEST,
     NORMAL,
@@ -34,13 +33,18 @@ SHAPES = {"philox4_32_10": Shape(256, 4), "xorwow": Shape(256, 4)}
 """Of the generators whose numbers are looked at as the device gives them; 1024 engines too."""
 
 
+UNOPTIMISED = unoptimised(FAMILY)
+
+
 @cache
 def dealt(generator, width):
     """(COUNT / width, width): words, a vector a row."""
     return words(generator, SEED, 0, ENGINES, np.arange(COUNT // width), width)
 
 
-def teardown_module():
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    yield
     dealt.cache_clear()
 
 
@@ -59,44 +63,59 @@ def filled(generator, distribution, value_type):
     width = width_of(GENERATORS[generator], distribution, value_type)
     count = COUNT // width.words * width.values
     asked = problem(generator, distribution, value_type, count, engines=ENGINES, **scalars(distribution))
-    values = fill(asked, SHAPES[generator])
+    values = fill(asked, SHAPES[generator], family=UNOPTIMISED)
     return values if values.dtype.kind == "u" else values.astype(np.float64)
 
 
-SOURCES: list[tuple[str, Callable[..., NDArray[np.generic]]]] = [
-    *((generator, referred) for generator in PSEUDO),
-    *(pytest.param(generator, filled, marks=pytest.mark.opencl) for generator in SHAPES),
+SOURCES = [
+    *(pytest.param((generator, referred), id=f"{generator}-referred") for generator in PSEUDO),
+    *(pytest.param((name, filled), id=f"{name}-filled", marks=pytest.mark.opencl) for name in SHAPES),
 ]
-of_every_generator = pytest.mark.parametrize(("generator", "made"), SOURCES)
 
 
-@of_every_generator
+@pytest.fixture(scope="module", params=SOURCES)
+def source(request):
+    """A generator with a function that gives values of a distribution and a type, each made once for all tests."""
+    generator, made = request.param
+    kept = cache(partial(made, generator))
+    yield generator, kept
+    kept.cache_clear()
+
+
+@pytest.fixture
+def generator(source):
+    return source[0]
+
+
+@pytest.fixture
+def made(source):
+    return source[1]
+
+
 @pytest.mark.parametrize("value_type", ["float", "double", "half"])
-def test_uniform_numbers_have_the_moments_of_the_uniform_distribution(generator, made, value_type):  # type: ignore[no-untyped-def]
+def test_uniform_numbers_have_the_moments_of_the_uniform_distribution(made, value_type):  # type: ignore[no-untyped-def]
     """The half of the least spacing by which the mean is above 1/2 is at most a twentieth of a standard error."""
-    values = made(generator, "uniform", value_type)
+    values = made("uniform", value_type)
     assert values.min() > 0
     assert values.max() <= 1
     assert (np.abs(moments_off(values - 0.5, UNIFORM)) < FARTHEST).all()
 
 
-@of_every_generator
 @pytest.mark.parametrize(
     ("distribution", "value_type"),
     [("normal", "float"), ("normal", "double"), ("normal", "half"), ("log_normal", "float"), ("log_normal", "double")],
 )
-def test_normal_numbers_have_the_moments_of_the_normal_distribution(generator, made, distribution, value_type):  # type: ignore[no-untyped-def]
+def test_normal_numbers_have_the_moments_of_the_normal_distribution(made, distribution, value_type):  # type: ignore[no-untyped-def]
     """Log-normal ones by their logarithms, having a variance whose estimate depends on the few largest.
 
     A half's 16 bits of radius stop at 4.7 deviations; what they miss of the kurtosis is a quarter of a standard error.
     """
-    values = made(generator, distribution, value_type)
+    values = made(distribution, value_type)
     if distribution == "log_normal":
         values = np.log(values)
     assert (np.abs(moments_off((values - MEAN) / DEVIATION, NORMAL)) < FARTHEST).all()
 
 
-@of_every_generator
 @pytest.mark.parametrize(
     ("distribution", "law"),
     [
@@ -106,26 +125,24 @@ def test_normal_numbers_have_the_moments_of_the_normal_distribution(generator, m
     ],
 )
 @pytest.mark.parametrize("value_type", ["float", "double"])
-def test_values_follow_their_law(generator, made, distribution, law, value_type):  # type: ignore[no-untyped-def]
+def test_values_follow_their_law(made, distribution, law, value_type):  # type: ignore[no-untyped-def]
     """Kolmogorov and Smirnov."""
-    values = made(generator, distribution, value_type)
-    assert stats.kstest(values, law.cdf, method="asymp").pvalue > RAREST
+    values = made(distribution, value_type)
+    assert stats.ks_1samp(values, law.cdf, method="asymp").pvalue > RAREST
 
 
-@of_every_generator
-def test_the_tails_of_normal_numbers_are_full(generator, made):  # type: ignore[no-untyped-def]
+def test_the_tails_of_normal_numbers_are_full(made):  # type: ignore[no-untyped-def]
     """How many lie beyond 2, 3 and 4 deviations on each side, in their binomial standard errors."""
-    values = (made(generator, "normal", "float") - MEAN) / DEVIATION
+    values = (made("normal", "float") - MEAN) / DEVIATION
     for limit in (2, 3, 4):
         p = stats.norm.sf(limit)
         for beyond in (values > limit, values < -limit):
             assert abs(np.count_nonzero(beyond) - COUNT * p) < FARTHEST * np.sqrt(COUNT * p * (1 - p))
 
 
-@of_every_generator
-def test_the_two_normal_numbers_of_a_vector_are_independent(generator, made):  # type: ignore[no-untyped-def]
+def test_the_two_normal_numbers_of_a_vector_are_independent(made):  # type: ignore[no-untyped-def]
     """Sine and cosine of one radius: neither they nor their squares, each of variance 2, may be correlated."""
-    first, second = ((made(generator, "normal", "float") - MEAN) / DEVIATION).reshape(-1, 2).T
+    first, second = ((made("normal", "float") - MEAN) / DEVIATION).reshape(-1, 2).T
     assert abs(correlation(first, second, 0, 1)) < FARTHEST
     assert abs(correlation(first**2, second**2, 1, 2)) < FARTHEST
     assert abs(correlation(first[1:], second[:-1], 0, 1)) < FARTHEST
@@ -140,21 +157,19 @@ def law_of_low_bits(generator, bits):
     return np.tile([1 - odd, odd], 1 << bits - 1) / (1 << bits - 1)
 
 
-@of_every_generator
 @pytest.mark.parametrize(("value_type", "bits"), [("unsigned_char", 8), ("unsigned_short", 16)])
 def test_integers_are_equally_likely(generator, made, value_type, bits):  # type: ignore[no-untyped-def]
     """Each piece of a word by itself, the lowest first."""
-    fields = made(generator, "uniform", value_type).reshape(COUNT, -1).T
+    fields = made("uniform", value_type).reshape(COUNT, -1).T
     assert len(fields) == 32 // bits
     for number, field in enumerate(fields):
         law = law_of_low_bits(generator if number == 0 else "", bits)
         assert chi_square(np.bincount(field, minlength=1 << bits), COUNT * law) > RAREST
 
 
-@of_every_generator
 @pytest.mark.parametrize(("value_type", "bits"), [("unsigned_int", 32), ("unsigned_long_long", 64)])
-def test_the_top_bits_of_long_integers_are_equally_likely(generator, made, value_type, bits):  # type: ignore[no-untyped-def]
-    top = (made(generator, "uniform", value_type) >> (bits - 12)).astype(np.int64)
+def test_the_top_bits_of_long_integers_are_equally_likely(made, value_type, bits):  # type: ignore[no-untyped-def]
+    top = (made("uniform", value_type) >> (bits - 12)).astype(np.int64)
     assert chi_square(np.bincount(top, minlength=1 << 12), np.full(1 << 12, top.size / (1 << 12))) > RAREST
 
 
@@ -179,9 +194,8 @@ def test_poisson_numbers_follow_their_law(lam):
     assert abs(values.mean() - lam) < FARTHEST * np.sqrt(variance / COUNT)
 
 
-@of_every_generator
-def test_every_generator_gives_poisson_numbers(generator, made):  # type: ignore[no-untyped-def]
-    values = made(generator, "poisson", "unsigned_int")
+def test_every_generator_gives_poisson_numbers(made):  # type: ignore[no-untyped-def]
+    values = made("poisson", "unsigned_int")
     law = stats.poisson.pmf(np.arange(64), 10.0)
     assert chi_square(np.bincount(values, minlength=64), COUNT * law) > RAREST
 
@@ -264,4 +278,4 @@ def test_points_are_nearer_to_their_law_than_random_numbers(generator, distribut
     for dimension in (0, 1, 700):
         points = quasi_words(generator, SEED, 0, index, np.full_like(index, dimension))[:, None]
         values = quasi_values_of(distribution, value_type, points, scalars(distribution)).value.ravel()
-        assert stats.kstest(values, law.cdf, method="asymp").statistic <= 2.0**-16 + 2.0**-20
+        assert stats.ks_1samp(values, law.cdf, method="asymp").statistic <= 2.0**-16 + 2.0**-20

@@ -51,8 +51,8 @@ class VerificationCase:
         content = np.ascontiguousarray(self.inputs[operand.name]).view(np.uint8)
         padding = padding_mask(operand)
         if padding is not None:
-            content = content.copy()
-            content.reshape(len(padding), itemsize(operand.dtype))[padding] = around_pattern(operand.dtype)
+            content, element = content.copy(), np.dtype((np.void, itemsize(operand.dtype)))
+            content.view(element)[padding] = around_pattern(operand.dtype).view(element)
         return content
 
     def before(self, operand: Operand, region: Region, poison: int) -> Bytes:

@@ -32,19 +32,25 @@ class _Tausworthe:
     def dead_bits(self) -> int:
         return 32 - self.width
 
-    def advance(self, z: Words) -> Words:
-        below = ((z << np.uint32(self.q)) ^ z) >> np.uint32(self.width - self.s)
-        alive = z & np.uint32(0xFFFFFFFF >> self.dead_bits << self.dead_bits)
-        advanced: Words = (alive << np.uint32(self.s)) ^ below
-        return advanced
-
 
 COMPONENTS = (_Tausworthe(6, 18, 31), _Tausworthe(2, 2, 29), _Tausworthe(13, 7, 28), _Tausworthe(3, 13, 25))
 
 
+def _rows(*numbers: int) -> Words:
+    """A number for each component, in the shape that goes with states."""
+    return np.array(numbers, np.uint32)[:, None]
+
+
+_Q = _rows(*(component.q for component in COMPONENTS))
+_S = _rows(*(component.s for component in COMPONENTS))
+_DOWN = _rows(*(component.width - component.s for component in COMPONENTS))
+_ALIVE = _rows(*(0xFFFFFFFF >> component.dead_bits << component.dead_bits for component in COMPONENTS))
+
+
 def _advance(states: Words) -> None:
-    for component, z in zip(COMPONENTS, states, strict=True):
-        z[:] = component.advance(z)
+    """All components at once."""
+    below = ((states << _Q) ^ states) >> _DOWN
+    states[:] = ((states & _ALIVE) << _S) ^ below
 
 
 _matrix, _jump = gf2.powers(_advance, 4)
