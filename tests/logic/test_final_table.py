@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,15 @@ def test_details_hold_what_ran_and_where_for_programs(tmp_path):
     device = json.loads(row["Device"])
     assert target.is_called(device["api"], device["name"], device["architecture"])
     assert device["compute_units"] == target.compute_units
+
+
+def test_details_tell_the_winner_of_each_size_and_what_ties_with_it(tmp_path):
+    other = solution(Tile=2)
+    table = replace(TABLE, solutions=(WIDE, NARROW, other), decided={SMALL: (WIDE, other), LARGE: (NARROW,)})
+    rows = list(csv.DictReader(write_csv(table, tmp_path / "final.csv").open(newline="")))
+    assert [row["Decision"] for row in rows] == ["winner", "", "tie", "", "winner", ""]
+    undecided = list(csv.DictReader(write_csv(TABLE, tmp_path / "final.csv").open(newline="")))
+    assert {row["Decision"] for row in undecided} == {""}
 
 
 def test_leading_dimensions_get_columns_only_where_a_row_has_them(tmp_path):

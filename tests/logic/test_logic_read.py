@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from test_logic_select import GOOD, document, named, row
+from test_logic_select import GEMM, GOOD, document, named, row
 
 from tunesmith.logic import Logic, dump, location_in, read, write_logic
-from tunesmith.records import UserError
+from tunesmith.records import Configuration, UserError
 
 TIED = document(rows=(row(0, 12.5, 64, 64, 1, 64, others={1: 5.5e-05}),))
 
@@ -42,6 +42,32 @@ def test_ties_are_read_as_they_were_written(path):
             tied = document(rows=(replace(solution_row, ties=ties),), solutions=tuple(map(named, range(3))), fallback=2)
             write_logic(tied, path)
             assert Logic.load(path).document == tied
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\nb\n",
+        "a\nb",
+        "a\n\n\n",
+        "\n",
+        "\na\n",
+        " a\nb\n",
+        "\ta\nb\n",
+        "a\n  b\n",
+        "- a: {\n",
+        "\u00fc\n\u7a0b\n",
+        "\u00fc\a\n",
+        "\x85\n",
+        "\ufeff\n",
+        "\r\n",
+    ],
+)
+def test_a_text_of_several_lines_is_written_whole_and_readably(text):
+    written = dump(document(problem_type=replace(GEMM, fields=Configuration({**GEMM.fields, "Source": text}))))
+    assert yaml.safe_load(written)["texts"] == {"Source": text}
+    letters = [letter for letter in text if letter.isalpha()]
+    assert all(letter in written.partition("texts:")[2] for letter in letters), "no letter is escaped"
 
 
 @pytest.mark.parametrize(
