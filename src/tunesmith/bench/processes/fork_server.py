@@ -18,7 +18,7 @@ from importlib import import_module
 
 from .process import NUMBER, connect_to_parent, die_with_parent
 
-PRELOADED = ("tunesmith.bench.processes.compiler", "tunesmith.bench.processes.worker")
+PRELOADED = ("tunesmith.bench.processes.compiler", "tunesmith.bench.processes.worker", "numpy.random")
 MOST_REQUEST_BYTES = 4096
 
 
