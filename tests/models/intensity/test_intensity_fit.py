@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuned_samples import BREAKS, ORIGIN, products, sample
+from tunesmith.models.intensity.fit import segments
 from tunesmith.models.intensity.fit.bootstrap import cut_intervals, explained_intervals
 from tunesmith.models.intensity.fit.comparison import PUBLISHED, FitSettings, compare_rules
 from tunesmith.models.intensity.fit.cross_validation import (
@@ -29,7 +31,7 @@ from tunesmith.models.intensity.fit.tree import TreeLeaf, TreeSplit, grown, leav
 from tunesmith.models.intensity.metrics import METRICS
 
 
-def brute_force(values, loss, buckets, weights, pins):
+def brute_force(values, loss, buckets, weights, pins, least_products):
     """The least loss of all segmentations, by trying each; infinite if there is none."""
     distinct = sorted(set(values))
     best = math.inf
@@ -38,6 +40,8 @@ def brute_force(values, loss, buckets, weights, pins):
         if any(not any(below_of(values, pin) == below_of(values, cut) for cut in chosen) for pin in pins):
             continue
         numbers = bucket_numbers(chosen, values)
+        if np.bincount(numbers, minlength=buckets).min() < least_products:
+            continue
         sums = loss.sums(weights)
         total = sum(
             float(loss.cost(sums[numbers == number].sum(axis=0, keepdims=True))[0]) for number in range(buckets)
@@ -51,9 +55,10 @@ def below_of(values, cut):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10**6), st.booleans(), st.booleans())
-def test_no_other_cut_points_cost_less(seed, is_regret, is_pinned):
-    """Compares dynamic programming with all segmentations, with ties, weights and pins."""
+@given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.integers(1, 3), st.sampled_from([1, 50, 1 << 20]))
+def test_no_other_cut_points_cost_less(seed, is_regret, is_pinned, least_products, most_sums):
+    """Compares dynamic programming with all segmentations, with ties, weights, pins and a bucket's least products,
+    however many ends are looked at together."""
     generator = np.random.default_rng(seed)
     count = int(generator.integers(4, 10))
     values = generator.integers(1, 9, size=count).astype(float)
@@ -65,9 +70,10 @@ def test_no_other_cut_points_cost_less(seed, is_regret, is_pinned):
     weights = generator.integers(0, 3, size=count).astype(float)
     inner = sorted(set(values))[1:]
     pins = (inner[0] - 0.5,) if is_pinned and inner else ()
-    by_count = segmentations(values, loss, 4, weights=weights, pins=pins)
+    with patch.object(segments, "_MOST_SUMS", most_sums):
+        by_count = segmentations(values, loss, 4, weights=weights, pins=pins, least_products=least_products)
     for buckets in range(1, 5):
-        least = brute_force(values, loss, buckets, weights, pins)
+        least = brute_force(values, loss, buckets, weights, pins, least_products)
         if buckets not in by_count:
             assert math.isinf(least)
             continue

@@ -16,6 +16,9 @@ import numpy as np
 
 from .losses import Floats, SummedLoss
 
+_MOST_SUMS = 1 << 20
+"""The most numbers in the sums of buckets whose costs are computed at once, unless the buckets of one end have more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segmentation:
@@ -115,15 +118,18 @@ def _chains(
     best = np.full((most + 1, last + 1), np.inf)
     best[0, 0] = 0.0
     before = np.zeros((most + 1, last + 1), dtype=int)
-    for end in range(1, last + 1):
-        costs = loss.cost(running[end] - running[:end])
-        costs[ends[end] - ends[:end] < least] = np.inf
-        pins_before = [number for number in pinned if number < ends[end]]
-        if pins_before:
-            costs[ends[:end] < pins_before[-1]] = np.inf
-        totals = best[:-1, :end] + costs
-        before[1:, end] = totals.argmin(axis=1)
-        best[1:, end] = totals.min(axis=1)
+    latest_pin = np.array([0, *pinned])[np.searchsorted(pinned, ends)]
+    at_once = max(_MOST_SUMS // running.size, 1)
+    for first in range(1, last + 1, at_once):
+        stop = min(first + at_once, last + 1)
+        sums = running[first:stop, None] - running[:stop]
+        costs = loss.cost(sums.reshape(-1, running.shape[1])).reshape(sums.shape[:2])
+        costs[ends[first:stop, None] - ends[:stop] < max(least, 1)] = np.inf
+        costs[ends[:stop] < latest_pin[first:stop, None]] = np.inf
+        for count in range(1, most + 1):
+            totals = best[count - 1, :stop] + costs
+            before[count, first:stop] = totals.argmin(axis=1)
+            best[count, first:stop] = totals.min(axis=1)
     chains = {}
     for count in range(1, most + 1):
         if not math.isfinite(best[count, last]):
