@@ -6,6 +6,7 @@ import json
 import re
 import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,11 @@ _END = b"\0"
 
 POLLING_SECONDS = 0.002
 """Pause between two checks whether a command runs."""
+
+MOST_JUST_BUILT = 8
+_just_built: OrderedDict[tuple[Any, bytes], Any] = OrderedDict()
+"""Programs by context and payload that this process compiled and has not loaded yet. `build` hands each out once, so
+that a program is not built a second time to be loaded where it was compiled."""
 
 
 class OpenCLToolchain(Toolchain):
@@ -49,6 +55,9 @@ class OpenCLToolchain(Toolchain):
         options = (*module.options, *(("-cl-nv-verbose",) if target.architecture.startswith("sm_") else ()))
         payload = json.dumps({"source": module.text, "options": options}).encode()
         program = build(target_context, payload)
+        _just_built[target_context, payload] = program
+        if len(_just_built) > MOST_JUST_BUILT:
+            _just_built.popitem(last=False)
         device = target_context.devices[0]
         resources = parse_nvidia_log(program.get_build_info(device, cl.program_build_info.LOG))
         facts = tuple(_facts(program, entry, device, resources) for entry in module.entries)
@@ -88,6 +97,8 @@ def build(context: Any, payload: bytes) -> Any:
 
     The driver's own program is loaded if the payload has one and the driver accepts it; else the source is compiled.
     """
+    if program := _just_built.pop((context, payload), None):
+        return program
     head, _, driver_program = payload.partition(_END)
     raw = json.loads(head)
     with warnings.catch_warnings():
