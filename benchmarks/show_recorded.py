@@ -112,7 +112,8 @@ def stream_k(name: str) -> str:
     run = loaded(name)
     by_list = {folder: _sweep_summary(name, folder) for folder in ("fit", "score")}
     heads = ("", *(summary.title for summary in by_list.values()))
-    cells_by_way = [(way, *(summary.cells[way] for summary in by_list.values())) for way in by_list["fit"].cells]
+    methods = by_list["fit"].cells
+    cells_by_method = [(method, *(summary.cells[method] for summary in by_list.values())) for method in methods]
     constants = [
         (
             row["rule"],
@@ -123,7 +124,7 @@ def stream_k(name: str) -> str:
         for row in run["rows"]
     ]
     names = (*(key.upper() for key in run["rows"][0]["constants"]), *by_list)
-    return f"{table(heads, cells_by_way)}\n{table(('constants', *names), constants)}"
+    return f"{table(heads, cells_by_method)}\n{table(('constants', *names), constants)}"
 
 
 class SweepSummary(NamedTuple):
@@ -138,10 +139,10 @@ def _sweep_summary(name: str, folder: str) -> SweepSummary:
         rows = list(csv.DictReader(file))
     found: dict[str, list[float]] = {}
     for row in rows:
-        for way in filter(None, row["chosen_by"].split("; ")):
-            found.setdefault(way, []).append(float(row["efficiency"]))
+        for method in filter(None, row["chosen_by"].split("; ")):
+            found.setdefault(method, []).append(float(row["efficiency"]))
     problems = len({(row["m"], row["n"], row["k"]) for row in rows})
-    cells = {way: f"{statistics.geometric_mean(found[way]):.3f}, {min(found[way]):.3f}" for way in found}
+    cells = {method: f"{statistics.geometric_mean(found[method]):.3f}, {min(found[method]):.3f}" for method in found}
     (calibration,) = stream_k_file.read(RECORDED / name / folder / "calibration.yaml")
     subject, tile = calibration.subject, calibration.subject.tile
     named = TYPES.get(subject.data_type, subject.data_type)

@@ -175,8 +175,8 @@ def test_the_elements_between_rows_are_told_from_the_arrays_own(interleaved, api
 @pytest.mark.parametrize("api", APIS)
 def test_an_operand_that_is_read_and_written_begins_every_run_as_it_was(api):
     operand = Operand("X", "float32", (300,), (1,), "inout")
-    given = np.arange(300, dtype=np.float32)
-    case = VerificationCase((operand,), {"X": given}, {"X": Expected((...,), given + 1.0, np.zeros(300))})
+    initial = np.arange(300, dtype=np.float32)
+    case = VerificationCase((operand,), {"X": initial}, {"X": Expected((...,), initial + 1.0, np.zeros(300))})
 
     def add_one(operands):
         operands["X"].bytes.view(np.float32)[:300] += 1
@@ -225,7 +225,7 @@ def test_of_several_outputs_and_a_workspace_each_is_watched(damage, api):
             memory["E"].bytes.view(np.float64)[:2] = 4.25
         DAMAGES.get(damage, lambda memory: None)(memory)
 
-    host, device = (judged(way, Doing(act), [], Plan((), workspace_bytes=256), case) for way in ("host", api))
+    host, device = (judged(judge, Doing(act), [], Plan((), workspace_bytes=256), case) for judge in ("host", api))
     assert host.wrong == device.wrong
     assert (host.wrong is None) == (damage == "none")
     if damage == "none":

@@ -162,7 +162,7 @@ def test_racing_compares_within_a_group_and_problem_only(cache):
     ]
     with Bench(GPU, QUICK, cache) as bench:
         raced = {job_.key: found.raced for job_, found in bench.run(batch(*groups, racing=True))}
-    assert raced == {one.key: index == 1 for index, one in enumerate(one for group in groups for one in group)}
+    assert raced == {job_.key: index == 1 for index, job_ in enumerate(job_ for group in groups for job_ in group)}
 
 
 def test_racing_changes_no_winner_by_more_than_the_noise(cache):

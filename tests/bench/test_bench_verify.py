@@ -34,7 +34,7 @@ REASONS = {
 }
 
 
-WAYS = [
+JUDGES = [
     "host",
     "NumPy",
     pytest.param("OpenCL", marks=pytest.mark.opencl),
@@ -42,16 +42,16 @@ WAYS = [
 ]
 
 
-@pytest.fixture(params=WAYS)
-def way(request):
+@pytest.fixture(params=JUDGES)
+def judge(request):
     """Where a run is verified: on the host, or by programs on the device."""
     return request.param
 
 
 @pytest.fixture
-def verify(way):
+def verify(judge):
     """A function that verifies a plan and returns the defect."""
-    return lambda device, programs, plan, case: judged(way, device, programs, plan, case).wrong
+    return lambda device, programs, plan, case: judged(judge, device, programs, plan, case).wrong
 
 
 @pytest.fixture

@@ -54,16 +54,16 @@ class Honest:
     def narrow(self, x, dest):
         return x.astype(dest)
 
-    def __call__(self, problem, given):
+    def __call__(self, problem, inputs):
         g = Gemm.of(problem)
         sums = np.dtype(g.sums)
-        a, b = self.terms(given["A"].astype(sums), given["B"].astype(sums))
+        a, b = self.terms(inputs["A"].astype(sums), inputs["B"].astype(sums))
         x = sums.type(g.alpha) * (a @ b)
         if g.scaled:
-            x = self.scaled(x, [given[name][0] for name in ("ScaleA", "ScaleB")])
+            x = self.scaled(x, [inputs[name][0] for name in ("ScaleA", "ScaleB")])
         if g.bias:
-            x = self.biased(x, given["Bias"].astype(sums))
-        c = sums.type(g.beta) * given["C"].astype(sums) if g.beta else sums.type(0)
+            x = self.biased(x, inputs["Bias"].astype(sums))
+        c = sums.type(g.beta) * inputs["C"].astype(sums) if g.beta else sums.type(0)
         return self.narrow(self.finished(x, c, g.activation), g.dest)
 
 
@@ -110,9 +110,13 @@ class ResidualForgotten(Honest):
 def right(kernel, problem, seed=0):
     """Whether the kernel's D is within the bound, element by element."""
     inputs = GEMM.inputs(problem, np.random.default_rng(seed))
-    given = {one.name: strided(one, inputs[one.name]) for one in GEMM.operands(problem) if one.name in inputs}
+    operands = {
+        operand.name: strided(operand, inputs[operand.name])
+        for operand in GEMM.operands(problem)
+        if operand.name in inputs
+    }
     expected = GEMM.reference(problem, inputs)["D"]
-    got = kernel(problem, given)
+    got = kernel(problem, operands)
     if expected.value.dtype.kind == "i":
         assert not expected.bound.any()
         return got == expected.value

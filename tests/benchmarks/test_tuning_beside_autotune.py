@@ -52,9 +52,9 @@ def test_a_tuning_file_without_lists_is_refused(tmp_path):
 STANDING_IN = """
 import json, os, sys
 asked = json.loads(sys.argv[1])
-seen = os.path.join(os.environ["TRITON_CACHE_DIR"], "seen")
-kept = os.path.exists(seen)
-os.makedirs(seen, exist_ok=True)
+marker = os.path.join(os.environ["TRITON_CACHE_DIR"], "seen")
+kept = os.path.exists(marker)
+os.makedirs(marker, exist_ok=True)
 assert asked["threads"] == os.cpu_count() and asked["configurations"] == 34
 times = [[0.5, 1.0][kept] * problem["m"] for problem in asked["problems"]]
 print(json.dumps({"configurations": 33, "compiling": 8.0, "seconds": times, "threads": 4, "triton": "3.6"}))

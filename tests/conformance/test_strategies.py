@@ -9,8 +9,8 @@ from tunesmith.search.base import total_seconds
 from tunesmith.testing import StrategySuite
 
 
-def two_best(told):
-    ran = total_seconds(told)
+def two_best(times):
+    ran = total_seconds(times)
     finalists = tuple(sorted(ran, key=ran.__getitem__)[:2])
     return [CandidateBatch(finalists, MeasureMode.CONFIRMED)] if finalists else []
 
@@ -42,7 +42,7 @@ class TestRandomThenConfirm(StrategySuite):
 
 
 class TestGrowingThatNeverGrows(StrategySuite):
-    strategy = Growing(lambda candidates, told: candidates)
+    strategy = Growing(lambda candidates, times: candidates)
 
 
 def test_every_registered_strategy_is_among_them():

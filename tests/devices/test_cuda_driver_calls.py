@@ -168,7 +168,7 @@ def test_nothing_is_given_back_when_the_process_ends(monkeypatch, make):
     """The driver may have been unloaded by then."""
     finalizers = []
 
-    def finalize(*given):
+    def finalize(*arguments):
         finalizers.append(SimpleNamespace(atexit=True))
         return finalizers[-1]
 
@@ -206,19 +206,19 @@ def test_memory_is_given_back_once_and_only_what_was_allocated(monkeypatch):
 def test_bytes_are_copied_to_and_from_their_part_of_a_buffer_and_no_bytes_are_not_copied(monkeypatch):
     fake = FakeDriver(monkeypatch)
     device = fake.opened()
-    one, other = CudaMemory(0x1000, 64, owned=True), CudaMemory(0x2000, 64, owned=True)
-    device.write(one, np.arange(1, dtype=np.uint8), 63)
-    assert device.read(one, 1, 62).size == 1
-    device.copy(one, other, 1, 3, 5)
+    source, destination = CudaMemory(0x1000, 64, owned=True), CudaMemory(0x2000, 64, owned=True)
+    device.write(source, np.arange(1, dtype=np.uint8), 63)
+    assert device.read(source, 1, 62).size == 1
+    device.copy(source, destination, 1, 3, 5)
     ((to, _, written, _),) = fake.calls_of("cuMemcpyHtoDAsync")
     ((_, start, size, _),) = fake.calls_of("cuMemcpyDtoHAsync")
     assert (to, written, start, size) == (0x103F, 1, 0x103E, 1)
     assert fake.calls_of("cuMemcpyDtoDAsync") == [[0x2005, 0x1003, 1, 5]]
     assert len(fake.calls_of("cuStreamSynchronize")) == 2, "a copy on the device is not waited for"
     fake.calls.clear()
-    device.write(one, np.zeros(0, np.uint8))
-    assert device.read(one, 0).size == 0
-    device.copy(one, other, 0)
+    device.write(source, np.zeros(0, np.uint8))
+    assert device.read(source, 0).size == 0
+    device.copy(source, destination, 0)
     assert set(fake.names) == {"cuStreamSynchronize"}
 
 

@@ -66,10 +66,10 @@ class Driver:
             "cuLaunchKernelEx": self._launch,
             "cuTensorMapReplaceAddress": self._replace,
             "cuCtxPopCurrent_v2": lambda popped: (),
-        }.get(name, lambda *given: tuple(argument.value for argument in given))
+        }.get(name, lambda *arguments: tuple(argument.value for argument in arguments))
 
-        def called(*given):
-            self.log.append((name, *arguments_of(*given)))
+        def called(*arguments):
+            self.log.append((name, *arguments_of(*arguments)))
             return self._status.get(name, 0)
 
         return called

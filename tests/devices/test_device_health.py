@@ -70,7 +70,7 @@ def test_a_gpu_tells_its_clock_its_temperature_its_power_and_who_uses_it(nvml):
 def test_the_driver_is_asked_for_the_gpu_of_the_selector(nvml, monkeypatch):
     nvml()
     asked = []
-    monkeypatch.setattr(health, "call", lambda *given: asked.append(given) or b"0000:4E:00.0")
+    monkeypatch.setattr(health, "call", lambda *arguments: asked.append(arguments) or b"0000:4E:00.0")
     device_health(replace(H200, selector="CUDA:13"))
     assert asked == [("cuInit", 0), ("cuDeviceGet", 13), ("cuDeviceGetPCIBusId", 32, b"0000:4E:00.0")]
 

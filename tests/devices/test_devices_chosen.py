@@ -42,17 +42,17 @@ def machine(monkeypatch):
 MANY = [opencl(platform, number) for platform in (10, 1, 0) for number in (10, 11, 1, 0)]
 
 
-@pytest.mark.parametrize("wanted", [target.selector for target in MANY])
-def test_a_whole_selector_means_that_device_alone(machine, wanted):
+@pytest.mark.parametrize("selector", [target.selector for target in MANY])
+def test_a_whole_selector_means_that_device_alone(machine, selector):
     """`OpenCL:0:1` does not choose `OpenCL:0:10`, which is found before it."""
     machine(*MANY)
-    assert choose(wanted).selector == wanted
+    assert choose(selector).selector == selector
 
 
-@pytest.mark.parametrize(("wanted", "found"), [("OpenCL:0", "OpenCL:0:10"), ("OpenCL:1", "OpenCL:1:10")])
-def test_the_beginning_of_a_selector_ends_between_its_numbers(machine, wanted, found):
+@pytest.mark.parametrize(("selector", "found"), [("OpenCL:0", "OpenCL:0:10"), ("OpenCL:1", "OpenCL:1:10")])
+def test_the_beginning_of_a_selector_ends_between_its_numbers(machine, selector, found):
     machine(*MANY)
-    assert choose(wanted).selector == found
+    assert choose(selector).selector == found
 
 
 def test_half_a_number_is_no_selector(machine):
@@ -78,7 +78,7 @@ def test_a_device_is_opened_by_its_whole_selector(machine, monkeypatch):
 def test_gpus_come_before_cpus_and_both_are_found_by_kind_and_name(machine):
     cpu, card = opencl(0, 0, "CPU", "Old Processor"), opencl(1, 0, "GPU", "New Card")
     machine(cpu, card)
-    assert [choose(wanted) for wanted in ("", "gpu", "CPU", "old proc", "CARD")] == [card, card, cpu, cpu, card]
+    assert [choose(selector) for selector in ("", "gpu", "CPU", "old proc", "CARD")] == [card, card, cpu, cpu, card]
     with pytest.raises(UserError, match=r"no usable device matches 'accelerator'.*OpenCL:0:0 \(Old Processor\)"):
         choose("accelerator")
 
@@ -94,11 +94,11 @@ def test_a_device_that_failed_its_trial_is_passed_over(machine):
     assert tried == ["OpenCL:0:0", "OpenCL:0:1"], "those behind the first that works are not tried"
 
 
-@pytest.mark.parametrize("wanted", ["", "OpenCL", "OpenCL:0", "OpenCL:0:0", "gpu", "a card"])
-def test_a_device_that_failed_its_trial_is_not_used_because_it_is_named(machine, wanted):
+@pytest.mark.parametrize("selector", ["", "OpenCL", "OpenCL:0", "OpenCL:0:0", "gpu", "a card"])
+def test_a_device_that_failed_its_trial_is_not_used_because_it_is_named(machine, selector):
     machine(opencl(0, 0), broken={"OpenCL:0:0": NONSENSE})
     with pytest.raises(UserError, match=r"computed \[0\].*update or remove the driver"):
-        choose(wanted)
+        choose(selector)
 
 
 def test_devices_are_shown_with_what_is_wrong_with_them_behind_those_that_work(machine):

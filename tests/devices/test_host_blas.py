@@ -15,7 +15,7 @@ ADDRESSES = {"A": 0xA000, "B": 0xB000, "C": 0xC000, "D": 0xD000}
 def kept():
     """A BLAS that keeps the arguments of its calls, as plain values."""
     asked = []
-    return asked, HostBlas({"float32": lambda *given: asked.append([plain(argument) for argument in given])})
+    return asked, HostBlas({"float32": lambda *arguments: asked.append([plain(argument) for argument in arguments])})
 
 
 def test_each_matrix_of_a_batch_is_a_call_with_the_arguments_of_gemm_in_their_order():

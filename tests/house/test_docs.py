@@ -65,8 +65,8 @@ def _check(block, folder):
 
 def _only_drift(output):
     """A busy machine may raise the alarm; nothing else is allowed to."""
-    said = [line for line in output.split("\n") if line.startswith("look at:")]
-    return bool(said) and all("the anchor drifted" in line for line in said)
+    alarms = [line for line in output.split("\n") if line.startswith("look at:")]
+    return bool(alarms) and all("the anchor drifted" in line for line in alarms)
 
 
 def _constant(lines):
@@ -137,7 +137,9 @@ def test_the_table_of_rooms_is_what_the_import_rules_hold():
     rooms = {path.name for path in (ROOT / "src/tunesmith").iterdir() if (path / "__init__.py").is_file()}
     assert {room for room, _ in table} == rooms
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    held = dict(one["name"].split(" imports only ") for one in contracts if " imports only " in one["name"])
+    held = dict(
+        contract["name"].split(" imports only ") for contract in contracts if " imports only " in contract["name"]
+    )
     for room, may_import in table:
         assert may_import == held.get(room, "everything but testing"), room
 

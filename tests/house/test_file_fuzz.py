@@ -274,21 +274,21 @@ KINDS = {
 # --- what is done to it ----------------------------------------------------------------------------------------------
 
 
-def places(tree, way=()):
-    """The way to every value of a tree."""
-    if way:
-        yield way
+def places(tree, path=()):
+    """The path to every value of a tree."""
+    if path:
+        yield path
     if isinstance(tree, (dict, list)):
         for key in tree if isinstance(tree, dict) else range(len(tree)):
-            yield from places(tree[key], (*way, key))
+            yield from places(tree[key], (*path, key))
 
 
 def changed(tree, chance):
     """The tree with one value removed, doubled, renamed or replaced."""
     made = deepcopy(tree)
-    *way, last = chance.choice(list(places(made)))
+    *path, last = chance.choice(list(places(made)))
     inside = made
-    for step in way:
+    for step in path:
         inside = inside[step]
     match chance.randrange(8):
         case 0:

@@ -114,7 +114,7 @@ def _as_before(step):
 
 
 def test_a_plan_with_every_kind_of_step_and_argument_keeps_its_digest():
-    given = (
+    arguments = (
         OperandArgument("A"),
         WorkspaceArgument(256),
         ScalarArgument(7, "int32"),
@@ -124,11 +124,11 @@ def test_a_plan_with_every_kind_of_step_and_argument_keeps_its_digest():
         LocalArgument(1024),
     )
     sizes = dict(zip(PARAMETERS[3:15], range(1, 13), strict=True))
-    told = {"dtype": "float32", "transpose_a": True, "transpose_b": False, **sizes, "alpha": 1.5, "beta": 0.0}
-    told |= {"dest": "float32", "tf32": False, "bias": True, "activation": "none", "scaled": False}
-    call = LibraryCall(0, "gemm", Configuration(told | {"workspace_bytes": 0}))
-    launch = Launch(1, "gemm", (3, 2, 1), (64, 1, 1), given, 49152)
-    plan = Plan((Zero("D", 4, 8), Launch(0, "copy", (1, 1, 1), (1, 1, 1), given[:1]), launch, call), 4096)
+    parameters = {"dtype": "float32", "transpose_a": True, "transpose_b": False, **sizes, "alpha": 1.5, "beta": 0.0}
+    parameters |= {"dest": "float32", "tf32": False, "bias": True, "activation": "none", "scaled": False}
+    call = LibraryCall(0, "gemm", Configuration(parameters | {"workspace_bytes": 0}))
+    launch = Launch(1, "gemm", (3, 2, 1), (64, 1, 1), arguments, 49152)
+    plan = Plan((Zero("D", 4, 8), Launch(0, "copy", (1, 1, 1), (1, 1, 1), arguments[:1]), launch, call), 4096)
     assert plan.digest() == "9c2e73058cd162e2b2ec5d4dc234a3ab634fba1cbe9e9c9a4d46dfe1ad5e3be4"
     kept = Plan((launch,), 8192, (Zero("", 0, 64), Write(64, b"table")), 128)
     assert kept.digest() == "bb238abc126fbe67b3ecfb8a27b7210a3d577b2d57007ba6c376dcfe2a6b067c"

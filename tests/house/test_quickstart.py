@@ -11,8 +11,10 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "scripts" / "quickstart"
 
 
-@pytest.mark.parametrize(("wanted", "device"), [({}, "CPU"), ({"TUNESMITH_DEVICE": "OpenCL:1:0"}, "OpenCL:1:0")])
-def test_it_tunes_on_a_cpu_unless_a_device_is_named(tmp_path, wanted, device):
+@pytest.mark.parametrize(
+    ("extra_variables", "device"), [({}, "CPU"), ({"TUNESMITH_DEVICE": "OpenCL:1:0"}, "OpenCL:1:0")]
+)
+def test_it_tunes_on_a_cpu_unless_a_device_is_named(tmp_path, extra_variables, device):
     """It makes sure of a CPU, and its tuning file is for one; a GPU beside it would come first."""
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -20,7 +22,7 @@ def test_it_tunes_on_a_cpu_unless_a_device_is_named(tmp_path, wanted, device):
         (programs / name).write_text(f"#!/bin/sh\n{does}\n")
         (programs / name).chmod(0o755)
     own = {name: value for name, value in os.environ.items() if not name.startswith("TUNESMITH_")}
-    variables = {**own, "TUNESMITH_VENV": str(tmp_path), **wanted}
+    variables = {**own, "TUNESMITH_VENV": str(tmp_path), **extra_variables}
     done = subprocess.run(["sh", SCRIPT, tmp_path / "out"], env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     tune, compare = (tmp_path / "asked").read_text().splitlines()

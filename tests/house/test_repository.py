@@ -136,6 +136,22 @@ def test_a_class_name_stands_once_in_the_package():
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
+GENERIC = {"one", "place", "said", "given", "seen", "told", "wanted", "way", "stand", "thing", "stuff"}
+"""Names that would fit whatever a variable holds, so they say nothing about it."""
+
+
+def test_no_variable_or_argument_has_a_generic_name():
+    """A reader learns from a name what is in it. What is imported, as `given` from Hypothesis, was named elsewhere."""
+    generic = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {name}"
+        for folder in ("src", "tests", "benchmarks", "scripts", "examples")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (name := _named_by(node)) in GENERIC
+    ]
+    assert generic == []
+
+
 def test_tests_have_one_style_of_typing():
     """Tests and what stands beside them have no annotations, since fixtures and parametrised values give the arguments;
     what tests share, in `tests/support`, is annotated as the source is."""
@@ -161,6 +177,16 @@ def test_the_guide_names_every_file_with_tests_that_run_only_by_their_mark():
         if mark in path.read_text(encoding="utf-8")
     }
     assert marked <= named
+
+
+def _named_by(node):
+    """The name of the variable, field, argument, caught error or match that this node introduces, if it does."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            return name
+        case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
+            return name
+    return None
 
 
 def _is_annotated(function):

@@ -151,7 +151,7 @@ class Watched(FakeDevice):
 
     def __init__(self):
         super().__init__(TARGET)
-        self.seen: list[object] = []
+        self.unrolls: list[object] = []
         self.loaded: list[Binary] = []
 
     def load(self, binary):  # type: ignore[no-untyped-def]
@@ -159,7 +159,7 @@ class Watched(FakeDevice):
         return super().load(binary)
 
     def enqueue(self, prepared):  # type: ignore[no-untyped-def]
-        self.seen.append(prepared.constants["LoopUnroll"])
+        self.unrolls.append(prepared.constants["LoopUnroll"])
         super().enqueue(prepared)
 
 
@@ -172,7 +172,7 @@ def test_what_select_says_is_what_runs(m, n, k):
     with library(tuned, device=device, launched=launches.append) as lib:
         warned = lib.select(n, m, 1, k)
         lib.matmul(np.ones((m, k), np.float32), np.ones((k, n), np.float32))
-    assert device.seen == [warned.solution.configuration["LoopUnroll"]]
+    assert device.unrolls == [warned.solution.configuration["LoopUnroll"]]
     assert [record.choice for record in launches] == [warned]
     assert launches[0].problem.sizes == (n, m, k)
 
@@ -201,7 +201,7 @@ def test_a_solution_that_is_illegal_here_is_passed_over_by_select_and_launch():
     ) as lib:
         assert lib.select(8, 8, 1, 8).name == "S2"
         close(lib.matmul(normal(8, 8) * 0, normal(8, 8)), np.zeros((8, 8)))
-    assert device.seen == [16]
+    assert device.unrolls == [16]
 
 
 def test_a_solution_that_does_not_compile_is_passed_over_and_remembered():

@@ -109,10 +109,10 @@ class Watched(FakeDevice):
 
     def __init__(self):
         super().__init__(TARGET)
-        self.seen: set[int] = set()
+        self.addresses: set[int] = set()
 
     def wrap(self, array):
-        self.seen.add(array.ctypes.data)
+        self.addresses.add(array.ctypes.data)
         return super().wrap(array)
 
 
@@ -123,7 +123,7 @@ def test_torch_tensors_on_the_host_are_multiplied_where_they_lie():
     types = [gemm_type(transpose_a=x, transpose_b=y) for x in (False, True) for y in (False, True)]
     with library(*map(fake_logic, types), device=device) as lib:
         assert lib.matmul(a, b, out) is out
-        assert {a.data_ptr(), b.data_ptr(), out.data_ptr()} <= device.seen
+        assert {a.data_ptr(), b.data_ptr(), out.data_ptr()} <= device.addresses
         close(out, (a.double() @ b.double()).numpy())
         result = lib.matmul(a, b, residual=out)
         assert isinstance(result, torch.Tensor)
@@ -171,7 +171,7 @@ def test_arrays_by_dlpack_are_read_where_they_lie():
     with library(fake_logic(gemm_type(transpose_b=False)), device=device) as lib:
         found = lib.matmul(Lent(a), Lent(b), activation="none")
     close(found, a.astype(float) @ b)
-    assert {a.ctypes.data, b.ctypes.data} <= device.seen
+    assert {a.ctypes.data, b.ctypes.data} <= device.addresses
 
 
 def test_memory_of_two_devices_is_refused(rig):

@@ -86,10 +86,10 @@ def test_a_layout_is_chosen_and_bound_once(monkeypatch):
 class TestRefusals:
     """A call is refused with a clear message before anything is launched."""
 
-    def refused(self, error, says, what=NN, **given):
+    def refused(self, error, says, what=NN, **arguments):
         launched_records: list[LaunchRecord] = []
         with library(logic(NN), launched=launched_records.append) as lib, pytest.raises(error, match=says):
-            lib.launch(what, **given)
+            lib.launch(what, **arguments)
         assert launched_records == []
 
     def test_names(self):
@@ -298,7 +298,7 @@ def test_a_kernel_of_the_users_own_takes_torchs_tensors_and_dlpack():
 
 @pytest.mark.opencl
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("operands", "error", "says"),
     [
         ({"input": np.zeros((4, 5))}, TypeError, "input is float64; stencil5 takes float32"),
         ({"input": np.zeros(5, np.float32)}, ValueError, "no shape tells Columns"),
@@ -314,9 +314,9 @@ def test_a_kernel_of_the_users_own_takes_torchs_tensors_and_dlpack():
         ),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_a_kernel_of_the_users_own_is_refused(given, error, says):
+def test_what_does_not_fit_a_kernel_of_the_users_own_is_refused(operands, error, says):
     with opened(stencil()) as lib, pytest.raises(error, match=says):
-        lib.launch("stencil5", given)
+        lib.launch("stencil5", operands)
 
 
 @pytest.mark.opencl

@@ -56,10 +56,10 @@ def outcome(call, launched_records):
     return result, [(record.choice.name, record.problem) for record in launched_records[before:]]
 
 
-def check(open_library, call, *given):
+def check(open_library, call, *arguments_of_calls):
     """Asserts that the last call has the same outcome after the other calls and alone."""
     outcomes = []
-    for calls in (given, given[-1:]):
+    for calls in (arguments_of_calls, arguments_of_calls[-1:]):
         launched_records: list[LaunchRecord] = []
         with open_library(launched_records) as lib:
             found = [
@@ -97,8 +97,8 @@ def arguments(changes):
     return {name: make() for name, make in {**USUAL, **changes}.items() if make}
 
 
-def launch(lib, given):
-    return lib.launch(given.get("what", NN), **{name: x for name, x in given.items() if name != "what"})
+def launch(lib, operands):
+    return lib.launch(operands.get("what", NN), **{name: x for name, x in operands.items() if name != "what"})
 
 
 @pytest.mark.parametrize("what", OTHERS)
@@ -117,13 +117,13 @@ def rig(monkeypatch):
     return Rig(monkeypatch)
 
 
-def lent(given):
+def lent(operands):
     """The arrays as GPU arrays of a library that tunesmith does not know."""
     return {
         name: OnGpu(x, strides=x.strides, data=(x.ctypes.data, not x.flags.writeable))
         if isinstance(x, np.ndarray)
         else x
-        for name, x in given.items()
+        for name, x in operands.items()
     }
 
 
@@ -137,7 +137,9 @@ def test_a_launch_on_a_gpu_that_differs_in_one_thing(rig, what):
         rig.device = HostGpu()
         return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(NT), launched=launched_records.append)
 
-    check(open_library, lambda lib, given: launch(lib, lent(given)).array, arguments({}), arguments(ON_A_GPU[what]))
+    check(
+        open_library, lambda lib, operands: launch(lib, lent(operands)).array, arguments({}), arguments(ON_A_GPU[what])
+    )
 
 
 def test_a_launch_on_another_gpu(monkeypatch):
@@ -155,12 +157,12 @@ def test_a_launch_on_another_gpu(monkeypatch):
     with Library([(Path("nn.yaml"), gpu_logic(NN))]) as lib:
         for number in (0, 1, 0, 1):
             monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address, number=number: number)
-            given = arguments({})
-            launch(lib, lent(given))
-            close(given["D"], given["A"] @ given["B"])
+            operands = arguments({})
+            launch(lib, lent(operands))
+            close(operands["D"], operands["A"] @ operands["B"])
             out = columns(6, 7)
-            lib.matmul(*(OnGpu(x, strides=x.strides) for x in (given["A"], given["B"], out)))
-            close(out, given["A"] @ given["B"])
+            lib.matmul(*(OnGpu(x, strides=x.strides) for x in (operands["A"], operands["B"], out)))
+            close(out, operands["A"] @ operands["B"])
         assert [len(device.launches) for device in opened.values()] == [4, 4]
 
 
@@ -197,7 +199,7 @@ def test_a_product_that_differs_in_one_thing(device, what):
     def open_library(launched_records):
         return library(logic(NN), logic(TN), device=device(TARGET), launched=launched_records.append)
 
-    check(open_library, lambda lib, given: lib.matmul(**given), factors({}), factors(OTHER_FACTORS[what]))
+    check(open_library, lambda lib, operands: lib.matmul(**operands), factors({}), factors(OTHER_FACTORS[what]))
 
 
 @pytest.mark.parametrize("what", ["data type", "order of axes", "leading dimension", "shape", "alpha", "address"])
@@ -207,7 +209,7 @@ def test_a_product_on_a_gpu_that_differs_in_one_thing(rig, what):
         return rig.library(gpu_logic(NN, {"Maps": True}, {}), gpu_logic(TN), launched=launched_records.append)
 
     others = {**OTHER_FACTORS, "address": {"a": lambda: columns(6, 6, apart=4)}}
-    check(open_library, lambda lib, given: lib.matmul(**lent(given)).array, factors({}), factors(others[what]))
+    check(open_library, lambda lib, operands: lib.matmul(**lent(operands)).array, factors({}), factors(others[what]))
 
 
 class Careful(FakeDevice):
@@ -222,8 +224,8 @@ def test_a_product_of_what_lies_across_the_borders_of_elements_is_of_a_copy():
     launched_records: list[LaunchRecord] = []
     with library(logic(NN), device=Careful(TARGET), launched=launched_records.append) as lib:
         for apart in (0, 2, 0, 1):
-            given = factors({"a": lambda apart=apart: columns(6, 6, apart=apart)})
-            close(lib.matmul(**given), given["a"] @ given["b"])
+            operands = factors({"a": lambda apart=apart: columns(6, 6, apart=apart)})
+            close(lib.matmul(**operands), operands["a"] @ operands["b"])
     assert len(launched_records) == 4
 
 
@@ -231,8 +233,8 @@ def test_a_product_on_the_host_is_found_out_once_for_all_addresses_of_one_alignm
     whole, b, out = np.zeros(4096, np.uint8), columns(5, 7), columns(6, 7)
     start = -whole.ctypes.data % ALIGNMENT
     with library(logic(NN)) as lib:
-        for place, kept in ((0, 1), (ALIGNMENT, 1), (20 * ALIGNMENT, 1), (4, 2), (ALIGNMENT + 4, 2), (8, 3)):
-            a = whole[start + place : start + place + 120].view(np.float32).reshape(6, 5, order="F")
+        for offset, kept in ((0, 1), (ALIGNMENT, 1), (20 * ALIGNMENT, 1), (4, 2), (ALIGNMENT + 4, 2), (8, 3)):
+            a = whole[start + offset : start + offset + 120].view(np.float32).reshape(6, 5, order="F")
             close(lib.matmul(a, b, out), a @ b)
             assert len(lib._host._entries) == kept
 

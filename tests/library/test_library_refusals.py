@@ -50,10 +50,10 @@ class TestRefusals:
     @pytest.mark.parametrize("name", ["a", "b", "c", "bias", "out"])
     def test_masked_arrays(self, name):
         """A mask would be lost: of an operand its hidden numbers would be read, of a result nobody knows it."""
-        given = {"a": normal(3, 4), "b": normal(4, 5), "c": normal(3, 5), "bias": normal(5), "out": normal(3, 5)}
-        given[name] = np.ma.masked_less(given[name], 0.0)
+        operands = {"a": normal(3, 4), "b": normal(4, 5), "c": normal(3, 5), "bias": normal(5), "out": normal(3, 5)}
+        operands[name] = np.ma.masked_less(operands[name], 0.0)
         says = rf"{name} is a masked array.*give {name}\.filled\(0\), or {name}\.data"
-        self.refused(TypeError, says, **given, beta=1.0)
+        self.refused(TypeError, says, **operands, beta=1.0)
 
     def test_data_types(self):
         self.refused(TypeError, "a is float32, b is float64", normal(3, 4), normal(4, 5, dtype="float64"))

@@ -221,21 +221,21 @@ def test_anything_gives_torchs_product(rig, seed):
     lead = [(batch,) if random.integers(2) else () for _ in range(2)]
     a, b = any_view(rig, random, (*lead[0], m, k)), any_view(rig, random, (*lead[1], k, n))
     shape = (*max(lead), m, n)
-    given = {"bias": any_view(rig, random, (1, n))[0], "activation": "relu"} if random.integers(2) else {}
+    options = {"bias": any_view(rig, random, (1, n))[0], "activation": "relu"} if random.integers(2) else {}
     if random.integers(2):
-        given["residual"] = any_view(rig, random, shape)
+        options["residual"] = any_view(rig, random, shape)
     if random.integers(2):
         out = any_view(rig, random, shape)
-        given["out"] = out.clone() if 0 in out.stride() else out
-    elif "residual" in given and 0 not in given["residual"].stride():
-        given["out"] = given["residual"]
-    reference = expected(a, b, given.get("bias"), given.get("activation", "none"), given.get("residual"))
+        options["out"] = out.clone() if 0 in out.stride() else out
+    elif "residual" in options and 0 not in options["residual"].stride():
+        options["out"] = options["residual"]
+    reference = expected(a, b, options.get("bias"), options.get("activation", "none"), options.get("residual"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(2 if "out" not in given else 1):
-            found = lib.matmul(a, b, **given)
+        for _ in range(2 if "out" not in options else 1):
+            found = lib.matmul(a, b, **options)
             close(found, reference)
-    assert found is given.get("out", found)
+    assert found is options.get("out", found)
     lib.close()
 
 

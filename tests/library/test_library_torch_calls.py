@@ -91,11 +91,11 @@ def test_an_epilogue_is_in_the_kernel_where_it_was_tuned_and_else_follows_it(rig
     """Bias along the features, activation, then the residual. One warning if they are computed after the product."""
     lib = rig.library(*every_type(), *(every_type(**more) if fused else ()))
     a, b, c, bias = rig.normal(6, 5), rig.normal(5, 7), rig.normal(6, 7), rig.normal(7)
-    given = {**more, **({"bias": bias} if "bias" in more else {})}
+    options = {**more, **({"bias": bias} if "bias" in more else {})}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for _ in range(2):
-            close(lib.matmul(a, b, residual=c, **given), expected(a, b, c=c, **given))
+            close(lib.matmul(a, b, residual=c, **options), expected(a, b, c=c, **options))
             assert c is not None
     assert len(warned) == (0 if fused else 1)
     if not fused:
@@ -226,7 +226,7 @@ def test_a_call_that_is_not_ready_is_refused_in_a_capture(rig):
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("make_arguments", "error", "says"),
     [
         (lambda rig: {"b": rig.torch.zeros(5, 7, device="meta")}, ValueError, "b lies on meta, a on cpu"),
         (lambda rig: {"b": np.zeros((5, 7), np.float32)}, TypeError, "b is a ndarray"),
@@ -244,10 +244,10 @@ def test_a_call_that_is_not_ready_is_refused_in_a_capture(rig):
         (lambda rig: {"b": rig.normal(5, 7).requires_grad_()}, UserError, "no gradient"),
     ],
 )  # fmt: skip
-def test_what_does_not_go_together_is_said(rig, given, error, says):
+def test_what_does_not_go_together_is_said(rig, make_arguments, error, says):
     lib = rig.library(*every_type())
     with pytest.raises(error, match=says):
-        lib.matmul(**{"a": rig.normal(6, 5), "b": rig.normal(5, 7)} | given(rig))
+        lib.matmul(**{"a": rig.normal(6, 5), "b": rig.normal(5, 7)} | make_arguments(rig))
     assert rig.device.launches == []
 
 

@@ -324,11 +324,11 @@ compiled, compiler = [], type(TOOLCHAINS["OpenCL"])
 compile_ = compiler.compile
 compiler.compile = lambda self, module, target: compiled.append(1) or compile_(self, module, target)
 a, b = np.ones((17, 5), np.float32), np.ones((5, 31), np.float32)
-with warnings.catch_warnings(record=True) as said:
+with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
     assert (tunesmith.matmul(a, b) == 5).all()
     assert tunesmith.matmul(a[:3], b, np.zeros((3, 31), np.float32), alpha=2.0).max() == 10
-assert len(said) == 1, said
+assert len(warned) == 1, said
 print(len(compiled) > 0)
 """
 

@@ -210,9 +210,9 @@ def test_sizes_that_no_convolution_has_are_refused(sizes, why):
     ],
 )
 def test_a_tuning_file_is_told_the_line_of_a_wrong_field(tmp_path, field, what):
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         read_file(tmp_path, f"OperationType: Convolution\n      {field}")
-    (mistake,) = (error for error in told.value.errors if error.location.endswith("tuning.yaml:4"))
+    (mistake,) = (error for error in caught.value.errors if error.location.endswith("tuning.yaml:4"))
     assert what in mistake.what
 
 
@@ -224,6 +224,6 @@ def read_file(folder, fields, sizes="Exact: [1, 4, 8, 8, 4, 3, 3]"):
 
 
 def test_a_tuning_file_is_told_that_there_is_no_kernel_yet(tmp_path):
-    with pytest.raises(UserError, match="no kernel computes Convolution yet") as told:
+    with pytest.raises(UserError, match="no kernel computes Convolution yet") as caught:
         read_file(tmp_path, "OperationType: Convolution")
-    assert told.value.location.endswith("tuning.yaml:3")
+    assert caught.value.location.endswith("tuning.yaml:3")

@@ -82,10 +82,10 @@ def test_without_the_word_for_it_a_header_tells_the_dimensions(listed):
 )
 def test_a_mistake_is_told_with_its_line(listed, change, location, what):
     assert change[0] in LIST
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         listed(LIST.replace(*change, 1))
-    assert told.value.location.endswith(f"convolutions.csv{location}")
-    assert what in told.value.what
+    assert caught.value.location.endswith(f"convolutions.csv{location}")
+    assert what in caught.value.what
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_a_mistake_is_told_with_its_line(listed, change, location, what):
     ],
 )
 def test_columns_of_an_axis_that_is_not_there_must_say_so(listed, header, cells, what):
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as caught:
         listed(f"n,c,h,w,k,r,s,{header}\n2,3,9,9,4,3,3,{cells}\n")
-    assert told.value.location.endswith("convolutions.csv:2")
-    assert told.value.what == what
+    assert caught.value.location.endswith("convolutions.csv:2")
+    assert caught.value.what == what
 
 
 def test_what_a_driver_prints_of_an_axis_that_is_not_there_is_read(listed):

@@ -236,6 +236,6 @@ def test_a_weight_of_two_is_the_same_size_twice():
 def test_a_join_weighs_the_sizes_of_the_steps_before_it(weights, expected):
     times = {(1, 1): 1.0, (2, 1): 1.4, (1, 2): 1.5, (2, 2): 1.0}
     measure = Exact(lambda config, problem: times[config.integer("a"), problem.sizes[0]])
-    one, joined = (weighed(step, weights) for step in (benchmark(on=(1, 2), b=[1, 2]), join(on=(1, 2))))
-    made = run(phases({"a": 0, "b": 0}, fork(a=[1, 2]), one, joined, final(1, 2)), measure, FakeOracle())
+    benchmarked, joined = (weighed(step, weights) for step in (benchmark(on=(1, 2), b=[1, 2]), join(on=(1, 2))))
+    made = run(phases({"a": 0, "b": 0}, fork(a=[1, 2]), benchmarked, joined, final(1, 2)), measure, FakeOracle())
     assert [config["a"] for config in made.survivors] == [expected]

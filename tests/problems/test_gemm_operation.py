@@ -314,7 +314,7 @@ def test_leading_dimensions_are_read_off_the_operands_strides(kind, leading):
     sizes = (7, 5, 3, 11) if "Batch" in kind.indices else (7, 5, 11)
     natural = tuple(least for _, least in GEMM.leading(kind, sizes))
     if leading:
-        leading = tuple(max(given, least) for given, least in zip(leading, natural, strict=True))
+        leading = tuple(max(stride, least) for stride, least in zip(leading, natural, strict=True))
     strides = {operand.name: operand.strides for operand in GEMM.operands(Problem(kind, sizes, leading))}
     assert GEMM.leading_from(kind, sizes, strides) == leading
     assert GEMM.leading_from(kind, sizes, {}) == (), "what nothing tells is natural"

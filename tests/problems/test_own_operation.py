@@ -137,8 +137,8 @@ def test_its_logic_is_shown_and_chosen_from(tuned):
     assert shown.returncode == 0, shown.stderr
     assert "Copy_S_00: GB/s of" in shown.stdout
     for size, rule in (("256 256", "exact"), ("300 280", "nearest")):
-        said = document(tunesmith("select", tuned, "--size", *size.split(), "--json", env=with_copy()))
-        assert (said["rule"], said["kernel"]) == (rule, "CopyRows")
+        selected = document(tunesmith("select", tuned, "--size", *size.split(), "--json", env=with_copy()))
+        assert (selected["rule"], selected["kernel"]) == (rule, "CopyRows")
 
 
 @pytest.mark.opencl

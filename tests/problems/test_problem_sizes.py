@@ -147,11 +147,11 @@ def test_a_leading_dimension_must_hold_its_matrix_as_it_is_stored(transposes, to
     problem_type = gemm_type(transpose_a=transposes[0], transpose_b=transposes[1])
     least = {"LDD": 64, "LDC": 64, **too_small}
     for name, extent in least.items():
-        given = [64, 32, 16, *({**dict.fromkeys(least, 99), name: extent - 1}).values()]
+        numbers = [64, 32, 16, *({**dict.fromkeys(least, 99), name: extent - 1}).values()]
         with pytest.raises(UserError, match=f"{name} {extent - 1} is too small; give at least {extent}"):
-            of_exact(given, problem_type)
-        given[3 + list(least).index(name)] = extent
-        assert of_exact(given, problem_type)[0] == (64, 32, 16)
+            of_exact(numbers, problem_type)
+        numbers[3 + list(least).index(name)] = extent
+        assert of_exact(numbers, problem_type)[0] == (64, 32, 16)
 
 
 @pytest.mark.parametrize(

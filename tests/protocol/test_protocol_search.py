@@ -194,13 +194,13 @@ def test_the_driver_carries_a_growing_space_and_its_finalists_side_by_side():
     """Two searches at once, on different problems: one grows towards the best value, the other confirms its two
     best."""
 
-    def beyond(candidates, told):
-        best = min(told, key=lambda config: next(iter(told[config].values())).seconds)
-        high = max(config.integer("a") for config in told)
+    def beyond(candidates, times):
+        best = min(times, key=lambda config: next(iter(times[config].values())).seconds)
+        high = max(config.integer("a") for config in times)
         return column(0, high + 3) if best["a"] == high else candidates
 
-    def finals(told):
-        ranked = sorted(told, key=lambda config: told[config][size(2)].seconds)
+    def finals(times):
+        ranked = sorted(times, key=lambda config: times[config][size(2)].seconds)
         return [CandidateBatch(tuple(ranked[:2]), MeasureMode.CONFIRMED)]
 
     random = np.random.default_rng(0)

@@ -367,9 +367,9 @@ def test_labels_begin_the_name_of_the_logics_file(group, labels, name):
 
 def test_the_reference_page_tells_of_every_key(group):
     page = reference(SPACE)
-    told = {"BudgetMinutes", "ScheduleName", "StridedBatched", "Beta", "[first, step, growth, last]", "SleepPercent"}
-    told |= {parameter.name for parameter in SPACE} | {phase.value for phase in Phase}
-    assert not {name for name in told if name not in page}
+    words = {"BudgetMinutes", "ScheduleName", "StridedBatched", "Beta", "[first, step, growth, last]", "SleepPercent"}
+    words |= {parameter.name for parameter in SPACE} | {phase.value for phase in Phase}
+    assert not {name for name in words if name not in page}
     assert all(line.count(" | ") == 4 for line in page.partition("## Parameters")[2].splitlines() if "|" in line)
 
 

@@ -20,7 +20,7 @@ LARGE = "BenchmarkForkParameters:\n  - {DepthU: LIST, LoopUnroll: LIST, GlobalSp
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "phrase"),
     [
         ("", "1,000,000,000 combinations in one step, of which the search measures up to 1,000,000,000"),
         ("SearchStrategy: random", "measures up to 1,000,000,000; SearchStrategy and SearchTrials make it fewer"),
@@ -28,7 +28,7 @@ LARGE = "BenchmarkForkParameters:\n  - {DepthU: LIST, LoopUnroll: LIST, GlobalSp
         ("SearchStrategy: surrogate", ""),
     ],
 )
-def test_a_step_of_a_thousand_million_combinations_is_read_and_what_it_takes_is_said(group, settings, said):
+def test_a_step_of_a_thousand_million_combinations_is_read_and_what_it_takes_is_said(group, settings, phrase):
     tuning_file = group(LARGE, before=f"GlobalParameters: {{{settings}}}")
     step = tuning_file.groups[0].steps[0]
     assert len(step.choices) == 10**9
@@ -36,5 +36,5 @@ def test_a_step_of_a_thousand_million_combinations_is_read_and_what_it_takes_is_
     assert Configuration({"DepthU": 7, "LoopUnroll": 1001, "GlobalSplitU": 1}) not in step.choices
     assert step.choices[10**9 - 1] == Configuration({"DepthU": 1000, "LoopUnroll": 1000, "GlobalSplitU": 1000})
     notes = [note for note in tuning_file.notes if "combinations" in note]
-    assert all(said in note for note in notes)
-    assert len(notes) == bool(said)
+    assert all(phrase in note for note in notes)
+    assert len(notes) == bool(phrase)

@@ -41,17 +41,17 @@ LARGE = Candidates(choices({f"p{index}": list(range(10)) for index in range(9)})
 """10^9 combinations."""
 
 
-def wider(candidates, told):
+def wider(candidates, times):
     """Doubles the largest tile while it is the best; tiles of 512 and more have no legal width."""
-    best = min(told, key=lambda config: seconds(config))
+    best = min(times, key=lambda config: seconds(config))
     tiles = candidates.choices.values("tile")
     if best["tile"] != max(tiles):
         return candidates
     return replace(candidates, choices=choices({**VALUES, "tile": [*tiles, 2 * best.integer("tile")]}))
 
 
-def two_best(told):
-    return [CandidateBatch(tuple(sorted(told, key=seconds)[:2]), MeasureMode.CONFIRMED)]
+def two_best(times):
+    return [CandidateBatch(tuple(sorted(times, key=seconds)[:2]), MeasureMode.CONFIRMED)]
 
 
 def seconds(config):

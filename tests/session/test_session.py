@@ -362,8 +362,8 @@ def test_a_run_that_samples_measures_a_part_and_the_same_one_again(tmp_path, str
 
 def test_the_files_settings_are_the_benchs_policy():
     """`GlobalParameters` hands its fields over by name."""
-    given = GlobalParameters(**dict.fromkeys(GlobalParameters().__dataclass_fields__, 1)).policy()  # type: ignore[arg-type]
-    assert set(given) == set(Policy.__dataclass_fields__)
+    policy = GlobalParameters(**dict.fromkeys(GlobalParameters().__dataclass_fields__, 1)).policy()  # type: ignore[arg-type]
+    assert set(policy) == set(Policy.__dataclass_fields__)
 
 
 def test_a_folder_without_a_run_and_a_file_that_is_not_there_are_the_users(tmp_path):

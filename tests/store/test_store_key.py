@@ -104,9 +104,9 @@ def other_text(self, config, kind, real=FakeGemm.modules):  # type: ignore[no-un
     return tuple(replace(module, text=module.text + " ") for module in real(self, config, kind))
 
 
-def other_plan(self, *given, real=FakeGemm.plan):  # type: ignore[no-untyped-def]
+def other_plan(self, *arguments, real=FakeGemm.plan):  # type: ignore[no-untyped-def]
     """The same program, launched with another scalar argument."""
-    plan = real(self, *given)
+    plan = real(self, *arguments)
     steps = [
         replace(step, arguments=(*step.arguments[:-1], ScalarArgument(0.5, "float64")))
         for step in plan.steps
@@ -138,7 +138,7 @@ def test_another_device_or_driver_is_measured_again(part, tmp_path):
 
 @pytest.mark.parametrize("size", [change["problem"] for change in OTHERS.values() if "problem" in change], ids=str)
 def test_another_problem_is_measured_again(size, tmp_path):
-    assert [asked(tmp_path, size=one) for one in (None, size, None, size)] == [1, 1, 0, 0]
+    assert [asked(tmp_path, size=problem) for problem in (None, size, None, size)] == [1, 1, 0, 0]
 
 
 HOW_LONG_TO_WAIT = {"timeout_seconds", "compile_timeout_seconds", "compile_processes"}

@@ -101,10 +101,10 @@ def attempt(
         base = world.start | loaned | branch["settled"]
         points = [base | choice for choice in grid(lists) if usable(world, base | choice, sizes)]
         if points:
-            seen: dict[Any, Point] = {}
+            by_essence: dict[Any, Point] = {}
             for point in points:
-                seen.setdefault(world.essence(point), point)
-            return branch | {"loaned": loaned}, list(seen.values())
+                by_essence.setdefault(world.essence(point), point)
+            return branch | {"loaned": loaned}, list(by_essence.values())
     return None
 
 
@@ -160,7 +160,7 @@ def live(world: World, branch: Branch, stages: Sequence[Stage], at: int, stop: i
     else:
         tuned = tune(world, branch, stages, at)
         grown = [] if tuned is None else [tuned]
-    return [later for one in grown for later in live(world, one, stages, at + 1, stop)]
+    return [later for successor in grown for later in live(world, successor, stages, at + 1, stop)]
 
 
 def join(world: World, branches: list[Branch], stages: Sequence[Stage], at: int) -> list[Branch]:

@@ -117,11 +117,11 @@ def _values(
     types = {(16, 5): "f2", (16, 8): ml_dtypes.bfloat16, (32, 8): "f4", (64, 11): "f8", (8, 5): ml_dtypes.float8_e5m2}
     dtype = types[bits, exponent] if exponent else f"{'i' if signed else 'u'}{bits // 8}"
     words = _storage(memory, begin, bits)[positions.view(np.uint64)[:count]]
-    wanted = value.view(np.float64)[:count]
+    expected = value.view(np.float64)[:count]
     with np.errstate(all="ignore"):
-        difference = words.view(dtype).astype(np.float64) - wanted
+        difference = words.view(dtype).astype(np.float64) - expected
         _raise(flags, flag, ~(np.abs(difference) <= bound.view(np.float64)[:count]))
-        for index, terms in enumerate((difference**2, wanted**2)):
+        for index, terms in enumerate((difference**2, expected**2)):
             first = (slot + index) * groups
             sums.view(np.float64)[first : first + groups] = _by_group(terms, groups, block)
 

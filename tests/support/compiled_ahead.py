@@ -22,7 +22,7 @@ def ahead(modules: Iterable[Module], target: Target) -> Iterator[None]:
     """While it lasts, other processes compile these modules, in their order; afterwards they stop."""
     context = get_context("spawn")
     with ProcessPoolExecutor(min(os.cpu_count() or 1, MOST_PROCESSES), context) as pool:
-        _begun.update({(one, target): pool.submit(_compile, one, target) for one in dict.fromkeys(modules)})
+        _begun.update({(module, target): pool.submit(_compile, module, target) for module in dict.fromkeys(modules)})
         try:
             yield
         finally:

@@ -141,7 +141,7 @@ def verify_on_host(family: Kernel, config: Configuration, asked: Problem, folder
     for check in operation.checks(asked):
         plan = family.plan(config, check, H200)
         inputs = operation.inputs(check, np.random.default_rng(3))
-        operands = {one.name: one for one in operation.operands(check)}
+        operands = {operand.name: operand for operand in operation.operands(check)}
         out = np.full(operands["D"].storage_elements, np.nan, operands["D"].dtype)
         garbage = np.full(plan.workspace_bytes, 0xFF, np.uint8)
         run_on_host(library, plan, {**inputs, "D": out}, garbage)

@@ -67,4 +67,4 @@ def wrong_on_gpu(kernel: Kernel, config: Configuration, problem: Problem) -> lis
         inputs = operation.inputs(check, np.random.default_rng(7))
         case = VerificationCase(operation.operands(check), inputs, operation.reference(check, inputs))
         found.append(verify(device, programs, kernel.plan(config, check, device.target), case))
-    return [one for one in found if one]
+    return [defect for defect in found if defect]

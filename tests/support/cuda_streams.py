@@ -21,7 +21,7 @@ class Running:
 
         device, operation = cuda_device(), OPERATIONS[asked.type.operation]
         self._call, self.stream = call, call("cuStreamCreate", 1)
-        d = next(one for one in operation.operands(asked) if one.role == "out")
+        d = next(operand for operand in operation.operands(asked) if operand.role == "out")
         self.size = d.storage_elements * np.dtype(d.dtype).itemsize
         inputs = operation.inputs(asked, np.random.default_rng(5))
         self.memory = {name: device.allocate(array.nbytes) for name, array in inputs.items()}
@@ -47,13 +47,13 @@ class Running:
 
 
 @contextmanager
-def running(*wanted: tuple[Sequence[Program], Plan, Problem]) -> Iterator[list[Running]]:
-    all_ = [Running(*one) for one in wanted]
+def running(*launches: tuple[Sequence[Program], Plan, Problem]) -> Iterator[list[Running]]:
+    all_ = [Running(*launch) for launch in launches]
     try:
         yield all_
     finally:
-        for one in all_:
-            one.close()
+        for bound in all_:
+            bound.close()
 
 
 def repeats_beside(asked: Running, other: Running) -> None:

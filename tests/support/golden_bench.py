@@ -91,7 +91,7 @@ def nothing_measured(spread: float = 0.002) -> Iterator[None]:
         for name, stand_in in {"__init__": _nothing, "close": _nothing, "run": run, "interleave": interleave}.items():
             patch.setattr(Bench, name, stand_in)
         patch.setattr(choice, "_find", lambda api: found.get(api, ()))
-        patch.setattr(choice, "after_trial", lambda one: one)
+        patch.setattr(choice, "after_trial", lambda device: device)
         patch.setattr(HealthWatch, "look_if_due", _nothing)
         patch.setattr(LOGIC_CHECK, lambda *_: [])
         yield

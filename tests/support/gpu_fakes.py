@@ -85,7 +85,7 @@ class OnePlan(FakeGemm):
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         _PROBLEMS.append(problem)
-        operands = [OperandArgument(one.name) for one in GemmOperation().operands(problem)]
+        operands = [OperandArgument(operand.name) for operand in GemmOperation().operands(problem)]
         maps = [TensorMapArgument("A", "float32", (1,), (1,), (1,))] if config.flag("Maps") else []
         location = ScalarArgument(len(_PROBLEMS) - 1, "int64")
         launch = Launch(0, "gemm", (1, 1, 1), (1, 1, 1), (location, *operands, *maps))
@@ -174,9 +174,11 @@ class HostGpu(CudaDevice):
         self.log.append(("launch", stream, problem, addresses[""], on_zeros))
         g = Gemm.of(problem)
         arrays = {
-            one.name: strided(one, at(addresses[one.name], one.storage_elements, one.dtype), writeable=True)
-            for one in GemmOperation().operands(problem)
-            if one.name != "C" or g.beta
+            operand.name: strided(
+                operand, at(addresses[operand.name], operand.storage_elements, operand.dtype), writeable=True
+            )
+            for operand in GemmOperation().operands(problem)
+            if operand.name != "C" or g.beta
         }
         scale = float(arrays["ScaleA"][0] * arrays["ScaleB"][0]) if g.scaled else 1.0
         a, b = (np.moveaxis(np.atleast_3d(arrays[name].astype(float)), 2, 0) for name in "AB")
@@ -257,7 +259,7 @@ class Rig:
         self._patch.setattr(self.torch, "empty", noted)
 
     def library(self, *kinds: ProblemType | Logic, **named: Any) -> Library:
-        logics = [one if isinstance(one, Logic) else logic(one) for one in kinds]
+        logics = [kind if isinstance(kind, Logic) else logic(kind) for kind in kinds]
         files = [Path(f"{index}.yaml") for index, _ in enumerate(logics)]
         return Library(list(zip(files, logics, strict=True)), device=self.device, **named)
 
@@ -274,8 +276,8 @@ def numbers(tensor: Any) -> np.ndarray:
     return tensor.detach().double().numpy()
 
 
-def close(found: Any, wanted: ArrayLike, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(numbers(found), wanted, rtol=tolerance, atol=tolerance)
+def close(found: Any, expected: ArrayLike, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(numbers(found), expected, rtol=tolerance, atol=tolerance)
 
 
 def product(a: Any, b: Any) -> np.ndarray:

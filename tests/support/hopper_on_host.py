@@ -146,7 +146,7 @@ def result_on_host(
 ) -> np.ndarray:
     """D's storage, all of whose bits were set before, between its columns and behind them too."""
     plan = family.plan(config, asked, H200)
-    operands = {one.name: one for one in GemmOperation().operands(asked)}
+    operands = {operand.name: operand for operand in GemmOperation().operands(asked)}
     guard = 64
     out = np.full((operands["D"].storage_elements + guard) * np.dtype(operands["D"].dtype).itemsize, 0xFF, np.uint8)
     memory = {name: aligned(storage) for name, storage in inputs.items()}
@@ -164,7 +164,7 @@ def verify_on_host(
     for check in operation.checks(asked):
         inputs = operation.inputs(check, np.random.default_rng(3))
         expected = operation.reference(check, inputs)["D"]
-        operand = next(one for one in operation.operands(check) if one.name == "D")
+        operand = next(operand for operand in operation.operands(check) if operand.name == "D")
         out = result_on_host(family, config, check, library, inputs, together)
         got = strided(operand, out).astype(np.float64)[expected.where]
         wrong = ~(np.abs(got - expected.value) <= expected.bound)

@@ -134,13 +134,13 @@ def hosted_verifier(api: str) -> tuple[HostedDevice | CheckingDevice, Verifier]:
     return hosted, verifier
 
 
-def judged(way: str, host: FakeDevice, programs: Any, plan: Any, case: VerificationCase) -> Verdict:
+def judged(judge: str, host: FakeDevice, programs: Any, plan: Any, case: VerificationCase) -> Verdict:
     """What verification says, with the fake device's programs: by looking at bytes ("host"), by a device's own programs
     ("OpenCL", "CUDA"), or by the same programs in NumPy ("NumPy")."""
-    if way == "host":
+    if judge == "host":
         with HostMemory(host, case) as memory:
             return _judged(memory, programs, plan, case)
-    hosted, verifier = hosted_verifier(way)
+    hosted, verifier = hosted_verifier(judge)
     hosted.host = host
     verifier.hold(case)
     assert verifier.inputs(case).keys() == {operand.name for operand in case.inputs_only}

@@ -22,7 +22,7 @@ GUARD_BYTE, UNWRITTEN_BYTE = 0xA5, 0xFF  # 0xFF... is NaN
 
 @cache
 def opencl_device() -> Device:
-    found = [one for one in discover("OpenCL:", check=False) if one.target and one.usable]
+    found = [device for device in discover("OpenCL:", check=False) if device.target and device.usable]
     if not found:
         pytest.skip("no OpenCL device here")
     return open_device(found[0].target)

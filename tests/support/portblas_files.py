@@ -51,8 +51,8 @@ def of(folder: Path, mode: RuleSet = RuleSet.OURS, **arrays: object) -> Paramete
 
 
 def lines(config: ParameterFile) -> list[str]:
-    return [line(one, config.mode) for one in config.combinations]
+    return [line(combination, config.mode) for combination in config.combinations]
 
 
 def names(config: ParameterFile) -> list[str]:
-    return [f"{stem(one, config.mode)}.cpp" for one in config.combinations]
+    return [f"{stem(combination, config.mode)}.cpp" for combination in config.combinations]

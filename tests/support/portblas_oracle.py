@@ -20,9 +20,9 @@ def combinations(document: Document) -> tuple[list[str], list[str]]:
     """Lines and names of files, in their order."""
     made: list[tuple[Any, ...]] = []
 
-    def add(*one: Any) -> None:
-        if one not in made:
-            made.append(one)
+    def add(*combination: Any) -> None:
+        if combination not in made:
+            made.append(combination)
 
     for r in document.get("local", []):
         for cl, (ir, ic), (wr, wc), (tr, tc), db, a, b, v in product(
@@ -54,17 +54,17 @@ def combinations(document: Document) -> tuple[list[str], list[str]]:
     for r in document.get("naive", []):
         for cl in r["cache_line_size"]:
             add("no_local", "naive", "strided", "none", 1, cl, (1,) * 10, False, False, False)
-    return [_line(one) for one in made], [_name(one) for one in made]
+    return [_line(combination) for combination in made], [_name(combination) for combination in made]
 
 
-def _line(one: tuple[Any, ...]) -> str:
-    memory, algorithm, batch, vectors, v, cl, tile, *flags = one
+def _line(combination: tuple[Any, ...]) -> str:
+    memory, algorithm, batch, vectors, v, cl, tile, *flags = combination
     words = ["true" if flag else "false" for flag in flags]
     return LINE.format(memory, algorithm, batch, vectors, v, cl, ", ".join(str(n) for n in tile), *words)
 
 
-def _name(one: tuple[Any, ...]) -> str:
-    memory, algorithm, batch, vectors, v, cl, tile, *flags = one
+def _name(combination: tuple[Any, ...]) -> str:
+    memory, algorithm, batch, vectors, v, cl, tile, *flags = combination
     numbers = [CODES[memory], CODES[algorithm], CODES[batch], *(int(f) for f in flags), VECTOR_CODES[vectors], cl, v]
     return "tune_gemm_" + "_".join(str(n) for n in (*numbers, *tile)) + ".cpp"
 

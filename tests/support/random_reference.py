@@ -50,14 +50,14 @@ def expected(
     return Values(values.value.ravel()[:count], values.bound.ravel()[:count])
 
 
-def close(found: np.ndarray, wanted: Values) -> None:
+def close(found: np.ndarray, expected: Values) -> None:
     """Within the reference's bound, which is 0 for integers and uniform numbers."""
     flat = found.ravel()
     if found.dtype.kind in "iu":
         flat = flat.view(f"uint{8 * found.itemsize}")
-        assert (flat == wanted.value).all()
+        assert (flat == expected.value).all()
         return
-    assert (np.abs(flat.astype(np.float64) - wanted.value) <= wanted.bound).all()
+    assert (np.abs(flat.astype(np.float64) - expected.value) <= expected.bound).all()
 
 
 LARGEST_VALUE = 8

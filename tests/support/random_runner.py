@@ -79,8 +79,8 @@ def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1, family: Kern
 
     With `calls` above 1, the plan is carried out so many times after one setup, into one place after the other.
     """
-    device, wanted = opencl_device(), RandomFill.of(asked)
-    total, size = wanted.count * wanted.dimensions, np.dtype(wanted.dtype).itemsize
+    device, random_fill = opencl_device(), RandomFill.of(asked)
+    total, size = random_fill.count * random_fill.dimensions, np.dtype(random_fill.dtype).itemsize
     storage = np.full(2 * GUARD + (at + max(calls * total, 1)) * size + GUARD, GUARD_BYTE, np.uint8)
     first = GUARD + -storage.ctypes.data % GUARD + at * size
     plan = family.plan(shape.config, asked, device.target)
@@ -90,7 +90,7 @@ def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1, family: Kern
     device.prepare(plan.preparation, made, {}, workspace).enqueue()
     for call in range(calls):
         begin = first + call * total * size
-        out = device.wrap(storage[begin : begin + max(total, 1) * size].view(wanted.dtype))
+        out = device.wrap(storage[begin : begin + max(total, 1) * size].view(random_fill.dtype))
         if out is None:
             pytest.skip(f"{device.target.name} does not work on host arrays")
         device.prepare(plan, made, {"Out": out}, workspace).enqueue()
@@ -98,7 +98,7 @@ def fill(asked: Problem, shape: Shape, at: int = 0, calls: int = 1, family: Kern
     device.synchronize()
     device.release(*buffers)
     inside = slice(first, first + calls * total * size)
-    values = storage[inside].copy().view(wanted.dtype)
+    values = storage[inside].copy().view(random_fill.dtype)
     storage[inside] = GUARD_BYTE
     assert (storage == GUARD_BYTE).all(), "written outside the output"
     return values
@@ -134,7 +134,7 @@ def verified(
 
 
 def with_scalar(plan: Plan, index: int, change: Callable[[float], float]) -> Plan:
-    """The plan with another scalar as argument number `place` of its launch."""
+    """The plan with another scalar as argument number `index` of its launch."""
     (launch,) = plan.steps
     assert isinstance(launch, Launch)
     scalar = launch.arguments[index]

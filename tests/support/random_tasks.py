@@ -59,7 +59,7 @@ def for_engines(generator: str, distribution: str, value_type: str) -> list[str]
         skipped = 5 * shape.engines - 3 if GENERATORS[generator].skips else 0
         many = 2 * shape.engines * WIDTHS[distribution][value_type].values + 7
         asked = problem(generator, distribution, value_type, many, engines=shape.engines, offset=skipped)
-        found += [f"{shape}: {one}" for one in mistakes(asked, fill(asked, shape, family=UNOPTIMISED))]
+        found += [f"{shape}: {mistake}" for mistake in mistakes(asked, fill(asked, shape, family=UNOPTIMISED))]
     return found if len(shapes) > 3 else ["too few launches are legal"]
 
 
@@ -74,7 +74,9 @@ def at_edges(generator: str, distribution: str, value_type: str) -> list[str]:
     for count, at in product(counts, range(8)):
         skipped = count % 3 if GENERATORS[generator].skips else 0
         asked = problem(generator, distribution, value_type, count, offset=skipped)
-        found += [f"{count} from {at}: {one}" for one in mistakes(asked, fill(asked, shape, at, family=UNOPTIMISED))]
+        found += [
+            f"{count} from {at}: {mistake}" for mistake in mistakes(asked, fill(asked, shape, at, family=UNOPTIMISED))
+        ]
     return found
 
 
@@ -82,7 +84,7 @@ def offset(generator: str) -> list[str]:
     found = []
     for skipped in (1, 2, 3, 5, 256, 259, 2**32 - 3, 2**32 + 1, 2**33 - 7, 2**34 - 5, 2**34, 2**40 + 7, 2**63 - 8192):
         asked = problem(generator, "uniform", "unsigned_int", 2000, offset=skipped)
-        found += [f"{skipped}: {one}" for one in mistakes(asked, fill(asked, small(generator)))]
+        found += [f"{skipped}: {mistake}" for mistake in mistakes(asked, fill(asked, small(generator)))]
     return found
 
 
@@ -92,7 +94,7 @@ def seeded(generator: str) -> list[str]:
     found = []
     for seed in [*seeds, 0x55555555, 0xAAAAAAAA << 32, 0xAAAAAAAA55555555, 0x1234567812345678]:
         asked = problem(generator, "uniform", "unsigned_int", 1000, seed=seed)
-        found += [f"{seed}: {one}" for one in mistakes(asked, fill(asked, small(generator)))]
+        found += [f"{seed}: {mistake}" for mistake in mistakes(asked, fill(asked, small(generator)))]
     return found
 
 
@@ -101,7 +103,7 @@ def poisson(generator: str) -> list[str]:
     found = []
     for lam in (1e-6, 0.5, 31.9, 32.0, 1000.0, 3999.0, 4000.0, 4000.5, 5000.0, 1e6, 2e9):
         asked = problem(generator, "poisson", "unsigned_int", 2000, **{"lambda": lam})
-        found += [f"{lam}: {one}" for one in mistakes(asked, fill(asked, small(generator), family=UNOPTIMISED))]
+        found += [f"{lam}: {mistake}" for mistake in mistakes(asked, fill(asked, small(generator), family=UNOPTIMISED))]
     return found
 
 

@@ -20,13 +20,13 @@ FAMILY, OPERATION = KERNELS["TritonTmaGemm"], GemmOperation()
 
 def is_right(config: Configuration, problem: Problem) -> bool:
     inputs = OPERATION.inputs(problem, np.random.default_rng(5))
-    operands = {one.name: one for one in OPERATION.operands(problem)}
+    operands = {operand.name: operand for operand in OPERATION.operands(problem)}
     out = np.full(operands["D"].storage_elements, np.nan, np.float32)
     memory = {name: torch.from_numpy(array) for name, array in {**inputs, "D": out}.items()}
     (launch,) = FAMILY.plan(config, problem, None).steps
     arguments = []
-    for one in launch.arguments:
-        match one:
+    for argument in launch.arguments:
+        match argument:
             case TensorMapArgument(name, _, shape, strides, block):
                 view = torch.as_strided(memory[name], shape, strides)
                 arguments.append(TensorDescriptor(view, list(shape), list(strides), list(block)))

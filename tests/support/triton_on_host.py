@@ -90,7 +90,7 @@ def wrong_on_host(kernel: str, config: Configuration, asked: Problem) -> list[st
     for check in () if found else operation.checks(asked):
         found += [reason.reason for reason in family.rejections_for(config, check, H200)]
         inputs = operation.inputs(check, np.random.default_rng(3))
-        operands = {one.name: one for one in operation.operands(check)}
+        operands = {operand.name: operand for operand in operation.operands(check)}
         d = operands["D"]
         out = np.full(d.storage_elements * np.dtype(d.dtype).itemsize, POISON, np.uint8).view(d.dtype)
         if not found:

@@ -88,8 +88,8 @@ class NamesOperandsAlike(Sum):
 
 
 class ReadsSizesBackwards(Sum):
-    def sizes_from(self, problem_type, shapes, given):
-        return super().sizes_from(problem_type, shapes, given)[::-1]
+    def sizes_from(self, problem_type, shapes, named_sizes):
+        return super().sizes_from(problem_type, shapes, named_sizes)[::-1]
 
 
 class AsksForTooMuchBetweenRows(Sum):

@@ -29,13 +29,13 @@ HOPELESS = 3.0
 
 @dataclass(frozen=True)
 class Contest:
-    """Candidates in the file's order with their first times (`told`). `incumbent` is the configuration before the step,
-    if it is a candidate. `weights` has the weights of problems; the weight of an absent problem is 1.
+    """Candidates in the file's order, with the times that they already have. `incumbent` is the configuration before
+    the step, if it is a candidate. `weights` has the weights of problems; the weight of an absent problem is 1.
     """
 
     candidates: Sequence[Configuration]
     problems: Sequence[Problem]
-    told: MeasuredTimes
+    first_times: MeasuredTimes
     objective: Objective
     work: Callable[[Problem], float]
     incumbent: Configuration | None = None
@@ -43,7 +43,7 @@ class Contest:
 
     def rows(self) -> dict[Configuration, Row]:
         """Estimates by problem, for each candidate that ran anywhere."""
-        times = {config: self.told.get(config, {}) for config in self.candidates}
+        times = {config: self.first_times.get(config, {}) for config in self.candidates}
         rows = {config: {p: row[p] for p in self.problems if p in row} for config, row in times.items()}
         return {config: row for config, row in rows.items() if row}
 

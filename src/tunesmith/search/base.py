@@ -52,9 +52,9 @@ class CandidateBatch:
     problems: tuple[Problem, ...] = ()
 
 
-def total_seconds(told: MeasuredTimes) -> dict[Configuration, float]:
+def total_seconds(times: MeasuredTimes) -> dict[Configuration, float]:
     """The sum of the times of each configuration that ran."""
-    return {config: fsum(estimate.seconds for estimate in row.values()) for config, row in told.items() if row}
+    return {config: fsum(estimate.seconds for estimate in row.values()) for config, row in times.items() if row}
 
 
 @dataclass(frozen=True)

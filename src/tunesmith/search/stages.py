@@ -38,13 +38,13 @@ class Growing(Strategy):
     def start(self, candidates: Candidates, random: np.random.Generator) -> Search:
         return _Stages(Exhaustive().start(candidates, random), partial(self._more, candidates))
 
-    def _more(self, candidates: Candidates, told: MeasuredTimes) -> Iterator[CandidateBatch]:
+    def _more(self, candidates: Candidates, times: MeasuredTimes) -> Iterator[CandidateBatch]:
         for _ in range(self._growths):
-            grown = self._beyond(candidates, told)
+            grown = self._beyond(candidates, times)
             if grown == candidates:
                 return
             candidates = grown
-            unmeasured = [config for config in candidates if config not in told and candidates.legal(config)]
+            unmeasured = [config for config in candidates if config not in times and candidates.legal(config)]
             if unmeasured:
                 yield CandidateBatch(tuple(unmeasured), candidates.mode)
 

@@ -28,7 +28,7 @@ def values_of(parameter: Parameter) -> tuple[Value, ...]:
 def around(space: Space, more: Iterable[Configuration] = ()) -> list[Configuration]:
     """The defaults, each of `more` over them, the defaults with each parameter changed, and random configurations."""
     defaults = space.defaults
-    starts = [defaults, *(defaults | given for given in more)]
+    starts = [defaults, *(defaults | config for config in more)]
     changed = [start | {p.name: value} for start in starts for p in space for value in values_of(p)]
     random = np.random.default_rng(0)
     drawn = [

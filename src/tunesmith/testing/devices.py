@@ -42,9 +42,10 @@ class DeviceSuite:
 
     def target(self) -> Target:
         found = self.api.find()
-        usable = [one.target for one in found if one.target and one.usable]
+        usable = [device.target for device in found if device.target and device.usable]
         if not usable:
-            pytest.skip("; ".join(f"{one.name}: {one.problem}" for one in found) or f"{self.api.name} finds no device")
+            problems = "; ".join(f"{device.name}: {device.problem}" for device in found)
+            pytest.skip(problems or f"{self.api.name} finds no device")
         return usable[0]
 
     def work(self) -> DeviceWork:
@@ -65,8 +66,9 @@ class DeviceSuite:
             if found.target is None:
                 assert found.problem, f"{found.name} has no target, so it must have a problem"
             else:
-                said = (found.target.api, found.target.selector.partition(":")[0])
-                assert said == (self.api.name,) * 2, f"api and selector must begin with {self.api.name!r}, not {said}"
+                api_and_kind = (found.target.api, found.target.selector.partition(":")[0])
+                begin = f"api and selector must begin with {self.api.name!r}, not {api_and_kind}"
+                assert api_and_kind == (self.api.name,) * 2, begin
             assert bool(found.problem) == bool(found.remedy), f"a problem needs a remedy, and nothing else: {found}"
 
     def test_a_device_that_has_gone_is_told_to_the_user(self) -> None:
@@ -108,26 +110,26 @@ class DeviceSuite:
         device.release(whole)
 
     def test_bytes_are_copied_between_buffers_and_within_one(self, device: Device) -> None:
-        one, other = device.allocate(256), device.allocate(256)
-        device.write(one, np.arange(256, dtype=np.int64).astype(np.uint8))
-        device.write(other, np.zeros(256, np.uint8))
-        device.copy(one, other, 100, 20, 50)
+        source, destination = device.allocate(256), device.allocate(256)
+        device.write(source, np.arange(256, dtype=np.int64).astype(np.uint8))
+        device.write(destination, np.zeros(256, np.uint8))
+        device.copy(source, destination, 100, 20, 50)
         expected = np.zeros(256, np.uint8)
         expected[50:150] = np.arange(20, 120)
-        assert np.array_equal(device.read(other, 256), expected), (
+        assert np.array_equal(device.read(destination, 256), expected), (
             "copy must move its bytes alone, from and to its offsets"
         )
-        device.copy(one, one, 16, 0, 128)
-        assert device.read(one, 16, 128).tolist() == list(range(16)), "copy must work within one buffer"
-        device.release(one, other)
+        device.copy(source, source, 16, 0, 128)
+        assert device.read(source, 16, 128).tolist() == list(range(16)), "copy must work within one buffer"
+        device.release(source, destination)
 
     def test_a_wrapped_array_is_the_devices_memory(self, device: Device) -> None:
         array = np.arange(64, dtype=np.float32)
         buffer = device.wrap(array)
         if buffer is None:
             return
-        seen = device.read(buffer, array.nbytes).view(np.float32)
-        assert np.array_equal(seen, array), "a wrapped array must be seen by the device"
+        found = device.read(buffer, array.nbytes).view(np.float32)
+        assert np.array_equal(found, array), "a wrapped array must be seen by the device"
         device.write(buffer, np.full(8, 0, np.uint8))
         device.release(buffer)
         assert array[:3].tolist() == [0, 0, 2], "what the device wrote must be in the array once the buffer is released"
@@ -135,8 +137,8 @@ class DeviceSuite:
     def test_too_large_an_allocation_is_out_of_memory_and_the_device_goes_on(self, device: Device) -> None:
         too_much = "an allocation of more than there is must raise LaunchError"
         refused = raised(LaunchError, lambda: device.allocate(_TOO_MUCH), too_much)
-        told = (refused.reason, refused.poisoned)
-        assert told == ("out of memory", False), f"the LaunchError must say 'out of memory', not poisoned: {told}"
+        refusal = (refused.reason, refused.poisoned)
+        assert refusal == ("out of memory", False), f"the LaunchError must say 'out of memory', not poisoned: {refusal}"
         self._carried_out(device)
 
     def test_released_memory_can_be_allocated_again(self, device: Device) -> None:
@@ -201,10 +203,12 @@ class DeviceSuite:
 
     def test_run_tells_when_something_runs_and_waits(self, device: Device) -> None:
         work, program = self.work(), self._program(device)
-        buffers, told = _buffers(device, work), list[bool]()
-        device.run(_prepare(device, work, program, buffers, (work.launch,)), told.append)
-        assert told[:1] == [True], "run must tell first that a launch begins to run"
-        assert told == [True, False] * (len(told) // 2), f"run must tell of each begin and end by turns, not {told}"
+        buffers, reports = _buffers(device, work), list[bool]()
+        device.run(_prepare(device, work, program, buffers, (work.launch,)), reports.append)
+        assert reports[:1] == [True], "run must tell first that a launch begins to run"
+        assert reports == [True, False] * (len(reports) // 2), (
+            f"run must tell of each begin and end by turns, not {reports}"
+        )
         assert np.array_equal(buffers[work.output].read()[0], work.expected), "run must wait for the result"
 
     def test_time_is_positive_and_grows_with_the_executions(self, device: Device) -> None:
@@ -270,5 +274,5 @@ def _prepare(
     workspace: GuardedBuffer | None = None,
 ) -> Prepared:
     memory: dict[str, Buffer] = {name: buffer.memory for name, buffer in buffers.items()}
-    given = workspace.memory if workspace else None
-    return device.prepare(Plan(steps, 64 if workspace else 0), [program], memory, given)
+    workspace_memory = workspace.memory if workspace else None
+    return device.prepare(Plan(steps, 64 if workspace else 0), [program], memory, workspace_memory)

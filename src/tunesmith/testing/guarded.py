@@ -79,8 +79,8 @@ def _wrong(operand: Operand, before: Bytes, after: Bytes, expected: Expected | N
             off = ~(np.abs(values.astype(np.float64) - expected.value) <= expected.bound)
     if off.any():
         first = tuple(int(axis[0]) for axis in np.nonzero(off))
-        told = f"element {first} is {values[first]}, expected {expected.value[first]}"
-        found.append(f"{int(off.sum())} of {off.size} elements of {operand.name} are wrong; {told}")
+        example = f"element {first} is {values[first]}, expected {expected.value[first]}"
+        found.append(f"{int(off.sum())} of {off.size} elements of {operand.name} are wrong; {example}")
     belongs = np.zeros(storage.size, bool)
     strided(operand, belongs, writeable=True)[...] = True
     apart = np.repeat(~belongs, storage.itemsize)

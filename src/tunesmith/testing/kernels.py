@@ -86,7 +86,7 @@ class KernelSuite:
 
     def test_the_space_of_a_target_has_the_same_parameters(self) -> None:
         for problem, target in self._asked:
-            without, with_target = (self.kernel.space(problem.type, given) for given in (None, target))
+            without, with_target = (self.kernel.space(problem.type, known_target) for known_target in (None, target))
             names = ({p.name for p in with_target}, {p.name for p in without})
             assert names[0] == names[1], f"a target must not change which parameters there are: {names[0] ^ names[1]}"
 
@@ -159,13 +159,14 @@ class KernelSuite:
 
     def test_a_compile_time_parameter_changes_the_identity(self) -> None:
         for name, groups in self._variants(ActsAt.COMPILE).items():
-            changed = any(len({self._identity(problem, one) for one in group}) > 1 for problem, group in groups)
+            changed = any(len({self._identity(problem, config) for config in group}) > 1 for problem, group in groups)
             assert changed or not groups, f"a compile-time parameter must change a module for some value, {name} too"
 
     def test_a_launch_time_parameter_shares_modules(self) -> None:
         for name, groups in self._variants(ActsAt.LAUNCH).items():
             shared = any(
-                len({self.kernel.modules(one, problem.type) for one in group}) < len(group) for problem, group in groups
+                len({self.kernel.modules(config, problem.type) for config in group}) < len(group)
+                for problem, group in groups
             )
             assert shared or not groups, f"values of a launch-time parameter must share a program, those of {name} too"
 
@@ -335,4 +336,4 @@ def _named(step: Step) -> set[str]:
         return {step.operand}
     if not isinstance(step, Launch):
         return set()
-    return {one.name for one in step.arguments if isinstance(one, (OperandArgument, TensorMapArgument))}
+    return {argument.name for argument in step.arguments if isinstance(argument, (OperandArgument, TensorMapArgument))}

@@ -56,8 +56,8 @@ class OperationSuite:
             lambda: self.operation.type_of(fields, lambda key: f"file:{key}", self.folder),
             "type_of must raise UserError for a key that it does not know",
         )
-        told = [error.location for error in mistake.errors]
-        assert f"file:{_NO_KEY}" in told, f"the UserError must stand at the unknown key, not at {told}"
+        locations = [error.location for error in mistake.errors]
+        assert f"file:{_NO_KEY}" in locations, f"the UserError must stand at the unknown key, not at {locations}"
         assert all(error.remedy for error in mistake.errors), "a UserError must say what would be right"
 
     def test_types_and_problems_come_back_from_json_and_pickle(self) -> None:
@@ -88,9 +88,10 @@ class OperationSuite:
         for problem in self.problems:
             kind, operands = problem.type, self.operation.operands(problem)
             shapes = {operand.name: operand.shape for operand in operands}
-            told = {size for sizes in self.operation.extents(kind).values() for size in sizes}
-            given = {name: size for name, size in zip(kind.indices, problem.sizes, strict=True) if name not in told}
-            sizes = self.operation.sizes_from(kind, shapes, given)
+            found_sizes = {size for sizes in self.operation.extents(kind).values() for size in sizes}
+            by_name = dict(zip(kind.indices, problem.sizes, strict=True))
+            named_sizes = {name: size for name, size in by_name.items() if name not in found_sizes}
+            sizes = self.operation.sizes_from(kind, shapes, named_sizes)
             assert sizes == problem.sizes, f"sizes_from must find the sizes {problem.sizes}, it found {sizes}"
             strides = {operand.name: operand.strides for operand in operands}
             leading = self.operation.leading_from(kind, problem.sizes, strides)
@@ -102,8 +103,8 @@ class OperationSuite:
     def test_the_smallest_leading_dimensions_are_the_natural_ones(self) -> None:
         for problem in self.problems:
             smallest = tuple(least for _, least in self.operation.leading(problem.type, problem.sizes))
-            natural, given = (self.operation.operands(replace(problem, leading=ld)) for ld in ((), smallest))
-            assert natural == given, f"`leading` must give the smallest values: with {smallest} the operands differ"
+            natural, explicit = (self.operation.operands(replace(problem, leading=ld)) for ld in ((), smallest))
+            assert natural == explicit, f"`leading` must give the smallest values: with {smallest} the operands differ"
 
     def test_inputs_fill_what_is_read(self) -> None:
         for problem in self.problems:
@@ -112,8 +113,8 @@ class OperationSuite:
             assert set(inputs) == set(read), f"inputs must be those that are read, {set(read)}, not {set(inputs)}"
             for name, operand in read.items():
                 found = (inputs[name].shape, inputs[name].dtype)
-                wanted = ((operand.storage_elements,), np.dtype(operand.dtype))
-                assert found == wanted, f"the storage of {name} must have shape and type {wanted}, not {found}"
+                expected = ((operand.storage_elements,), np.dtype(operand.dtype))
+                assert found == expected, f"the storage of {name} must have shape and type {expected}, not {found}"
 
     def test_the_same_seed_draws_the_same_inputs_and_another_seed_others(self) -> None:
         for problem in self.problems:
@@ -128,8 +129,8 @@ class OperationSuite:
                 if operand.name in inputs:
                     values = strided(operand, inputs[operand.name])
                     assert (values != 0).all(), f"inputs must have no zeros; {operand.name} of {problem} has some"
-            for one, other in combinations(_bytes(inputs).items(), 2):
-                assert one[1] != other[1], f"inputs must differ; {one[0]} and {other[0]} of {problem} are alike"
+            for first, second in combinations(_bytes(inputs).items(), 2):
+                assert first[1] != second[1], f"inputs must differ; {first[0]} and {second[0]} of {problem} are alike"
 
     def test_the_reference_says_what_every_output_must_hold(self) -> None:
         for problem in self.problems:
@@ -145,8 +146,9 @@ class OperationSuite:
             before = _bytes(inputs)
             first, second = (self.operation.reference(problem, inputs) for _ in range(2))
             assert _bytes(inputs) == before, f"the reference must leave its inputs as they are ({problem})"
-            for name, one in first.items():
-                same = np.array_equal(one.value, second[name].value) and np.array_equal(one.bound, second[name].bound)
+            for name, expected in first.items():
+                again = second[name]
+                same = np.array_equal(expected.value, again.value) and np.array_equal(expected.bound, again.bound)
                 assert same, f"the reference must answer alike when it is asked again ({name} of {problem})"
 
     def test_the_reference_accepts_the_right_result(self) -> None:
@@ -224,13 +226,14 @@ def _addresses_differ(operand: Operand) -> bool:
     return len(np.unique(addresses)) == addresses.size
 
 
-def _same_layout(one: Operand, other: Operand) -> bool:
+def _same_layout(first: Operand, second: Operand) -> bool:
     """Whether two operands are alike, but for the strides of axes with one element."""
 
-    def told(operand: Operand) -> list[int]:
-        return [stride for extent, stride in zip(operand.shape, operand.strides, strict=True) if extent > 1]
+    def layout(operand: Operand) -> tuple[object, ...]:
+        strides = [stride for extent, stride in zip(operand.shape, operand.strides, strict=True) if extent > 1]
+        return operand.name, operand.dtype, operand.shape, strides
 
-    return (one.name, one.dtype, one.shape, told(one)) == (other.name, other.dtype, other.shape, told(other))
+    return layout(first) == layout(second)
 
 
 def _check_expected(operand: Operand, expected: Expected) -> None:

@@ -61,9 +61,9 @@ class StrategySuite:
     def test_it_asks_for_as_many_as_it_says_beforehand(self) -> None:
         for trials in (None, 1, 5, 100):
             asked = len(_screened(_carry(self.start(replace(_SMALL, trials=trials)), _seconds)))
-            said = self.strategy.count(len(_LEGAL), trials)
-            assert asked == said, (
-                f"count({len(_LEGAL)}, {trials}) must say how many are asked for: it says {said}, they are {asked}"
+            promised = self.strategy.count(len(_LEGAL), trials)
+            assert asked == promised, (
+                f"count({len(_LEGAL)}, {trials}) must say how many are asked for: it says {promised}, they are {asked}"
             )
 
     def test_it_asks_for_no_more_than_it_may(self) -> None:

@@ -225,8 +225,8 @@ def test_nvrtc_compiles_the_example_for_a_gpu_that_is_not_here():
 def with_tile_as_argument(description):
     """The example with its tile in memory whose size is given at the launch: twice what it needs."""
     declared = "__shared__ float tile[TILE_Y + 2][TILE_X + 2];"
-    given = "extern __shared__ float bytes[]; float (*tile)[TILE_X + 2] = (float (*)[TILE_X + 2])bytes;"
-    edited(description.with_name("custom_stencil.cu"), declared, given)
+    dynamic = "extern __shared__ float bytes[]; float (*tile)[TILE_X + 2] = (float (*)[TILE_X + 2])bytes;"
+    edited(description.with_name("custom_stencil.cu"), declared, dynamic)
     size = "4 * (GROUP_X * ITEM_X + 2) * (GROUP_Y * ITEM_Y + 2)"
     edited(description, f'LocalMemory: "STAGED * {size}"\n', "")
     return type_of(

@@ -52,7 +52,7 @@ def test_they_are_expected_as_they_are_in_their_own_type(tmp_path, dtype, value,
 
 
 @pytest.mark.parametrize(
-    ("dtype", "value", "said"),
+    ("dtype", "value", "message"),
     [
         ("int64", "np.array([0.5, 1, 2])", "that are not whole"),
         ("uint64", "np.array([1, 2, float(2**53 + 1)])", "from 2^53 on, where they are not exact: give uint64"),
@@ -61,7 +61,7 @@ def test_they_are_expected_as_they_are_in_their_own_type(tmp_path, dtype, value,
         ("int64", "np.array([2**63, 0, 0], np.uint64)", "do not fit into int64"),
     ],
 )
-def test_a_reference_that_cannot_mean_them_is_the_users_mistake(tmp_path, dtype, value, said):
+def test_a_reference_that_cannot_mean_them_is_the_users_mistake(tmp_path, dtype, value, message):
     with pytest.raises(UserError, match=r"counted\.yaml:\d+: the reference counted gave") as caught:
         expected(tmp_path, dtype, value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)

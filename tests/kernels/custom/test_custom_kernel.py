@@ -204,10 +204,10 @@ ONE_SOURCE += "  OpenCL: custom_stencil.cl\n  CUDA: custom_stencil.cu\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "able"), [("", "OpenCL"), ("Language: OpenCL\n", "OpenCL"), ("Language: CUDA\n", "CUDA")]
+    ("language_line", "able"), [("", "OpenCL"), ("Language: OpenCL\n", "OpenCL"), ("Language: CUDA\n", "CUDA")]
 )
-def test_one_file_is_in_the_language_that_is_named(copied, said, able):
-    problem_type = type_of(edited(copied, ONE_SOURCE, f"Source: custom_stencil.cl\n{said}"))
+def test_one_file_is_in_the_language_that_is_named(copied, language_line, able):
+    problem_type = type_of(edited(copied, ONE_SOURCE, f"Source: custom_stencil.cl\n{language_line}"))
     assert languages(problem_type) == (able,)
     assert tuning_space(problem_type)["KernelLanguage"].values == (able,)
     assert tuning_space(problem_type).defaults["KernelLanguage"] == able
@@ -219,11 +219,11 @@ def test_one_file_in_no_known_language_is_refused(copied):
 
 
 @pytest.mark.parametrize(
-    ("given", "opencl", "cuda"),
+    ("options", "opencl", "cuda"),
     [("[-DA, -DB]", {"-DA", "-DB"}, {"-DA", "-DB"}), ("{OpenCL: [-DA], CUDA: [-DB]}", {"-DA"}, {"-DB"})],
 )
-def test_options_are_for_every_compiler_or_for_the_one_that_is_named(copied, given, opencl, cuda):
-    problem_type = type_of(edited(copied, "Entry: stencil", f"Entry: stencil\nOptions: {given}"))
+def test_options_are_for_every_compiler_or_for_the_one_that_is_named(copied, options, opencl, cuda):
+    problem_type = type_of(edited(copied, "Entry: stencil", f"Entry: stencil\nOptions: {options}"))
     for kernel, options in ((CustomKernel(), opencl), (CustomCudaKernel(), cuda)):
         (module,) = kernel.modules(kernel.space(problem_type).defaults, problem_type)
         assert {option for option in module.options if "=" not in option} == options

@@ -32,12 +32,12 @@ from tunesmith.records import Configuration, Problem, ProblemType, Solution, Use
 FILES = ("custom_stencil.cl", "custom_stencil.cu", "custom_stencil.py", STENCIL)
 
 
-def elsewhere(program, *, given="", folder):
+def elsewhere(program, *, stdin="", folder):
     """What a process that has read no description prints."""
     path = os.pathsep.join([str(Path(__file__).parents[2] / "support"), *sys.path])
     return subprocess.run(
         [sys.executable, "-c", program],
-        input=given,
+        input=stdin,
         capture_output=True,
         text=True,
         check=True,
@@ -67,10 +67,10 @@ print(operation.flops(problem), operation.reference(problem, {"input": np.ones(3
 
 
 def test_another_process_needs_the_type_and_no_file(copied, tmp_path):
-    here = elsewhere(ANSWERS, given=type_of(EXAMPLES / STENCIL).to_json(), folder=tmp_path)
+    here = elsewhere(ANSWERS, stdin=type_of(EXAMPLES / STENCIL).to_json(), folder=tmp_path)
     text = type_of(copied).to_json()
     gone(copied)
-    assert elsewhere(ANSWERS, given=text, folder=tmp_path) == here
+    assert elsewhere(ANSWERS, stdin=text, folder=tmp_path) == here
     assert here.count("\n") == 3
 
 
@@ -106,7 +106,7 @@ def test_messages_name_the_path_where_it_is_known_else_the_plain_file_and_its_li
     made = type_of(copied)
     line = next(n for n, text in enumerate(copied.read_text().splitlines(), 1) if text.startswith("Reference"))
     failed = '8|return {"output": (_five_points(arrays["none"]), _five_points(np.abs(arrays["input"])))}'
-    found = elsewhere(MISTAKE, given=made.to_json(), folder=tmp_path / "..")
+    found = elsewhere(MISTAKE, stdin=made.to_json(), folder=tmp_path / "..")
     assert found == f"{STENCIL}:{line}|custom_stencil.py|{failed}\n"
     with pytest.raises(UserError) as caught:
         CustomOperation().reference(Problem(made, (5, 7)), {"input": np.ones(35, np.float32)})
@@ -177,7 +177,7 @@ def test_a_logic_alone_can_be_moved(copied, tmp_path):
     write_logic(document_of(type_of(copied)), tmp_path / "run" / "logic" / "stencil5.yaml")
     gone(copied)
     shutil.move(tmp_path / "run" / "logic", tmp_path / "shipped")
-    assert elsewhere(CHOOSES, given=str(tmp_path / "shipped"), folder=tmp_path) == "OpenCL nearest\n"
+    assert elsewhere(CHOOSES, stdin=str(tmp_path / "shipped"), folder=tmp_path) == "OpenCL nearest\n"
 
 
 ODD = st.text(
@@ -251,7 +251,7 @@ def test_where_the_path_is_not_known_there_is_no_former_form(copied, tmp_path):
     program = "import pickle, sys; from tunesmith.problems import OPERATIONS; "
     program += "print(OPERATIONS['Custom'].former(pickle.loads(bytes.fromhex(sys.stdin.read()))))"
     sent = pickle.dumps(Problem(type_of(copied), (5, 7))).hex()
-    assert elsewhere(program, given=sent, folder=tmp_path) == "()\n"
+    assert elsewhere(program, stdin=sent, folder=tmp_path) == "()\n"
     assert OPERATIONS["GEMM"].former(Problem(TYPES[0], (8, 8, 8))) == ()
 
 

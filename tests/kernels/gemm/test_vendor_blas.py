@@ -166,9 +166,9 @@ def test_a_data_type_that_blas_does_not_have_is_a_launch_error():
 
 def test_its_version_names_library_machine_and_threads():
     """All that its speed depends on, so that a measurement with other threads is another one."""
-    said = library(replace(fake_target("CPU"), api="OpenCL")).version
-    assert " of SciPy " in said
-    assert "threads" in said or "BLAS" in said
+    version = library(replace(fake_target("CPU"), api="OpenCL")).version
+    assert " of SciPy " in version
+    assert "threads" in version or "BLAS" in version
 
 
 def test_a_device_without_a_blas_does_not_compile_one():

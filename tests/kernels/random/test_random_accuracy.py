@@ -71,8 +71,8 @@ def made(  # type: ignore[no-untyped-def]
     module = Module(language, source, ("probe",), tuple(f"-D{name}={value}" for name, value in macros.items()))
     program = device.load(TOOLCHAINS[language].compile(module, device.target))
     real = "float64" if value_type == "double" else "float32"
-    given = tuple(ScalarArgument(float(scalars[name]), real) for name in ("mean", "stddev"))  # type: ignore[arg-type]
-    arguments = (OperandArgument("Out"), OperandArgument("Words"), *given)
+    moments = tuple(ScalarArgument(float(scalars[name]), real) for name in ("mean", "stddev"))  # type: ignore[arg-type]
+    arguments = (OperandArgument("Out"), OperandArgument("Words"), *moments)
     launch = Launch(0, "probe", (len(words) // block, 1, 1), (block, 1, 1), arguments)
     sizes = {"Words": words.nbytes, "Out": len(words) * values * dtype.itemsize}
     buffers = {name: device.allocate(size) for name, size in sizes.items()}

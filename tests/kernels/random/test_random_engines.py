@@ -88,8 +88,8 @@ def program(sources, stand_in, entries, *options):
     return device.load(OpenCLToolchain().compile(module, device.target))
 
 
-def launch(loaded, entry, grid, block, given, **bound):
-    step = Launch(0, entry, (*grid, 1), (block, 1, 1), tuple(given))
+def launch(loaded, entry, grid, block, arguments, **bound):
+    step = Launch(0, entry, (*grid, 1), (block, 1, 1), tuple(arguments))
     device = opencl_device()
     views = {name: buffer.view for name, buffer in bound.items()}
     device.prepare(Plan((step,)), [loaded], views, None).enqueue()
@@ -116,17 +116,17 @@ class Engines:
     def count(self):
         return self.block * self.groups
 
-    def _launch(self, entry, stand_in, given, **bound):
+    def _launch(self, entry, stand_in, arguments, **bound):
         sources, options = PROGRAMS[self.generator].sources, (f"-DBLOCK_SIZE={self.block}", *self.options)
         loaded = program(sources, stand_in, ("initialise", "generate"), *options)
-        launch(loaded, entry, (self.groups, 1), self.block, given, **bound)
+        launch(loaded, entry, (self.groups, 1), self.block, arguments, **bound)
 
     def give(self, stand_in, count, by=0):
         """The bytes of the next `count` values, which go to an address `by` values behind an aligned one."""
         out = filled((by + count) * stand_in.size)
-        given = [OperandArgument("out"), ScalarArgument(count, "uint64"), OperandArgument("state")]
-        given += [ScalarArgument(self.start, "uint32"), ScalarArgument(by, "uint32")]
-        self._launch("generate", stand_in, given, out=out, state=self.state)
+        arguments = [OperandArgument("out"), ScalarArgument(count, "uint64"), OperandArgument("state")]
+        arguments += [ScalarArgument(self.start, "uint32"), ScalarArgument(by, "uint32")]
+        self._launch("generate", stand_in, arguments, out=out, state=self.state)
         self.state.read()
         self.start = (self.start + -(-count // stand_in.values)) % self.count
         bytes_ = out.read()[: (by + count) * stand_in.size]
@@ -161,8 +161,8 @@ def test_calls_follow_one_another_at_any_place_of_a_turn(generator, name, turn):
     for by, count in enumerate(
         [1, whole - stand_in.values, 3, 5 * whole + 7, 85 * whole - 1, whole, 2 * whole + 5, 0, 9]
     ):
-        given = engines.give(stand_in, count, by % 3)
-        assert given.tobytes() == expected(engines, stand_in, vectors, count).tobytes(), f"call {by}"
+        drawn = engines.give(stand_in, count, by % 3)
+        assert drawn.tobytes() == expected(engines, stand_in, vectors, count).tobytes(), f"call {by}"
         vectors += -(-count // stand_in.values)
 
 
@@ -184,21 +184,21 @@ def test_vectors_of_another_size_begin_with_a_new_row(generator, former, latter)
     engines.give(former, (37 * engines.count + 11) * former.values)
     engines.start = 0
     used = 38 * former.words
-    given = engines.give(latter, 40 * engines.count * latter.values).view(np.uint32)
+    drawn = engines.give(latter, 40 * engines.count * latter.values).view(np.uint32)
     stream = words(generator, SEED, 0, engines.count, np.arange((used + 40 * latter.words) * engines.count), 1)
     rows = stream.reshape(-1, engines.count)[used:].reshape(40, latter.words, engines.count)
-    assert np.array_equal(given, rows.transpose(0, 2, 1).ravel())
+    assert np.array_equal(drawn, rows.transpose(0, 2, 1).ravel())
 
 
 @pytest.mark.parametrize("seed", [5489, 0, 2**32 - 1, 2**32, SEED])
 def test_mt19937_gives_numpys_numbers(seed):
     """By its two seedings; lane l of generator g gives words l, l + 8, ... of it."""
     engines = Engines("mt19937", 64, 2, seed)
-    given = engines.words(1300 // 8 * engines.count).reshape(-1, engines.count // 8, 8)
+    drawn = engines.words(1300 // 8 * engines.count).reshape(-1, engines.count // 8, 8)
     for number in (0, 1, 15):
         key = seed if number == 0 and seed < 1 << 32 else [seed & 0xFFFFFFFF, seed >> 32, number]
-        stream = np.frombuffer(np.random.RandomState(key).bytes(4 * 8 * len(given)), "<u4")
-        assert np.array_equal(given[:, number].ravel(), stream)
+        stream = np.frombuffer(np.random.RandomState(key).bytes(4 * 8 * len(drawn)), "<u4")
+        assert np.array_equal(drawn[:, number].ravel(), stream)
 
 
 def test_mt19937_gives_the_cpp_standards_10000th_number():
@@ -217,10 +217,10 @@ def scalar_xorwow(x, y, z, w, v, d):
 
 def test_xorwow_gives_marsaglias_numbers():
     """The seed that the disturbance of his state turns into nothing."""
-    given = Engines("xorwow", 1, 1, 0xA03697CB2C7F967F).words(1000)
-    assert given[:5].tolist() == [246875399, 3690007200, 1264581005, 3906711041, 1866187943]
+    drawn = Engines("xorwow", 1, 1, 0xA03697CB2C7F967F).words(1000)
+    assert drawn[:5].tolist() == [246875399, 3690007200, 1264581005, 3906711041, 1866187943]
     scalar = scalar_xorwow(123456789, 362436069, 521288629, 88675123, 5783321, 6615241)
-    assert given.tolist() == list(islice(scalar, 1000))
+    assert drawn.tolist() == list(islice(scalar, 1000))
 
 
 def test_mrg32k3a_gives_lecuyers_numbers():
@@ -228,15 +228,15 @@ def test_mrg32k3a_gives_lecuyers_numbers():
     m1, m2 = 4294967087, 4294944443
     engines = Engines("mrg32k3a", 1, 1)
     engines.state = Guarded(np.full(6, 12345, np.uint32))
-    given = engines.words(1000)
+    drawn = engines.words(1000)
     x, y, stretched, numbers = [12345] * 3, [12345] * 3, [], []
-    for _ in given:
+    for _ in drawn:
         x = [*x[1:], (1403580 * x[1] - 810728 * x[0]) % m1]
         y = [*y[1:], (527612 * y[2] - 1370589 * y[0]) % m2]
         numbers.append((x[2] - y[2]) % m1 or m1)
         stretched.append(int((numbers[-1] - 1) * 1.000000048661607))
     assert numbers[0] / (m1 + 1) == pytest.approx(0.127011122046577, abs=1e-15)
-    assert given.tolist() == stretched
+    assert drawn.tolist() == stretched
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -257,10 +257,10 @@ def test_sobol_points_come_at_any_place_and_count(bits, name):
     }
     for count, offset, by in [(0, 0, 0), (1, 7, 1), (15, 2, 0), (4000, 0, 0), (4003, 5, 3), (4096, 2**32 - 2048, 2)]:
         out = filled((by + dimensions * count) * stand_in.size)
-        given: list[Argument] = [OperandArgument("out"), ScalarArgument(count, "uint64")]
-        given += [OperandArgument("directions"), OperandArgument("shift")]
-        given += [ScalarArgument(offset, "uint64"), ScalarArgument(by, "uint32")]
-        launch(loaded, "generate", (groups, dimensions), block, given, out=out, **tables)
+        arguments: list[Argument] = [OperandArgument("out"), ScalarArgument(count, "uint64")]
+        arguments += [OperandArgument("directions"), OperandArgument("shift")]
+        arguments += [ScalarArgument(offset, "uint64"), ScalarArgument(by, "uint32")]
+        launch(loaded, "generate", (groups, dimensions), block, arguments, out=out, **tables)
         index, dimension = (grid.ravel() for grid in np.meshgrid(np.arange(count), np.arange(dimensions)))
         points = quasi_words(generator, SEED, offset, index, dimension)
         shown = (points >> points.dtype.type(max(bits - size, 0))).astype(f"<u{size // 8}")

@@ -83,7 +83,7 @@ def schedule(m, n, k, **values):
 
 
 SIZES = [(1024, 1024, 640), (256, 128, 6400), (2048, 1920, 64), (5000, 3000, 1000), (200, 100, 1)]
-WAYS = [
+LAUNCHES = [
     {},
     {"GlobalSplitU": 3},
     {"GlobalSplitU": 16},
@@ -95,9 +95,9 @@ WAYS = [
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("way", WAYS)
-def test_every_iteration_is_computed_once_and_nobody_waits_forever(library, way, size):
-    made = schedule(*size, **way)
+@pytest.mark.parametrize("parameters", LAUNCHES)
+def test_every_iteration_is_computed_once_and_nobody_waits_forever(library, parameters, size):
+    made = schedule(*size, **parameters)
     walked = Walked(library, made)
     computed = np.zeros(
         (made.alone + made.shares // made.parts * made.stretch // made.iterations, made.iterations), int
@@ -129,13 +129,13 @@ def waits_for(walked, segment):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("way", [way for way in WAYS if "StreamKGrid" in way])
-def test_the_shares_are_those_of_stream_k(library, way, size):
+@pytest.mark.parametrize("parameters", [parameters for parameters in LAUNCHES if "StreamKGrid" in parameters])
+def test_the_shares_are_those_of_stream_k(library, parameters, size):
     """The last share is the first work-group's; whole tiles are dealt alike."""
-    made = schedule(*size, **way)
+    made = schedule(*size, **parameters)
     walked = Walked(library, made)
     tiles = -(-size[1] // 128) * -(-size[0] // 256)
-    known = stream_k.StreamKSchedule.two_tile(tiles, made.iterations, made.grid, way.get("StreamKFullTiles", 0))
+    known = stream_k.StreamKSchedule.two_tile(tiles, made.iterations, made.grid, parameters.get("StreamKFullTiles", 0))
     for group in range(made.grid):
         mine = [(tile, begin, end) for tile, begin, end, _ in walked.segments(group)]
         whole = [

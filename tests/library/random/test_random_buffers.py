@@ -29,18 +29,18 @@ def test_positions_say_what_each_engine_has_given():
         engines, skips = int(random.integers(1, 9)), bool(trial % 2)
         offset = int(random.integers(0, 30)) if skips else 0
         position = Position(offset)
-        given = offset // engines + (np.arange(engines) < offset % engines)
+        word_counts = offset // engines + (np.arange(engines) < offset % engines)
         first, left, last = offset % engines, engines, 1
         for _ in range(12):
             width, vectors = int(random.choice([1, 2, 4])), int(random.integers(1, 3 * engines))
             must_finish = last != width and (last > 1 or not skips)
             if must_finish and left < engines:
-                given[(first + np.arange(left)) % engines] += last
+                word_counts[(first + np.arange(left)) % engines] += last
                 first, left = (first + left) % engines, engines
             elif last != width:
                 left = engines
             position = position.fit_for(width, engines)
-            np.add.at(given, (first + np.arange(vectors)) % engines, width)
+            np.add.at(word_counts, (first + np.arange(vectors)) % engines, width)
             first = (first + vectors) % engines
             left, last = engines - (engines - left + vectors) % engines, width
             position = position.after(vectors, width, engines, skips)
@@ -49,8 +49,8 @@ def test_positions_say_what_each_engine_has_given():
             launches = (
                 position.offset // engines + (np.arange(engines) < position.offset % engines) + begun * position.width
             )
-            assert (launches == given).all()
-            assert position.words == given.sum()
+            assert (launches == word_counts).all()
+            assert position.words == word_counts.sum()
 
 
 def test_numpy_arrays_are_taken_as_they_are():
@@ -64,7 +64,7 @@ def test_numpy_arrays_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("out", "error", "said"),
+    ("out", "error", "message"),
     [
         (np.zeros((4, 4))[:, ::2], ValueError, "not contiguous"),
         (np.ma.masked_array(np.zeros(4), [0, 1, 0, 0]), TypeError, "out is a masked array"),
@@ -76,8 +76,8 @@ def test_numpy_arrays_are_taken_as_they_are():
         (OnGpu(np.zeros(4), mask=np.ones(4)), ValueError, "masked"),
     ],
 )
-def test_what_cannot_be_filled_is_refused(out, error, said):
-    with pytest.raises(error, match=said):
+def test_what_cannot_be_filled_is_refused(out, error, message):
+    with pytest.raises(error, match=message):
         buffer_of(out)
 
 
@@ -151,7 +151,7 @@ def test_streams_are_handles_or_have_one():
 
     of_torch, ours, of_thread = SimpleNamespace(cuda_stream=6), Ours(), SimpleNamespace(__cuda_stream__=(0, 2))
     assert stream_of(None) is None
-    streams = [stream_of(given) for given in (np.int64(5), 0, of_torch, ours, of_thread)]
+    streams = [stream_of(stream) for stream in (np.int64(5), 0, of_torch, ours, of_thread)]
     assert [stream.handle for stream in streams] == [5, 0, 6, 77, 2]
     assert [stream.lasts for stream in streams] == [False, True, True, True, False]
     with pytest.raises(TypeError, match="str"):
@@ -159,7 +159,7 @@ def test_streams_are_handles_or_have_one():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"name": "philox"}, "no generator 'philox'.*philox4_32_10"),
         ({"seed": -1}, "seed is -1"),
@@ -179,8 +179,8 @@ def test_streams_are_handles_or_have_one():
         ({"table": "nowhere.json"}, "nowhere.json"),
     ],
 )
-def test_what_does_not_go_together_is_said_at_once(options, said):
-    with pytest.raises(UserError, match=said):
+def test_what_does_not_go_together_is_said_at_once(options, message):
+    with pytest.raises(UserError, match=message):
         Generator(**options)
 
 
@@ -300,11 +300,11 @@ def test_a_buffer_on_another_gpu_is_refused(streaming, monkeypatch):
 def test_within_on_a_gpu_works_on_the_callers_stream_in_its_own_context(monkeypatch):
     """Constants are copied on that stream, too, and nothing waits for them."""
     log = []
-    monkeypatch.setattr(cuda, "call", lambda name, *given: log.append((name, *given)))
+    monkeypatch.setattr(cuda, "call", lambda name, *arguments: log.append((name, *arguments)))
     monkeypatch.setattr(cuda, "bindings", lambda: SimpleNamespace(CUstream=int))
 
     def of_driver(function):
-        return lambda *given: log.append((function, *(argument.value for argument in given))) or 0
+        return lambda *arguments: log.append((function, *(argument.value for argument in arguments))) or 0
 
     monkeypatch.setattr("tunesmith.devices.cuda.repeated.driver_function", of_driver)
     device = object.__new__(cuda.CudaDevice)

@@ -174,8 +174,8 @@ def test_a_poisson_table_leaves_the_states_where_they_are(device):
 
 
 def test_generators_share_a_device_without_disturbing_each_other(device):
-    one, other = few(device, seed=1), few(device, seed=2)
-    parts = [(one.uniform(np.zeros(100, np.float32)), other.uniform(np.zeros(100, np.float32))) for _ in range(4)]
+    first, second = few(device, seed=1), few(device, seed=2)
+    parts = [(first.uniform(np.zeros(100, np.float32)), second.uniform(np.zeros(100, np.float32))) for _ in range(4)]
     for index, seed in enumerate((1, 2)):
         found = np.concatenate([part[index] for part in parts])
         close(found, expected("xorwow", "uniform", "float32", 400, seed=seed, engines=T))

@@ -83,8 +83,8 @@ def test_headers_of_compat_say_what_rocrands_say(case, tmp_path):
 def test_where_rocrands_script_crashes_we_say_in_which_file_and_go_on(name, words):
     reading = read_random(sorted((GOLDEN / name).glob("tuning*.json")))
     selection = choose_shapes(reading.rows, COMPAT)
-    said = [str(complaint) for complaint in (*reading.complaints, *selection.complaints)]
-    assert any(words in complaint and "tuning_gfx90a.json" in complaint for complaint in said)
+    complaints = [str(complaint) for complaint in (*reading.complaints, *selection.complaints)]
+    assert any(words in complaint and "tuning_gfx90a.json" in complaint for complaint in complaints)
     assert len(selection.decisions) == (1 if name == "C4_foreign_name" else 0)
 
 
@@ -123,12 +123,13 @@ COMPAT_CASES = {
 
 @pytest.mark.parametrize("name", COMPAT_CASES)
 def test_compat_follows_the_rules_of_the_script(name):
-    speeds, winner, mean, said, alternative = COMPAT_CASES[name]
+    speeds, winner, mean, expected_messages, alternative = COMPAT_CASES[name]
     decision = decide(rows("philox4_32_10", speeds), COMPAT)
     assert pair(decision.chosen) == winner
     assert decision.score == pytest.approx(mean, rel=1e-15)
-    assert messages(decision) == said
-    assert [remark.reason for remark in decision.remarks if remark.look] == said[:1], "the rest is for information"
+    assert messages(decision) == expected_messages
+    to_look_at = [remark.reason for remark in decision.remarks if remark.look]
+    assert to_look_at == expected_messages[:1], "the rest is for information"
     assert (decision.safe and pair(decision.safe.shape)) == alternative
 
 
@@ -156,9 +157,9 @@ def test_compat_is_misled_by_aggregates_as_the_script_is_and_says_so_while_geome
     found = rows("philox4_32_10", speeds) + rows("philox4_32_10", spread, aside=Rejection("aggregate", "stddev"))
     compat = decide(found, COMPAT)
     assert pair(compat.chosen) == (512, 2048)
-    (said,) = [remark for remark in compat.remarks if remark.reason == "aggregate"]
-    assert said.look
-    assert said.detail.startswith("3 rows counted")
+    (remark,) = [remark for remark in compat.remarks if remark.reason == "aggregate"]
+    assert remark.look
+    assert remark.detail.startswith("3 rows counted")
     (ours,) = [remark for remark in compat.remarks if remark.reason == "geomean"]
     assert "64x2048" in ours.detail
     assert not ours.look
@@ -288,5 +289,5 @@ def test_descending_sorts_and_keeps_nan_last_for_whatever_comes():
 @needs_golden
 def test_the_defaults_are_rocrands():
     text = re.sub(r"//.*", "", (GOLDEN / "config_defaults.json").read_text())
-    theirs = {name: LaunchShape(one["block_size"], one["grid_size"]) for name, one in json.loads(text).items()}
+    theirs = {name: LaunchShape(shape["block_size"], shape["grid_size"]) for name, shape in json.loads(text).items()}
     assert theirs == {name: DEFAULT_SHAPES[name] for name in theirs}

@@ -44,9 +44,9 @@ def selection(tmp_path):
     write(tmp_path / "tuning_gfx90a.json", [*valid, *spoilt])
     write(tmp_path / "tuning_gfx1100.json", benchmarks("philox4_32_10", OTHER_CARD), "gfx1100")
     reading = read_random(sorted(tmp_path.glob("*.json")))
-    said = " ".join(map(str, reading.complaints))
-    assert "tuning_gfx90a.json" in said
-    assert "BM_memcpy/manual_time: is no name of a generator's benchmark" in said
+    complaints = " ".join(map(str, reading.complaints))
+    assert "tuning_gfx90a.json" in complaints
+    assert "BM_memcpy/manual_time: is no name of a generator's benchmark" in complaints
     return choose_shapes(reading.rows, COMPAT)
 
 
@@ -88,8 +88,8 @@ def test_a_distribution_without_the_default_is_said_with_its_file_and_left_out(t
     path = write(tmp_path / "tuning.json", benchmarks("philox4_32_10", {"uniform/float": {(64, 64): 90.0}}))
     selection = choose_shapes(read_random([path]).rows, COMPAT)
     assert selection.decisions == ()
-    said = [str(complaint) for complaint in selection.complaints if "tuning.json" in str(complaint)]
-    assert any("the default 256x1024 was not measured for uniform/float" in complaint for complaint in said)
+    complaints = [str(complaint) for complaint in selection.complaints if "tuning.json" in str(complaint)]
+    assert any("the default 256x1024 was not measured for uniform/float" in complaint for complaint in complaints)
 
 
 # --- the rules once more ----------------------------------------------------------------------------------------------
@@ -106,13 +106,13 @@ def by_the_rules(speeds, default):
     ranking = sorted(means, key=lambda shape: -means[shape])
     best, *others = ranking
     regressions = [case for case, ratio in ratios[best].items() if ratio < 0.98]
-    said, safe = [], None
+    reasons, safe = [], None
     if regressions:
         faster = [shape for shape in others if means[shape] > 1]
         safe = next((shape for shape in faster if all(ratio > 1 for ratio in ratios[shape].values())), None)
-        said = ["best_has_regressions"] + ([] if faster else ["no_other_config_with_average_speedup"])
-        said += ["next_best_without_regressions" if safe else "no_config_without_regressions"]
-    return {"ranking": ranking, "means": means, "regressions": regressions, "said": said, "safe": safe}
+        reasons = ["best_has_regressions"] + ([] if faster else ["no_other_config_with_average_speedup"])
+        reasons += ["next_best_without_regressions" if safe else "no_config_without_regressions"]
+    return {"ranking": ranking, "means": means, "regressions": regressions, "reasons": reasons, "safe": safe}
 
 
 def made_up(source, default):
@@ -137,7 +137,7 @@ def test_made_up_speeds_are_chosen_from_as_by_a_second_writing_of_the_rules():
         means = [expected["means"][shape] for shape in expected["ranking"]]
         assert [scored.score for scored in decision.ranking] == pytest.approx(means, rel=1e-14)
         assert [str(ratio.case) for ratio in decision.regressions] == expected["regressions"]
-        assert messages(decision) == expected["said"]
+        assert messages(decision) == expected["reasons"]
         assert (decision.safe and pair(decision.safe.shape)) == expected["safe"]
-        met.add(tuple(expected["said"]))
+        met.add(tuple(expected["reasons"]))
     assert len(met) == 4, "every message is met"

@@ -141,16 +141,16 @@ def test_a_shape_that_is_missing_somewhere_may_not_be_chosen_and_that_is_said():
 
 def test_counter_based_generators_get_shapes_by_pair_and_others_do_not():
     defaults = {name: LaunchShape(*DEFAULT) for name in ("philox4_32_10", "xorwow", "sobol32")}
-    one, other, quasi = (decide(rows(name, SPEEDS), defaults=defaults) for name in defaults)
-    assert [(over.distribution, pair(over.shape)) for over in one.overrides] == [
+    philox, xorwow, sobol = (decide(rows(name, SPEEDS), defaults=defaults) for name in defaults)
+    assert [(over.distribution, pair(over.shape)) for over in philox.overrides] == [
         ("normal", (128, 64)),
         ("uniform", (64, 64)),
     ]
-    assert one.overrides[1].gain == pytest.approx(200 / 130)
-    assert one.gain == pytest.approx((112 / 96 * 200 / 130) ** (1 / 3))
-    assert other.overrides == ()
-    assert other.gain == 1.0
-    assert quasi.overrides == one.overrides
+    assert philox.overrides[1].gain == pytest.approx(200 / 130)
+    assert philox.gain == pytest.approx((112 / 96 * 200 / 130) ** (1 / 3))
+    assert xorwow.overrides == ()
+    assert xorwow.gain == 1.0
+    assert sobol.overrides == philox.overrides
 
 
 def test_buffers_of_several_sizes_are_compared_each_with_its_own_default():

@@ -50,6 +50,6 @@ def test_a_battery_has_nothing_against_philox(command, complaint):
             for first in itertools.count(0, PIECE):
                 taken = words("philox4_32_10", SEED, first, 1, np.arange(PIECE), 1)
                 battery.stdin.write(taken.astype("<u4").tobytes())
-        said = battery.stdout.read().decode()
-    assert re.search("PASSED|no anomalies", said), said
-    assert not re.search(complaint, said), said
+        report = battery.stdout.read().decode()
+    assert re.search("PASSED|no anomalies", report), report
+    assert not re.search(complaint, report), report

@@ -322,8 +322,8 @@ def test_what_a_busy_host_makes_doubtful_is_told_until_it_is_measured_anew(tmp_p
         (benchmark,) = (path for path in outcome.written if path.name.startswith("benchmark"))
         (tuned,) = read_table(folder / TABLE).entries[architecture_name(outcome.target.architecture)].values()
         assert [caution for caution in tuned.cautions if caution.startswith(BUSY)]
-        for given in (benchmark, folder):
-            assert [complaint for complaint in read_random([given]).complaints if BUSY in str(complaint)]
+        for source in (benchmark, folder):
+            assert [complaint for complaint in read_random([source]).complaints if BUSY in str(complaint)]
     assert "// doubtful: the host was busy" in (folder / "xorwow_config.hpp").read_text()
     assert read_random([tmp_path / "quiet"]).complaints == ()
 

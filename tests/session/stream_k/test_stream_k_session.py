@@ -161,7 +161,7 @@ def test_the_whole_way_on_this_machine(tmp_path, quick):
     assert all(line.measured or line.failed for line in made.lines)
     assert made.lines[0].measured is not None
     assert made.lines[1].measured is not None
-    assert any("put right by hand" in sentence for sentence in made.said)
+    assert any("put right by hand" in sentence for sentence in made.notes)
 
 
 @pytest.mark.opencl
@@ -241,7 +241,7 @@ def test_several_calibrations_that_fit_are_listed(of_an_h200):
 def test_so_many_compute_units_are_enough_for_rules_of_thumb():
     made = explain_stream_k(ExplainTask((4096, 4000, 1, 8192), TileFilter(128, 256, 64), compute_units=132), {})
     assert made.model == "portable"
-    assert any("rules of thumb" in sentence for sentence in made.said)
+    assert any("rules of thumb" in sentence for sentence in made.notes)
     with pytest.raises(UserError, match="has no depth"):
         explain_stream_k(ExplainTask((4096, 4000, 1, 8192), TileFilter(128, 256), compute_units=132), {})
 

@@ -146,13 +146,13 @@ A, B, C = StreamKChoice(132), StreamKChoice(132, 8), StreamKChoice(132, splits=4
 
 
 def test_a_way_is_as_good_as_its_geometric_mean_and_its_worst():
-    one = swept({A: 2.0, B: 1.0}, {"portable": B, "data-parallel": A})
-    two = swept({A: 1.0, B: 1.25}, {"portable": B, "data-parallel": A}, tag="two")
-    three = swept({A: 1.0}, {"portable": C, "data-parallel": A})
-    portable, parallel = scores([one, two, three])
-    assert (portable.way, portable.products) == ("portable", 2), "what did not run counts nowhere"
+    first = swept({A: 2.0, B: 1.0}, {"portable": B, "data-parallel": A})
+    second = swept({A: 1.0, B: 1.25}, {"portable": B, "data-parallel": A}, tag="two")
+    third = swept({A: 1.0}, {"portable": C, "data-parallel": A})
+    portable, parallel = scores([first, second, third])
+    assert (portable.method, portable.products) == ("portable", 2), "what did not run counts nowhere"
     assert portable.geomean == pytest.approx(0.8**0.5)
-    assert (portable.worst, portable.worst_at) == (pytest.approx(0.8), two)
+    assert (portable.worst, portable.worst_at) == (pytest.approx(0.8), second)
     assert (parallel.products, parallel.worst) == (3, 0.5)
 
 
@@ -266,9 +266,9 @@ def test_a_sweep_goes_on_compares_learns_and_draws(tmp_path, products):
     assert first["state"] == "finished"
     assert first["reused"] >= 1
     assert first["judged"] == "portable"
-    ways = {way["way"]: way for way in first["ways"]}
+    ways = {score["way"]: score for score in first["ways"]}
     assert ways.keys() == {"portable", "tensile", "tensile, gate lifted", "data-parallel", "best split-K"}
-    assert all(0 < way["worst"] <= way["geomean"] <= 1 for way in ways.values())
+    assert all(0 < score["worst"] <= score["geomean"] <= 1 for score in ways.values())
     assert ways["portable"]["products"] == 3
     assert [product["sizes"] for product in first["swept"]] == [[16, 16, 24], [32, 48, 24], [48, 16, 24]]
     assert (out / "sweep.csv").read_text().startswith("family,m,n,k")
@@ -332,7 +332,7 @@ def test_on_part_of_the_device_everything_stays_on_it(tmp_path, products):
     assert outcome.plan.room == DeviceCapacity(1)
     assert len(outcome.plan.swept) == 1
     assert {choice.grid for product in outcome.plan.swept for choice in product.screened} == {1}
-    assert "best split-K" not in {name for product in outcome.plan.swept for name in product.said}
+    assert "best split-K" not in {name for product in outcome.plan.swept for name in product.choices}
 
 
 @pytest.mark.parametrize(

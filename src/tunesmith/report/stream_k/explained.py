@@ -64,7 +64,7 @@ def explained(explanation: Explanation) -> RenderableType:
     for launch in explanation.lines:
         row = [launch.why, str(launch.decision.mode), *_numbers(launch.decision), *_expected(launch.decision)]
         shown.add_row(*row, *([_took(launch)] if measured else []))
-    sentences = [*_why(explanation), *explanation.said]
+    sentences = [*_why(explanation), *explanation.notes]
     return Group(
         titled(f"stream-K for tiles of {explanation.tile}, {explanation.model} model", facts, shown), *sentences
     )
@@ -81,9 +81,9 @@ def explained_document(explanation: Explanation) -> dict[str, object]:
         "occupancy": room.occupancy,
         "remainder": work.tiles % room.groups,
         "model": explanation.model,
-        "lines": [_line(one) for one in explanation.lines],
+        "lines": [_line(launch) for launch in explanation.lines],
         "why": list(_why(explanation)),
-        "said": list(explanation.said),
+        "said": list(explanation.notes),
     }
 
 

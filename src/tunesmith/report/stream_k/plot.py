@@ -101,7 +101,7 @@ def plot(plan: SweepPlan) -> str:
 def _facet(x: float, y: float, swept: Sequence[Swept], plan: SweepPlan) -> PlotPanel:
     groups, work = plan.room.groups, swept[0].work
     lines = [(line.colour, _points(swept, line, groups)) for line in LINES]
-    rings = [(product, estimate) for product in swept if (estimate := product.finals.get(product.said[plan.judged]))]
+    rings = [(product, estimate) for product in swept if (estimate := product.finals.get(product.choices[plan.judged]))]
     times = [seconds for _, points in lines for _, seconds in points] + [estimate.seconds for _, estimate in rings]
     low, high = min(times) * 0.9, max(times) * 1.1
 

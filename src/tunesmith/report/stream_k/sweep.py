@@ -44,7 +44,7 @@ def document(outcome: RunOutcome[SweepPlan]) -> Document:
         "judged": plan.judged,
         "ways": [
             {
-                "way": score.way,
+                "way": score.method,
                 "products": score.products,
                 "geomean": score.geomean,
                 "worst": score.worst,
@@ -62,9 +62,9 @@ def _scores(plan: SweepPlan) -> RenderableType:
     numbers = ("products", "geomean", "worst")
     shown = table("way to decide", *numbers, "worst at", right=numbers)
     for score in scores(plan.swept):
-        mark = " *" if score.way == plan.judged else ""
+        mark = " *" if score.method == plan.judged else ""
         shown.add_row(
-            score.way + mark,
+            score.method + mark,
             str(score.products),
             f"{score.geomean:.3f}",
             f"{score.worst:.3f}",
@@ -88,7 +88,7 @@ def _misses(plan: SweepPlan, lost: Sequence[Swept]) -> RenderableType:
         shown.add_row(
             str(product.problem),
             *(str(work.tiles), str(work.iterations), str(remainder), f"{ratio:.3f}"),
-            *(_launch(product, choice) for choice in (product.said[plan.judged], product.best)),
+            *(_launch(product, choice) for choice in (product.choices[plan.judged], product.best)),
         )
     return titled(f"where the {plan.judged} model lost most", shown)
 
@@ -146,7 +146,7 @@ def _product(product: Swept, plan: SweepPlan) -> dict[str, object]:
                 "splits": choice.splits,
                 "seconds": estimate.seconds,
                 "interval": [estimate.low, estimate.high],
-                "chosen_by": [decider for decider, choice_made in product.said.items() if choice_made == choice],
+                "chosen_by": [method for method, choice_made in product.choices.items() if choice_made == choice],
             }
             for choice, estimate in sorted(product.finals.items(), key=lambda pair: pair[1].seconds)
         ],

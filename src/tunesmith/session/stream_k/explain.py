@@ -65,14 +65,14 @@ class ExplainedLaunch:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The first of the `lines` is the launch that is chosen. `said` are sentences on what the choice rests on."""
+    """The first of the `lines` is the launch that is chosen. `notes` are sentences on what the choice rests on."""
 
     tile: MacroTile
     work: TiledProduct
     room: DeviceCapacity
     model: str
     lines: tuple[ExplainedLaunch, ...]
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def explain_stream_k(

@@ -56,7 +56,7 @@ def refit(
     calibrations = merged(known, [fitted])
     after = next(calibration for calibration in calibrations if calibration.subject == subject)
     library_model, refitted = planner.models[0].name, CalibratedModel(after, planner.kernel.parts)
-    changed = sum(product.said[library_model] != planner.launched(refitted, product.work) for product in swept)
+    changed = sum(product.choices[library_model] != planner.launched(refitted, product.work) for product in swept)
     return Refit(before, after, path, dump(calibrations), changed)
 
 

@@ -19,13 +19,13 @@ DATA_PARALLEL, BEST_SPLIT = "data-parallel", "best split-K"
 
 @dataclass(frozen=True)
 class Swept:
-    """One product. `said` has the choice of every method. `screened` has the times of all choices that ran, of slow
+    """One product. `choices` has the choice of every method. `screened` has the times of all choices that ran, of slow
     choices less exactly; `finals` has the times of the finalists, measured interleaved."""
 
     listed: ListedGemm
     problem: Problem
     work: TiledProduct
-    said: Mapping[str, StreamKChoice]
+    choices: Mapping[str, StreamKChoice]
     screened: Mapping[StreamKChoice, Estimate]
     finals: Mapping[StreamKChoice, Estimate]
 
@@ -36,15 +36,15 @@ class Swept:
 
     def efficiency(self, method: str) -> float | None:
         """The best time over the time of the method's choice; None if that choice did not run."""
-        chosen = self.finals.get(self.said[method]) if method in self.said else None
+        chosen = self.finals.get(self.choices[method]) if method in self.choices else None
         return self.finals[self.best].seconds / chosen.seconds if chosen else None
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The efficiency of a method (`way`) on `products` products: the geometric mean, and the worst with its product."""
+    """The efficiency of a method on `products` products: the geometric mean, and the worst with its product."""
 
-    way: str
+    method: str
     products: int
     geomean: float
     worst: float
@@ -54,7 +54,7 @@ class Score:
 def scores(swept: Sequence[Swept]) -> list[Score]:
     """A score for each method with a choice that ran, in the order in which the products name the methods."""
     result = []
-    for method in dict.fromkeys(name for product in swept for name in product.said):
+    for method in dict.fromkeys(name for product in swept for name in product.choices):
         found = [(value, product) for product in swept if (value := product.efficiency(method)) is not None]
         if found:
             worst, worst_at = min(found, key=itemgetter(0))
@@ -113,6 +113,6 @@ def _rows(swept: Swept, groups: int) -> Iterator[tuple[object, ...]]:
         final = swept.finals.get(choice)
         best = swept.finals[swept.best].seconds if final else 0.0
         times = (final.seconds, final.low, final.high, best / final.seconds) if final else [""] * 4
-        methods = "; ".join(method for method, chosen in swept.said.items() if chosen == choice)
+        methods = "; ".join(method for method, chosen in swept.choices.items() if chosen == choice)
         launch = (decision.mode.value, choice.grid, choice.streamed, decision.full_tiles, choice.splits)
         yield (*product, work.tiles, work.iterations, work.tiles % groups, *launch, screened.seconds, *times, methods)
