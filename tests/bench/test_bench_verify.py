@@ -164,6 +164,19 @@ def test_the_outermost_bytes_around_each_memory_are_watched(verify, name, byte):
     assert (wrong.reason, wrong.detail.partition(":")[0]) == ("wrote outside the output", name)
 
 
+@pytest.mark.parametrize(("offset", "where"), [(-3, "3 elements before the first"), (26, "3 elements behind the last")])
+def test_a_write_outside_the_workspace_is_told_in_bytes(verify, offset, where):
+    operand = Operand("D", "float32", (5,), (1,), "out")
+
+    def act(operands):
+        operands["D"].bytes[:20] = 0
+        operands["workspace"].base[operands["workspace"].start + offset] ^= 1
+
+    wrong = verify(Doing(act), [], Plan((), workspace_bytes=24), VerificationCase((operand,), {}, {}))
+    assert wrong is not None
+    assert wrong.detail == f"workspace: {where}"
+
+
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1)])
 def test_an_output_with_an_axis_of_one_element_is_compared_and_an_empty_one_need_not_be(verify, shape):
     operand = Operand("D", "float32", shape, (1, shape[0]), "out")

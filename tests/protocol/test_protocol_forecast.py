@@ -80,6 +80,13 @@ def test_a_lineage_that_can_never_be_legal_is_counted_before_and_not_after():
     assert (plan.enqueues_before, plan.enqueues_after) == (8, 4)
 
 
+def test_a_solution_that_several_lineages_have_is_counted_once():
+    group = phases({"a": 1, "b": 1}, fork(a=[1, 2]), benchmark(a=[1, 2, 3]))
+    assert [step.enqueues for step in forecast(group, FakeOracle()).after] == [0, 3]
+    measured = run(group, Exact(lambda config, problem: 1.0), FakeOracle()).steps
+    assert [step.cells for step in measured] == [0, 3]
+
+
 @pytest.mark.parametrize(("legal", "is_possible"), [((), False), ((2,), True), ((1, 2, 3), True)])
 def test_a_run_is_possible_if_its_last_step_has_anything_to_measure(legal, is_possible):
     oracle = FakeOracle(illegal_for=lambda c, p: "" if p.sizes[0] in legal else "never")

@@ -314,6 +314,13 @@ def test_a_challenger_that_is_truly_faster_wins_nearly_always():
     assert replaced(lambda c, p: 0.96 if c["a"] == 2 else 1.0, (1, 2, 3), 200, seed=11) >= 190
 
 
+def test_two_pairs_have_an_interval_and_a_single_pair_has_none():
+    low, high = paired_interval([0.1, 0.3], 0.5)
+    # With one degree of freedom the quartile is 1, and the standard error of these two is 0.1.
+    assert (low, high) == (pytest.approx(0.1), pytest.approx(0.3))
+    assert paired_interval([0.1], 0.5) == (-math.inf, math.inf)
+
+
 def test_the_paired_interval_is_students():
     differences = np.random.default_rng(5).normal(0.3, 1.0, 12)
     expected = stats.ttest_1samp(differences, 0.0).confidence_interval(0.99)

@@ -52,6 +52,21 @@ def test_a_broken_distribution_is_named_and_does_not_affect_others(registry):
         assert list(things.values()) == [[], set()]
 
 
+def test_the_complete_objects_are_made_anew_only_when_the_distributions_change(registry):
+    things = registry(theirs="set = builtins:set")
+    assert things.complete() == ([], set())
+    assert things.complete() is things.complete()
+    registry(more="dict = builtins:dict")
+    assert things.complete() == ([], set(), {})
+
+
+def test_the_complete_objects_are_not_kept_while_a_distribution_is_broken(registry):
+    things = registry(broken="bad = no_such_module:thing")
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="entry point bad"):
+            assert things.complete() == ([],)
+
+
 def test_an_unknown_name_is_answered_with_all_that_exist(registry):
     with pytest.raises(KeyError, match="no thing named 'map'; there are list, set"):
         registry(theirs="set = builtins:set")["map"]

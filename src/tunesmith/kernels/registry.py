@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 from tunesmith.records import Configuration, ProblemType, Registry, Target, Value
@@ -50,8 +51,20 @@ ABSENT = "none"
 
 def families_of(operation: str, hidden: bool = True) -> list[Kernel]:
     """An operation's families, in the registry's order; without `hidden`, only those that are offered to users."""
-    kernels = (kernel for kernel in KERNELS.values() if kernel.operation == operation)
+    kernels = (kernel for kernel in KERNELS.complete() if kernel.operation == operation)
     return [kernel for kernel in kernels if hidden or kernel.name not in HIDDEN]
+
+
+_Form = tuple[Kernel, str, tuple[tuple[str, Value], ...]]
+"""A family, its `named_by`, and the values that a configuration of the family does not contradict."""
+
+
+@cache
+def _forms(kernels: tuple[Kernel, ...], operation: str) -> tuple[_Form, ...]:
+    candidates = (kernel for kernel in kernels if kernel.operation == operation)
+    return tuple(
+        (family, family.named_by, ((LANGUAGE, family.language), *family.form.items())) for family in candidates
+    )
 
 
 def family_for(operation: str, config: Configuration) -> Kernel:
@@ -60,16 +73,16 @@ def family_for(operation: str, config: Configuration) -> Kernel:
     If the configuration sets a family's `named_by` parameter, only those families are considered; otherwise only
     families without one. Raises LookupError, which names the forms that exist, if no family fits.
     """
-    candidates = families_of(operation)
-    named = [kernel for kernel in candidates if config.get(kernel.named_by, ABSENT) != ABSENT]
-    for kernel in named or (kernel for kernel in candidates if not kernel.named_by):
-        form = {LANGUAGE: kernel.language, **kernel.form}
-        if all(config.get(name, value) == value for name, value in form.items()):
+    forms = _forms(KERNELS.complete(), operation)
+    named = [form for form in forms if form[1] and config.get(form[1], ABSENT) != ABSENT]
+    for kernel, _, values in named or (form for form in forms if not form[1]):
+        if all(config.get(name, value) == value for name, value in values):
             return kernel
+    candidates = families_of(operation)
     requested = {name: config[name] for name in (LANGUAGE, *_form_names(candidates)) if name in config}
     offered = families_of(operation, hidden=False)
-    forms = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in offered)
-    raise LookupError(f"no {operation} kernel for {requested}; there are {forms}")
+    offers = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in offered)
+    raise LookupError(f"no {operation} kernel for {requested}; there are {offers}")
 
 
 def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden: bool = False) -> Space:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import TypeVar, overload
 
 Value = bool | int | float | str | tuple["Value", ...]
 
+T = TypeVar("T")
 _encoded = json.JSONEncoder(sort_keys=True).encode
 
 
@@ -48,6 +50,32 @@ class Configuration(Mapping[str, Value]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    # What follows is in `Mapping` too, where it asks `__getitem__` for every name. These are asked millions of times.
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    @overload
+    def get(self, name: str, /) -> Value | None: ...
+
+    @overload
+    def get(self, name: str, /, default: Value) -> Value: ...
+
+    @overload
+    def get(self, name: str, /, default: T) -> Value | T: ...
+
+    def get(self, name: str, /, default: object = None) -> object:
+        return self._values.get(name, default)
+
+    def keys(self) -> KeysView[str]:
+        return self._values.keys()
+
+    def values(self) -> ValuesView[Value]:
+        return self._values.values()
+
+    def items(self) -> ItemsView[str, Value]:
+        return self._values.items()
 
     def __hash__(self) -> int:
         if self._hash is None:

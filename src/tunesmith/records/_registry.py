@@ -29,6 +29,7 @@ class Registry(Generic[T]):
         self._kind, self._own, self._group = kind, own, group
         self._loaded: dict[str, T] = {}
         self._broken: dict[str, UserError] = {}
+        self._complete: tuple[object, tuple[T, ...]] = (None, ())
 
     def __iter__(self) -> Iterator[str]:
         yield from self._own
@@ -51,6 +52,15 @@ class Registry(Generic[T]):
                 yield self[name]
             except UserError as error:
                 warnings.warn(str(error), stacklevel=2)
+
+    def complete(self) -> tuple[T, ...]:
+        """Every object, as `values` gives them: the same tuple as before if the siblings are the same and all load."""
+        siblings, objects = self._complete
+        if siblings is not installed(self._group):
+            objects = tuple(self.values())
+            if not self._broken:
+                self._complete = installed(self._group), objects
+        return objects
 
     def _load_own(self, name: str) -> T:
         module, attribute = self._own[name].split(":")
