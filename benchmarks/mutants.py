@@ -266,7 +266,11 @@ def main() -> None:
         )
         areas = list(dict.fromkeys(area for area, _ in work))
         with ThreadPoolExecutor(asked.jobs) as pool:
-            limits = dict(zip(areas, pool.map(lambda area: limit(free, AREAS[area][1]), areas), strict=True))
+            try:
+                limits = dict(zip(areas, pool.map(lambda area: limit(free, AREAS[area][1]), areas), strict=True))
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                sys.exit("stopped before the first mutant, while the tests ran on the source as it is")
 
         verdicts: list[Verdict] = []
 

@@ -52,7 +52,7 @@ class Bench:
         workers = Workers(spawner, target, policy, observe)
         compilers = Compilers(spawner, target, policy, observe, BinaryCache(cache_dir, target))
         folders = (cache_dir, Path(variables["POCL_CACHE_DIR"]), Path(tempfile.gettempdir()))
-        self._tools = BenchTools(target, workers, compilers, observe, folders)
+        self._tools = BenchTools(target, workers, compilers, observe, folders, policy.seed)
 
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
         """Compile modules, each once, and yield each when it is finished. The device is not opened, and may be absent.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
-from tunesmith.records import Binary, Cost, Measurement, Outcome, Rejection, Target
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Binary, Cost, Measurement, Outcome, Problem, Rejection, Target
 
 from .details import JobDetails
 from .events import Event
@@ -18,6 +19,7 @@ from .machine_failures import check_room
 from .processes.compilers import Compilers, facts
 from .processes.messages import Candidate, Done, InterleaveRequest, MeasureRequest
 from .processes.workers import Death, Worker, Workers
+from .verification.cases import inputs_of
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,16 @@ class ReadyJob:
 @dataclass
 class BenchTools:
     """The state of a bench. `folders` are those that its processes write to. `verified` holds the fingerprints of the
-    jobs whose results were right."""
+    jobs whose results were right, `shared` the problems whose verification has all that it needs of this process."""
 
     target: Target
     workers: Workers
     compilers: Compilers
     observe: Callable[[Event], None]
     folders: Sequence[Path] = ()
+    seed: int = 0
     verified: set[str] = field(default_factory=set)
+    shared: set[Problem] = field(default_factory=set)
 
     def ready_job(self, job: JobDetails, built: tuple[Binary, ...] | Measurement) -> ReadyJob | Measurement:
         """The job as it can be sent to a worker, or the measurement that says why it cannot, with the job's cost."""
@@ -76,7 +80,17 @@ class BenchTools:
 
     def candidate(self, ready_job: ReadyJob) -> Candidate:
         """The candidate to send. It is not verified again if this bench has verified the same candidate before."""
-        return replace(ready_job.candidate, verify=ready_job.fingerprint not in self.verified)
+        candidate = replace(ready_job.candidate, verify=ready_job.fingerprint not in self.verified)
+        if candidate.verify:
+            self.share(problem for problem, _ in candidate.plans.checks)
+        return candidate
+
+    def share(self, problems: Iterable[Problem]) -> None:
+        """Hand over what the worker needs of this process to verify these problems."""
+        for problem in problems:
+            if problem not in self.shared:
+                OPERATIONS[problem.type.operation].share(problem, partial(inputs_of, problem, self.seed))
+                self.shared.add(problem)
 
     def check_folders(self, measurement: Measurement) -> None:
         """Call this before a failure is yielded. Raises UserError if every job fails because nothing can be written."""

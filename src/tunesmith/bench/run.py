@@ -152,7 +152,9 @@ class BatchRun:
             return ()
         upcoming = (job.job.problem for job in chain(self._building, self._waiting))
         following = next((other for other in upcoming if other != problem), None)
-        return OPERATIONS[following.type.operation].checks(following) if following else ()
+        checks = OPERATIONS[following.type.operation].checks(following) if following else ()
+        self._tools.share(checks)
+        return checks
 
     def _collect(self) -> None:
         if self._current is None:

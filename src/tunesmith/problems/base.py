@@ -190,6 +190,14 @@ class Operation(ABC):
         The tolerance is derived from the kernel's arithmetic, in the operation's `reference.py`.
         """
 
+    def share(self, problem: Problem, inputs: Callable[[], Mapping[str, Array]]) -> None:
+        """Hand over what the verification of a problem needs and only this process has; by default nothing.
+
+        The bench calls it in the process that asked for the measurement, before another process verifies the problem.
+        `inputs` makes the problem's inputs.
+        """
+        del problem, inputs
+
     def checks(self, problem: Problem) -> tuple[Problem, ...]:
         """The problems to verify before `problem` is timed: `problem` first, then the same with other scalars.
 

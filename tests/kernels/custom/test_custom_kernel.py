@@ -162,7 +162,7 @@ def test_a_mistake_in_the_reference_is_shown_at_the_line_that_names_it(copied, o
         ("Flops: 6 * Rows", "Flops: 6 ** Rows.real", "is not allowed"),
         ("Tolerance: 6", "#", "no Tolerance"),
         ("Role: out", "Role: in", "no argument is an output"),
-        ("Role: out", "Role: result", "give in, out or inout"),
+        ("Role: out", "Role: result", "give in, out, inout or scratch"),
         ("Default: 16,", "Default: 17,", "not among its values"),
         ("Values: [4, 8, 16, 32, 64]", "Values: []", "has no values"),
         ("Values: [4, 8, 16, 32, 64]", "Values: [4, a b]", "cannot be 'a b'"),

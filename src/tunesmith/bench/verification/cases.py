@@ -21,6 +21,12 @@ _KEPT_SHARE = 0.25
 """Largest share of the host's memory for cases. A big problem's case takes too long to make it for every candidate."""
 
 
+def inputs_of(problem: Problem, seed: int) -> Mapping[str, Array]:
+    """The contents of a problem's inputs. The same seed and problem give the same numbers in every process."""
+    number = int.from_bytes(hashlib.sha256(problem.to_json().encode()).digest()[:8], "little")
+    return OPERATIONS[problem.type.operation].inputs(problem, np.random.default_rng([seed, number]))
+
+
 class Cases:
     """Cases by problem; the least recently used is dropped first. The same seed and problem give the same numbers."""
 
@@ -61,8 +67,7 @@ class Cases:
         key = problem.to_json()
         if key in self._kept:
             return self._kept[key].inputs
-        number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
-        return OPERATIONS[problem.type.operation].inputs(problem, np.random.default_rng([self._seed, number]))
+        return inputs_of(problem, self._seed)
 
     def _make(self, problem: Problem) -> VerificationCase:
         operation, inputs = OPERATIONS[problem.type.operation], self.inputs(problem)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tunesmith.kernels.base import Facts
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS
-from tunesmith.records import Configuration, LocalArgument, Plan, Problem, Rejection, Target
+from tunesmith.records import Configuration, Launch, LocalArgument, Problem, Rejection, Target
 
 from .family import CustomKernel
 
@@ -31,17 +30,21 @@ class CustomCudaKernel(CustomKernel):
         rejections = list(super().rejections_for(config, problem, target))
         yield from rejections or self._wrong_shape(config, problem, target)
 
-    def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        launch = self.launch(config, problem, target)
-        local = [argument for argument in launch.arguments if isinstance(argument, LocalArgument)]
-        passed = tuple(argument for argument in launch.arguments if not isinstance(argument, LocalArgument))
-        return Plan((replace(launch, arguments=passed, shared_bytes=sum(argument.size for argument in local)),))
+    def launches(self, config: Configuration, problem: Problem, target: Target) -> tuple[Launch, ...]:
+        return tuple(map(_with_shared_memory, super().launches(config, problem, target)))
 
     def _wrong_shape(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        launch = self.launch(config, problem, target)
-        for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
-            if groups > most:
-                yield Rejection("grid", f"{groups} work-groups along {axis}, a launch has at most {most}")
-        for axis, items, most in zip("xyz", launch.work_group, MOST_WORK_ITEMS, strict=True):
-            if items > most:
-                yield Rejection("work-group size", f"{items} work-items along {axis}, the device allows {most}")
+        for launch in self.launches(config, problem, target):
+            for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
+                if groups > most:
+                    yield Rejection("grid", f"{groups} work-groups along {axis}, a launch has at most {most}")
+            for axis, items, most in zip("xyz", launch.work_group, MOST_WORK_ITEMS, strict=True):
+                if items > most:
+                    yield Rejection("work-group size", f"{items} work-items along {axis}, the device allows {most}")
+
+
+def _with_shared_memory(launch: Launch) -> Launch:
+    """The launch with dynamic shared memory in the place of its arguments in local memory."""
+    local = [argument for argument in launch.arguments if isinstance(argument, LocalArgument)]
+    passed = tuple(argument for argument in launch.arguments if not isinstance(argument, LocalArgument))
+    return replace(launch, arguments=passed, shared_bytes=sum(argument.size for argument in local))

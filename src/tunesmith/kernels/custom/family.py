@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -14,6 +14,7 @@ from tunesmith.problems.custom import (
     FLOATS,
     ArrayArgument,
     CustomOperation,
+    DescribedLaunch,
     Description,
     LocalMemoryArgument,
     ValueArgument,
@@ -34,15 +35,19 @@ from tunesmith.records import (
     ScalarArgument,
     Target,
     Value,
+    WorkspaceArgument,
 )
 from tunesmith.spaces import Parameter, Space
 from tunesmith.spaces.expressions import Expression, ceil_div, round_up
 
+SCRATCH_ALIGNMENT = 256
+"""Bytes to which every scratch array is aligned, as much as any device asks for."""
+
 
 class CustomKernel(Kernel):
-    """One launch of the described kernel in OpenCL C.
+    """The described launches in OpenCL C.
 
-    The description's arguments are the kernel's arguments, in the same order; its parameters are macros of the source.
+    A launch's arguments are its kernel's arguments, in the same order; the parameters are macros of the source.
     If the description has no source in the family's language, its type has no parameters here.
     """
 
@@ -71,7 +76,8 @@ class CustomKernel(Kernel):
         description = description_of(problem.type)
         values = {**config, **_limits(target), **sizes_of(problem)}
         yield from self._broken(description, values, problem.type.indices)
-        yield from _memory(problem, target)
+        _, scratch_bytes = _scratch_offsets(description.scratch, values)
+        yield from _memory(problem, target, scratch_bytes)
         for argument in description.arguments:
             if isinstance(argument, ValueArgument) and argument.dtype not in FLOATS:
                 value, range_ = argument.value.evaluate(values), np.iinfo(argument.dtype)
@@ -82,24 +88,23 @@ class CustomKernel(Kernel):
         description = description_of(problem_type)
         source = description.sources[self.language]
         macros = [f"-D{parameter.name}={_macro(config[parameter.name])}" for parameter in description.parameters]
-        return (Module(self.language, source.text, (description.entry,), (*source.options, *macros)),)
+        return (Module(self.language, source.text, description.entries, (*source.options, *macros)),)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
-        return Plan((self.launch(config, problem, target),))
+        launches = self.launches(config, problem, target)
+        scratch = description_of(problem.type).scratch
+        if not scratch:
+            return Plan(launches)
+        _, workspace_bytes = _scratch_offsets(scratch, {**config, **_limits(target), **sizes_of(problem)})
+        return Plan(launches, workspace_bytes)
 
-    def launch(self, config: Configuration, problem: Problem, target: Target) -> Launch:
-        """The launch with every argument of the description."""
+    def launches(self, config: Configuration, problem: Problem, target: Target) -> tuple[Launch, ...]:
+        """The described launches, each with every argument that it names."""
         description = description_of(problem.type)
         values = {**config, **_limits(target), **sizes_of(problem)}
-        work_group = _three(description.work_group, values)
-        grid = _three(description.grid, values)
-        if description.in_items:
-            grid = tuple(map(ceil_div, grid, work_group))  # type: ignore[assignment]  # three, like its terms
-        arguments = tuple(
-            self._local(argument, values) if isinstance(argument, LocalMemoryArgument) else _passed(argument, values)
-            for argument in description.arguments
-        )
-        return Launch(0, description.entry, grid, work_group, arguments)
+        offsets, _ = _scratch_offsets(description.scratch, values)
+        arguments = {argument.name: self._passed(argument, values, offsets) for argument in description.arguments}
+        return tuple(_launch(launch, values, arguments) for launch in description.launches)
 
     def _broken(
         self, description: Description, values: Mapping[str, Value], sizes: Sequence[str]
@@ -116,12 +121,26 @@ class CustomKernel(Kernel):
         for constraint in description.constraints:
             if is_checked(constraint.require) and not constraint.require.truth(values):
                 yield Rejection(constraint.reason, f"{constraint.require.text} does not hold", is_asked_for=True)
-        if is_checked(*description.work_group):
-            items, most = prod(_three(description.work_group, values)), values["MaxWorkGroupSize"]
-            if items > int(most):  # type: ignore[arg-type]  # a limit is a whole number
-                yield Rejection("work-group size", f"{items} work-items, the device allows {most}")
-        local_arguments = [item for item in description.arguments if isinstance(item, LocalMemoryArgument)]
-        declared = [description.local_memory] if description.local_memory else []
+        for launch in description.launches:
+            if is_checked(*launch.work_group):
+                items, most = prod(_three(launch.work_group, values)), values["MaxWorkGroupSize"]
+                if items > int(most):  # type: ignore[arg-type]  # a limit is a whole number
+                    yield Rejection("work-group size", f"{items} work-items, the device allows {most}")
+            yield from self._too_much_local(description, launch, values, is_checked)
+
+    def _too_much_local(
+        self,
+        description: Description,
+        launch: DescribedLaunch,
+        values: Mapping[str, Value],
+        is_checked: Callable[..., bool],
+    ) -> Iterator[Rejection]:
+        local_arguments = [
+            argument
+            for argument in description.arguments
+            if isinstance(argument, LocalMemoryArgument) and argument.name in launch.arguments
+        ]
+        declared = [launch.local_memory] if launch.local_memory else []
         local_sizes = (*declared, *(argument.size for argument in local_arguments))
         if local_sizes and is_checked(*local_sizes):
             declared_bytes, most = sum(size.integer(values) for size in declared), values["LocalMemoryBytes"]
@@ -132,12 +151,31 @@ class CustomKernel(Kernel):
                 remedy = f"a source may declare {self.most_declared_bytes}, arguments may have more"
                 yield Rejection("local memory", f"{declared_bytes} bytes declared: {remedy}")
 
+    def _passed(
+        self,
+        argument: ArrayArgument | ValueArgument | LocalMemoryArgument,
+        values: Mapping[str, Value],
+        offsets: Mapping[str, int],
+    ) -> Argument:
+        """The argument of a launch. `offsets` has the offset in the workspace of each scratch array."""
+        match argument:
+            case LocalMemoryArgument():
+                return self._local(argument, values)
+            case ArrayArgument(name=name):
+                return WorkspaceArgument(offsets[name]) if name in offsets else OperandArgument(name)
+            case ValueArgument(dtype=dtype) if dtype in FLOATS:
+                return ScalarArgument(argument.value.number(values), dtype)
+        lowest = int(np.iinfo(argument.dtype).min)
+        return ScalarArgument(argument.value.integer(values, least=lowest), argument.dtype)
+
     def _local(self, argument: LocalMemoryArgument, values: Mapping[str, Value]) -> LocalArgument:
         return LocalArgument(round_up(argument.size.integer(values, least=1), self.local_alignment))
 
 
-def _memory(problem: Problem, target: Target) -> Iterator[Rejection]:
+def _memory(problem: Problem, target: Target, scratch_bytes: int) -> Iterator[Rejection]:
     needs = {operand.name: storage_bytes(operand) for operand in CustomOperation().operands(problem)}
+    if scratch_bytes:
+        needs["scratch"] = scratch_bytes
     largest = max(needs, key=needs.__getitem__)
     if needs[largest] > target.max_allocation_bytes:
         detail = f"{largest} has {needs[largest]} bytes, the device allocates at most {target.max_allocation_bytes}"
@@ -146,13 +184,21 @@ def _memory(problem: Problem, target: Target) -> Iterator[Rejection]:
         yield Rejection("memory", f"{sum(needs.values())} bytes, the device has {target.global_memory_bytes}")
 
 
-def _passed(argument: ArrayArgument | ValueArgument, values: Mapping[str, Value]) -> Argument:
-    if isinstance(argument, ArrayArgument):
-        return OperandArgument(argument.name)
-    if argument.dtype in FLOATS:
-        return ScalarArgument(argument.value.number(values), argument.dtype)
-    lowest = int(np.iinfo(argument.dtype).min)
-    return ScalarArgument(argument.value.integer(values, least=lowest), argument.dtype)
+def _launch(launch: DescribedLaunch, values: Mapping[str, Value], arguments: Mapping[str, Argument]) -> Launch:
+    work_group, grid = _three(launch.work_group, values), _three(launch.grid, values)
+    if launch.in_items:
+        grid = tuple(map(ceil_div, grid, work_group))  # type: ignore[assignment]  # three, like its terms
+    return Launch(0, launch.entry, grid, work_group, tuple(arguments[name] for name in launch.arguments))
+
+
+def _scratch_offsets(scratch: Sequence[ArrayArgument], values: Mapping[str, Value]) -> tuple[dict[str, int], int]:
+    """The offset of each scratch array in the workspace, and the bytes of all."""
+    offsets, end = dict[str, int](), 0
+    for array in scratch:
+        offsets[array.name] = end
+        elements = prod(extent.integer(values) for extent in array.shape)
+        end += round_up(elements * np.dtype(array.dtype).itemsize, SCRATCH_ALIGNMENT)
+    return offsets, end
 
 
 def _three(extents: Sequence[Expression], values: Mapping[str, Value]) -> tuple[int, int, int]:

@@ -5,6 +5,7 @@ The user's function (`reference.py` calls it) gives the values of a result's che
 """
 
 from .description import FLOATS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
+from .launches import DescribedLaunch
 from .operation import CustomOperation, sizes_of
 from .texts import description_of
 
@@ -12,6 +13,7 @@ __all__ = [
     "FLOATS",
     "ArrayArgument",
     "CustomOperation",
+    "DescribedLaunch",
     "Description",
     "LocalMemoryArgument",
     "ValueArgument",

@@ -13,6 +13,9 @@ from tunesmith.records import UserError
 from tunesmith.spaces import Parameter
 from tunesmith.spaces.expressions import Expression
 
+from .caller import PREFIX
+from .launches import LAUNCH_KEYS, LAUNCH_OPTIONS, SEVERAL, DescribedLaunch, LaunchReader
+
 TextOf = Callable[[str, str, str], str]
 """Gives the text of a file that a description names. The arguments are the file's part (a language, or Reference), its
 name, and the location of the name."""
@@ -27,8 +30,9 @@ LANGUAGES = ("OpenCL", "CUDA")
 FLOATS = ("float16", "float32", "float64")
 DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
-_NEEDED = ("Name", "Source", "Entry", "Sizes", "Arguments", "WorkGroup", "Grid", "Reference", "Flops")
-_OPTIONAL = ("Language", "Parameters", "Constraints", "LocalMemory", "Tolerance", "Bytes", "Options")
+_NEEDED = ("Name", "Source", "Sizes", "Arguments", "Reference", "Flops")
+_OPTIONAL = ("Language", "Parameters", "Constraints", "Tolerance", "Bytes", "Options")
+_KEY = re.compile(r"[0-9a-f]{16,64}\Z")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
 
@@ -42,14 +46,22 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:
-    """A dense array in row-major order. `low` and `high` bound its random contents, if the user gives a Range."""
+    """A dense array in row-major order.
+
+    `low` and `high` bound its random contents, if the user gives a Range. `contents` is the key of contents that the
+    calling program registered (`caller.register_contents`), if it did.
+
+    A `scratch` array holds what one launch leaves for the next. It is part of the workspace, and its shape may name
+    parameters.
+    """
 
     name: str
     dtype: str
     shape: tuple[Expression, ...]
-    role: Literal["in", "out", "inout"]
+    role: Literal["in", "out", "inout", "scratch"]
     low: Expression | None = None
     high: Expression | None = None
+    contents: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +91,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Description:
-    """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
+    """A described kernel.
 
     `path` is absolute if this process read the file; otherwise it is the file's plain name, and only messages use it.
-    `sources` holds a source for each language; `reference` is a function of `reference_file`.
+    `sources` holds a source for each language. `reference` is a function of `reference_file`, or `caller:KEY` for a
+    function of the calling program.
     """
 
     path: Path
@@ -92,56 +105,69 @@ class Description:
     reference_file: Path
     reference_location: str
     reference_text: str
-    entry: str
     sizes: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
     arguments: tuple[ArrayArgument | ValueArgument | LocalMemoryArgument, ...]
-    work_group: tuple[Expression, ...]
-    grid: tuple[Expression, ...]
-    in_items: bool
-    local_memory: Expression | None
+    launches: tuple[DescribedLaunch, ...]
     tolerance: Expression | None
     flops: Expression
     bytes: Expression | None
 
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
+        """The arrays that the caller passes."""
+        return tuple(array for array in self._all_arrays if array.role != "scratch")
+
+    @property
+    def scratch(self) -> tuple[ArrayArgument, ...]:
+        """The arrays in the workspace."""
+        return tuple(array for array in self._all_arrays if array.role == "scratch")
+
+    @property
+    def callers_reference(self) -> str:
+        """The key of a reference that is a function of the calling program; empty if the reference lies in a file."""
+        return self.reference.removeprefix(PREFIX) if self.reference.startswith(PREFIX) else ""
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The kernels that are launched, each once."""
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))
+
+    @property
+    def _all_arrays(self) -> tuple[ArrayArgument, ...]:
         return tuple(argument for argument in self.arguments if isinstance(argument, ArrayArgument))
 
 
 def describe(path: Path, text: str, text_of: TextOf) -> Description:
     """The description that a text holds. Raises UserError with the line of `path` that is wrong."""
-    fields = parse_yaml(text, str(path)).fields("the description of a kernel", _NEEDED, _OPTIONAL)
+    root = parse_yaml(text, str(path))
+    several = SEVERAL in root.mapping("the description of a kernel")
+    needed, optional = ((SEVERAL,), LAUNCH_KEYS) if several else (LAUNCH_KEYS, ())
+    fields = root.fields("the description of a kernel", (*_NEEDED, *needed), (*_OPTIONAL, *LAUNCH_OPTIONS, *optional))
     sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].sequence("Sizes"))
     parameters = _parameters(fields.get("Parameters"))
     launch_names = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
     _refuse_twice(fields["Sizes"], launch_names)
     if not sizes:
         raise fields["Sizes"].wrong("Sizes is empty", "name at least one size")
-    grid = fields["Grid"].mapping("Grid")
-    unit = next(iter(grid), "")
-    if len(grid) != 1 or unit not in ("WorkGroups", "WorkItems"):
-        raise fields["Grid"].wrong("Grid says neither WorkGroups nor WorkItems", "give one: {WorkItems: [..]}")
     arguments = _arguments(fields["Arguments"], sizes, launch_names)
+    argument_names = [argument.name for argument in arguments]
     file, reference = _reference(fields["Reference"])
+    location = fields["Reference"].location
     description = Description(
         path=path,
         name=_new_name(fields["Name"], "Name"),
         sources=_sources(fields, text_of),
         reference=reference,
         reference_file=path.parent / file,
-        reference_location=fields["Reference"].location,
-        reference_text=text_of("Reference", file, fields["Reference"].location),
-        entry=_new_name(fields["Entry"], "Entry"),
+        reference_location=location,
+        reference_text=text_of("Reference", file, location) if file else "",
         sizes=sizes,
         parameters=parameters,
         constraints=_constraints(fields.get("Constraints"), launch_names),
         arguments=arguments,
-        work_group=_extents(fields["WorkGroup"], "WorkGroup", launch_names),
-        grid=_extents(grid[unit], f"Grid.{unit}", launch_names),
-        in_items=unit == "WorkItems",
-        local_memory=_expression(fields["LocalMemory"], launch_names) if "LocalMemory" in fields else None,
+        launches=LaunchReader(launch_names, argument_names, _new_name, _expression).launches(fields),
         tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
         flops=_amount(fields["Flops"], sizes),
         bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
@@ -234,7 +260,7 @@ def _arguments(
     for item in entry.sequence("Arguments"):
         pairs = item.mapping("an argument")
         if "Shape" in pairs:
-            arguments.append(_array(item, sizes))
+            arguments.append(_array(item, sizes, names))
         elif "LocalBytes" in pairs:
             fields = item.fields("an argument in local memory", ("Name", "LocalBytes"))
             arguments.append(
@@ -248,26 +274,24 @@ def _arguments(
     return tuple(arguments)
 
 
-def _array(entry: Node, sizes: tuple[str, ...]) -> ArrayArgument:
-    fields = entry.fields("an array", ("Name", "DataType", "Shape", "Role"), ("Range",))
+def _array(entry: Node, sizes: tuple[str, ...], names: tuple[str, ...]) -> ArrayArgument:
+    fields = entry.fields("an array", ("Name", "DataType", "Shape", "Role"), ("Range", "Contents"))
     role = fields["Role"].word("Role")
-    if role not in ("in", "out", "inout"):
-        raise fields["Role"].wrong(f"Role cannot be {role}", "give in, out or inout")
-    shape = tuple(_expression(item, sizes) for item in fields["Shape"].sequence("Shape"))
-    bounds: list[Expression] = []
+    if role not in ("in", "out", "inout", "scratch"):
+        raise fields["Role"].wrong(f"Role cannot be {role}", "give in, out, inout or scratch")
+    extent_names = names if role == "scratch" else sizes
+    shape = tuple(_expression(item, extent_names) for item in fields["Shape"].sequence("Shape"))
+    contents = fields["Contents"].word("Contents") if "Contents" in fields else ""
+    if contents and not _KEY.match(contents):
+        raise fields["Contents"].wrong(f"Contents cannot be {contents}", "only tunesmith.tune writes this key")
+    low = high = None
     if "Range" in fields:
         bounds = [_expression(item, sizes) for item in fields["Range"].sequence("Range")]
         if len(bounds) != 2:
             raise fields["Range"].wrong("Range has not two entries", "give [low, high]; high is not drawn itself")
+        low, high = bounds
     name, dtype = _new_name(fields["Name"], "Name"), _data_type(fields["DataType"])
-    return ArrayArgument(name, dtype, shape, role, *bounds)  # type: ignore[arg-type]  # one of three words, by the check
-
-
-def _extents(entry: Node, what: str, names: Iterable[str]) -> tuple[Expression, ...]:
-    items = entry.sequence(what)
-    if not 1 <= len(items) <= 3:
-        raise entry.wrong(f"{what} has {len(items)} dimensions", "give one, two or three, the fastest first")
-    return tuple(_expression(item, names) for item in items)
+    return ArrayArgument(name, dtype, shape, role, low, high, contents)  # type: ignore[arg-type]  # a role, by the check
 
 
 def _amount(entry: Node, names: Iterable[str]) -> Expression:
@@ -293,8 +317,10 @@ def _data_type(entry: Node) -> str:
 
 
 def _reference(entry: Node) -> tuple[str, str]:
-    """The file and the function that `Reference` names."""
+    """The file and the function that `Reference` names; no file if the function is the calling program's."""
     name = entry.word("Reference")
+    if name.startswith(PREFIX) and _KEY.match(name.removeprefix(PREFIX)):
+        return "", name
     file, colon, function = name.rpartition(":")
     if not colon or not file.endswith(".py") or not _IDENTIFIER.match(function):
         raise entry.wrong(f"Reference cannot be {name}", "name a Python function: file.py:function")

@@ -12,8 +12,9 @@ from tunesmith.problems.base import SMALL, Array, Expected, Operation
 from tunesmith.problems.keys import unknown_key
 from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
 
-from .description import FLOATS, ArrayArgument
-from .reference import call_reference
+from .caller import contents
+from .description import FLOATS, ArrayArgument, Description
+from .reference import call_reference, share_reference
 from .texts import description_of, former_types, read_type
 
 
@@ -81,14 +82,18 @@ class CustomOperation(Operation):
         """
         description, sizes = description_of(problem.type), sizes_of(problem)
         outputs = {array.name: array for array in description.arrays if array.role != "in"}
-        shapes = {array.name: _shape(array, sizes) for array in description.arrays}
-        arrays = {name: _reference_input(storage, shapes[name]) for name, storage in inputs.items()}
-        results = call_reference(description, sizes, arrays, {name: shapes[name] for name in outputs})
+        results = call_reference(description, sizes, *_reference_arguments(description, sizes, inputs))
         tolerance = description.tolerance.number(sizes, least=0) if description.tolerance else 0.0
         return {
             name: Expected((...,), value, tolerance * _unit_roundoff(outputs[name].dtype) * magnitude)
             for name, (value, magnitude) in results.items()
         }
+
+    def share(self, problem: Problem, inputs: Callable[[], Mapping[str, Array]]) -> None:
+        """Call the reference if it is a function of this program, since the process that verifies does not have it."""
+        description, sizes = description_of(problem.type), sizes_of(problem)
+        if description.callers_reference:
+            share_reference(description, sizes, *_reference_arguments(description, sizes, inputs()))
 
     def small(self, problem: Problem) -> Problem:
         """Sizes of at most 64. A size that a constraint names stays, since a smaller one may break the constraint."""
@@ -117,15 +122,27 @@ def _shape(array: ArrayArgument, sizes: Mapping[str, Value]) -> tuple[int, ...]:
     return tuple(extent.integer(sizes) for extent in array.shape)
 
 
+def _reference_arguments(
+    description: Description, sizes: Mapping[str, Value], inputs: Mapping[str, Array]
+) -> tuple[dict[str, Array], dict[str, tuple[int, ...]]]:
+    """The arrays that the reference gets, and the shapes of its results."""
+    shapes = {array.name: _shape(array, sizes) for array in description.arrays}
+    arrays = {name: _reference_input(storage, shapes[name]) for name, storage in inputs.items()}
+    return arrays, {array.name: shapes[array.name] for array in description.arrays if array.role != "in"}
+
+
 def _operand(array: ArrayArgument, sizes: Mapping[str, Value]) -> Operand:
     shape = _shape(array, sizes)
     strides = [1]
     for extent in shape[:0:-1]:
         strides.append(strides[-1] * extent)
+    assert array.role != "scratch"
     return Operand(array.name, array.dtype, shape, tuple(strides[::-1][: len(shape)]), array.role)
 
 
 def _contents(array: ArrayArgument, sizes: Mapping[str, Value], random: np.random.Generator) -> Array:
+    if array.contents:
+        return _registered(array, sizes)
     count, is_float = _operand(array, sizes).storage_elements, array.dtype in FLOATS
     if array.low is not None and array.high is not None:
         low, high = array.low.number(sizes), array.high.number(sizes)
@@ -139,6 +156,18 @@ def _contents(array: ArrayArgument, sizes: Mapping[str, Value], random: np.rando
     else:
         drawn = random.integers(1, 100, count)
     return drawn.astype(array.dtype)
+
+
+def _registered(array: ArrayArgument, sizes: Mapping[str, Value]) -> Array:
+    """The contents that the calling program registered."""
+    registered = contents(array.contents)
+    if registered is None:
+        what = f"the contents of {array.name} were an array of the Python program that tuned this kernel"
+        raise UserError(array.name, what, "leave Contents out, or give a Range: the contents are random then")
+    if (registered.dtype, registered.shape) != (np.dtype(array.dtype), _shape(array, sizes)):
+        what = f"the contents of {array.name} have the shape {registered.shape}, it is {_shape(array, sizes)}"
+        raise UserError(array.name, what, "tune again with arrays of this shape")
+    return registered.reshape(-1)
 
 
 def _reference_input(storage: Array, shape: tuple[int, ...]) -> Array:

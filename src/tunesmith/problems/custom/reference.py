@@ -1,4 +1,4 @@
-"""Calling the user's reference: a Python function named `file.py:function`.
+"""Calling the user's reference: a Python function named `file.py:function`, or a function of the calling program.
 
 The function gives values and magnitudes. `CustomOperation.reference` makes the tolerance of a result's check from the
 magnitudes and the description's `Tolerance`.
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tunesmith.problems.base import Array
 from tunesmith.records import UserError, Value
 
+from . import caller
 from .description import FLOATS, ArrayArgument, Description
 
 Floats = NDArray[np.float64]
@@ -41,9 +42,18 @@ def call_reference(
 
     Both are in float64. An output that holds integers has its value in its own data type, and a magnitude of 0. Raises
     UserError at the location of the key `Reference` for whatever is wrong with the function.
+
+    A function of the calling program is called in that program's process. Other processes get the values that
+    `share_reference` wrote.
     """
-    location, file = description.reference_location, description.reference_file
-    function = _function(file, description.reference_text, description.reference, location)
+    key = description.callers_reference
+    function = caller.registered_reference(key) if key else _file_function(description)
+    if function is None:
+        shared = caller.shared_values(key, caller.digest_of(arrays))
+        if shared is None:
+            what = "the reference was a function of the Python program that tuned this kernel"
+            raise UserError(description.reference_location, what, "name one in a file: Reference: file.py:function")
+        return shared  # type: ignore[return-value]  # as `share_reference` wrote them
     try:
         results = function(dict(sizes), dict(arrays))
     except Exception as error:
@@ -53,6 +63,23 @@ def call_reference(
         raise _wrong(description, f"gave {got}, the outputs are {', '.join(shapes)}")
     outputs = [array for array in description.arrays if array.name in shapes]
     return {output.name: _checked(description, output, results[output.name], shapes[output.name]) for output in outputs}
+
+
+def share_reference(
+    description: Description,
+    sizes: Mapping[str, Value],
+    arrays: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> None:
+    """Call a reference that is this program's, and hand the values to the processes that verify."""
+    key, digest = description.callers_reference, caller.digest_of(arrays)
+    if caller.registered_reference(key) and not caller.are_shared(key, digest):
+        caller.share_values(key, digest, call_reference(description, sizes, arrays, shapes))
+
+
+def _file_function(description: Description) -> caller.Reference:
+    location, file = description.reference_location, description.reference_file
+    return _function(file, description.reference_text, description.reference, location)
 
 
 def _checked(description: Description, output: ArrayArgument, result: Any, shape: tuple[int, ...]) -> ValueAndMagnitude:
@@ -105,5 +132,6 @@ def _function(file: Path, text: str, name: str, location: str) -> Callable[[dict
 
 
 def _wrong(description: Description, what: str) -> UserError:
-    name = description.reference
-    return UserError(description.reference_location, f"the reference {name} {what}", "write " + _SIGNATURE.format(name))
+    name = "" if description.callers_reference else f" {description.reference}"
+    remedy = "write " + _SIGNATURE.format(description.reference) if name else "mend the function"
+    return UserError(description.reference_location, f"the reference{name} {what}", remedy)

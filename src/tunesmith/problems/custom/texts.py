@@ -33,6 +33,7 @@ def read_type(operation: str, path: Path, location: str) -> ProblemType:
         return texts[part]
 
     description = describe(path, texts["Description"], read)
+    texts.setdefault("Reference", "")  # a function of the calling program has no text
     fields = Configuration({"Kernel": path.name, **texts})
     digest = _digest(fields)
     _FILES[digest] = path

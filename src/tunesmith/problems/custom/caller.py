@@ -1,0 +1,106 @@
+"""What only the program that called `tunesmith.tune` has: a reference that is a Python function, and arrays' contents.
+
+The program registers both under keys, which the description names (`Reference: caller:KEY`, `Contents: KEY`). The
+program's own process calls the function. Worker processes get arrays, as files in a temporary folder, which they find
+through an environment variable. The files are read without pickle.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tunesmith.problems.base import Array
+
+VARIABLE = "TUNESMITH_CALLER_FOLDER"
+PREFIX = "caller:"
+"""Begins the name of a reference that is a function of the calling program."""
+
+Reference = Callable[[dict[str, Any], dict[str, Array]], Any]
+
+_REFERENCES: dict[str, Reference] = {}
+
+
+def register_reference(key: str, function: Reference) -> None:
+    """Make a function the reference of descriptions with `Reference: caller:KEY`, in this process."""
+    _folder()
+    _REFERENCES[key] = function
+
+
+def registered_reference(key: str) -> Reference | None:
+    """The function of a key; None in any other process than the one that registered it."""
+    return _REFERENCES.get(key)
+
+
+def register_contents(key: str, array: Array) -> None:
+    """Make an array the contents of arguments with `Contents: KEY`, in this process and those that it starts."""
+    path = _folder() / f"{key}.npy"
+    if not path.exists():
+        _write(path, lambda file: np.save(file, array, allow_pickle=False))
+
+
+def contents(key: str) -> Array | None:
+    """The registered contents; None if this process is not of the program that registered them."""
+    path = _file(f"{key}.npy")
+    return np.load(path, allow_pickle=False) if path else None
+
+
+def digest_of(arrays: Mapping[str, Array]) -> str:
+    """Hash of arrays' names, data types, shapes and contents."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return digest.hexdigest()[:32]
+
+
+def share_values(key: str, digest: str, values: Mapping[str, tuple[Array, Array]]) -> None:
+    """Hand value and magnitude of each output to the processes that this one started, for inputs of this digest."""
+    arrays = {f"{part} {name}": pair[part] for name, pair in values.items() for part in (0, 1)}
+    _write(_folder() / f"{key}-{digest}.npz", lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def are_shared(key: str, digest: str) -> bool:
+    return _file(f"{key}-{digest}.npz") is not None
+
+
+def shared_values(key: str, digest: str) -> dict[str, tuple[Array, Array]] | None:
+    """What `share_values` handed over; None if it has not."""
+    path = _file(f"{key}-{digest}.npz")
+    if path is None:
+        return None
+    with np.load(path, allow_pickle=False) as arrays:
+        names = [name.removeprefix("0 ") for name in arrays.files if name.startswith("0 ")]
+        return {name: (arrays[f"0 {name}"], arrays[f"1 {name}"]) for name in names}
+
+
+@cache
+def _folder() -> Path:
+    """The temporary folder of this process, which it removes at its end."""
+    folder = tempfile.mkdtemp(prefix="tunesmith-caller-")
+    owner = os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+    os.environ[VARIABLE] = folder
+    return Path(folder)
+
+
+def _file(name: str) -> Path | None:
+    folder = os.environ.get(VARIABLE)
+    path = Path(folder) / name if folder else None
+    return path if path and path.is_file() else None
+
+
+def _write(path: Path, write: Callable[[Any], None]) -> None:
+    """Write a file that is whole as soon as it has its name."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        write(file)
+    Path(file.name).replace(path)
