@@ -6,22 +6,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .autotuning import In, InOut, Launch, LocalMemory, Out, Scalar, Scratch, Tuned, tune
     from .library import load, matmul
     from .records import UserError
-    from .session import tune
 
 __version__ = "0.1.0"
-
-__all__ = ["UserError", "load", "matmul", "tune"]
-
-_MODULES = ("random",)
 
 _MODULE_OF_NAME = {
     "UserError": "tunesmith.records",
     "load": "tunesmith.library",
     "matmul": "tunesmith.library",
-    "tune": "tunesmith.session",
+    **dict.fromkeys(
+        ("In", "InOut", "Launch", "LocalMemory", "Out", "Scalar", "Scratch", "Tuned", "tune"), "tunesmith.autotuning"
+    ),
 }
+
+__all__ = [
+    "In",
+    "InOut",
+    "Launch",
+    "LocalMemory",
+    "Out",
+    "Scalar",
+    "Scratch",
+    "Tuned",
+    "UserError",
+    "load",
+    "matmul",
+    "tune",
+]
+
+_MODULES = ("random",)
 
 
 def __getattr__(name: str) -> Any:

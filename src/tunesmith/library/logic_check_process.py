@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.library.call_adapters import Storage, call_adapter_of, logical_arrays, storage_for
 from tunesmith.logic import Document, Logic, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
-from tunesmith.records import Problem, Solution, UserError
+from tunesmith.records import Problem, ProblemType, Solution, UserError
 
 
 def mistakes_in(path: Path) -> Iterator[str]:
@@ -39,12 +40,28 @@ def _smallest(document: Document) -> list[SizeRow]:
     return list({row.solution: row for row in rows}.values())
 
 
-def _mistakes(library: Library, logic: Logic, row: SizeRow, launched: list[LaunchRecord]) -> Iterator[str]:
-    kind = logic.document.problem_type
+def share_references(path: Path) -> None:
+    """Hand over what the process that checks a logic needs of this one (`Operation.share`)."""
+    document = Logic.load(path).document
+    for row in _smallest(document):
+        problem = _checked_problem(document.problem_type, row)
+        OPERATIONS[document.problem_type.operation].share(problem, partial(_storage, problem))
+
+
+def _checked_problem(kind: ProblemType, row: SizeRow) -> Problem:
     operation = OPERATIONS[kind.operation]
     usual = Problem(kind, row.sizes, row.leading, operation.scalars_of(kind.fields, str))
-    problem = operation.checks(usual)[-1]
-    storage = storage_for(problem, np.random.default_rng(0))
+    return operation.checks(usual)[-1]
+
+
+def _storage(problem: Problem) -> Storage:
+    return storage_for(problem, np.random.default_rng(0))
+
+
+def _mistakes(library: Library, logic: Logic, row: SizeRow, launched: list[LaunchRecord]) -> Iterator[str]:
+    kind = logic.document.problem_type
+    problem = _checked_problem(kind, row)
+    storage = _storage(problem)
     before = {name: array.copy() for name, array in storage.items()}
     call_adapter_of(kind).call(library, problem, storage)()
     last = launched[-1]

@@ -4,13 +4,14 @@ The user's function (`reference.py` calls it) gives the values of a result's che
 `Tolerance`, which `operation.py` multiplies by the roundoff and the magnitude.
 """
 
-from .description import FLOATS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
+from .description import FLOATS, LIMITS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
 from .launches import DescribedLaunch
 from .operation import CustomOperation, sizes_of
 from .texts import description_of
 
 __all__ = [
     "FLOATS",
+    "LIMITS",
     "ArrayArgument",
     "CustomOperation",
     "DescribedLaunch",

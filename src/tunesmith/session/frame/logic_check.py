@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.bench import Spawner
+from tunesmith.library.logic_check_process import share_references
 
 SECONDS = 120.0
 """The limit for all launches together."""
@@ -24,6 +25,8 @@ def check_logic(logic: Sequence[Path], spawner: Spawner, seconds: float = SECOND
     """
     if not logic:
         return []
+    for path in logic:
+        share_references(path)
     child = spawner.start("tunesmith.library.logic_check_process")
     try:
         child.send(list(logic))
