@@ -28,11 +28,14 @@ def machine(monkeypatch):
     def has(*targets, broken=None):
         tried: list[str] = []
 
-        def trial(api, selector):
+        def trial(api, selector, drivers):
             tried.append(selector)
             return (broken or {}).get(selector, "")
 
-        monkeypatch.setattr(choice, "_find", lambda api: tuple(FoundDevice(t.name, t) for t in targets if t.api == api))
+        def find(api, drivers):
+            return tuple(FoundDevice(target.name, target) for target in targets if target.api == api)
+
+        monkeypatch.setattr(choice, "_find", find)
         monkeypatch.setattr(choice, "_trial", trial)
         return tried
 

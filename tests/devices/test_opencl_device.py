@@ -13,7 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tunesmith.devices import FoundDevice, LaunchError, choice, choose, discover, environment, open_device
+from tunesmith.devices import (
+    FoundDevice,
+    LaunchError,
+    choice,
+    choose,
+    discover,
+    driver_process,
+    environment,
+    open_device,
+)
+from tunesmith.devices.driver_process import DriverProcess
 from tunesmith.records import (
     Binary,
     CompiledFacts,
@@ -335,25 +345,32 @@ class TestChoosing:
                 open_device(wrong)
 
 
+ANSWERING = """
+import json, os, sys, time
+answer = lambda said: os.write(int(sys.argv[1]), json.dumps(said).encode() + b"\\n")
+"""
+"""The beginning of a program that stands in for the process which loads drivers."""
+
+
 @pytest.mark.opencl
 @pytest.mark.parametrize(
     ("driver", "problem"),
     [
-        ("import os; os.abort()", "crashed with signal 6"),
-        ("import sys; sys.exit('no compiler')", "failed: no compiler"),
-        ("import time; time.sleep(60)", "took more than 2 s"),
-        ("print('chatter'); print('\"computed [0]\"')", "computed [0]"),
-        ("print('chatter'); print('\"\"')", ""),
+        ("os.abort()", "crashed with signal 6"),
+        ("sys.exit('no compiler')", "failed: no compiler"),
+        ("time.sleep(60)", "took more than 2 s"),
+        ("print('chatter'); answer('computed [0]'); time.sleep(60)", "computed [0]"),
+        ("print('chatter'); answer('')", ""),
     ],
 )
 def test_a_driver_that_crashes_hangs_or_computes_nonsense_is_a_reason_not_an_abort(
     device, monkeypatch, driver, problem
 ):
-    monkeypatch.setattr(choice, "_COMMAND", (sys.executable, "-c", driver))
+    monkeypatch.setattr(driver_process, "COMMAND", (sys.executable, "-c", ANSWERING + driver))
     monkeypatch.setattr(choice, "TRIAL_SECONDS", 2.0)
-    choice._trial.cache_clear()
-    after = choice.after_trial(FoundDevice(device.target.name, device.target))
-    choice._trial.cache_clear()
+    monkeypatch.setattr(choice, "_trial_problems", {})
+    with DriverProcess() as drivers:
+        after = choice.after_trial(FoundDevice(device.target.name, device.target), drivers)
     assert problem in after.problem
     assert after.usable == (not problem)
     assert bool(after.remedy) == bool(problem)

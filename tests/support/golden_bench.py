@@ -16,7 +16,7 @@ import pytest
 from golden_cells import HOST
 from tunesmith.bench import Batch, Bench, Job
 from tunesmith.bench.statistics import median_interval
-from tunesmith.devices import FoundDevice, choice
+from tunesmith.devices import APIS, FoundDevice, choice
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Outcome, Problem
 from tunesmith.session.frame.health import HealthWatch
@@ -86,12 +86,12 @@ def nothing_measured(spread: float = 0.002) -> Iterator[None]:
     def interleave(self: Bench, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
         return [measured(job.key, job.problem, spread) for job in jobs]
 
-    found = {"OpenCL": tuple(FoundDevice(target.name, target) for target in DEVICES), "fake": choice._find("fake")}
+    found = {"OpenCL": tuple(FoundDevice(target.name, target) for target in DEVICES), "fake": APIS["fake"].find()}
     with compilers_named("OpenCL", "CUDA", "BLAS", "Triton"), pytest.MonkeyPatch.context() as patch:
         for name, stand_in in {"__init__": _nothing, "close": _nothing, "run": run, "interleave": interleave}.items():
             patch.setattr(Bench, name, stand_in)
-        patch.setattr(choice, "_find", lambda api: found.get(api, ()))
-        patch.setattr(choice, "after_trial", lambda device: device)
+        patch.setattr(choice, "_find", lambda api, _drivers: found.get(api, ()))
+        patch.setattr(choice, "after_trial", lambda device, _drivers: device)
         patch.setattr(HealthWatch, "look_if_due", _nothing)
         patch.setattr(LOGIC_CHECK, lambda *_: [])
         yield

@@ -1,18 +1,14 @@
 """Finding devices and choosing one of them.
 
 A broken driver may crash or hang when it is loaded, or fail to compile. So native APIs list their devices, and every
-device is tried out, in a process of its own with a time limit. The caller's process loads no driver.
+device is tried out, in another process with a time limit (`driver_process`). The caller's process loads no driver.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Collection
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +17,7 @@ from tunesmith.toolchains import driver_cache
 
 from .api import Api, FoundDevice
 from .base import Device
+from .driver_process import DriverProcess
 
 APIS: Registry[Api] = Registry(
     "device API",
@@ -42,7 +39,10 @@ SELECTOR_VARIABLE = "TUNESMITH_DEVICE"
 
 _MORE = "`tunesmith devices` shows more"
 
-_COMMAND = (sys.executable, "-m", "tunesmith.devices.trial")
+_listings: dict[str, tuple[FoundDevice, ...]] = {}
+_trial_problems: dict[tuple[str, str], str] = {}
+"""Devices found, by API, and problems of trials (or nothing), by API and selector. They are kept, since a driver does
+not change while a process runs. An API without devices is asked again: its driver may have been installed meanwhile."""
 
 
 def environment(cache_dir: Path) -> dict[str, str]:
@@ -62,10 +62,9 @@ def discover(selector: str = "", check: bool = True) -> tuple[FoundDevice, ...]:
     `selector` restricts the search to one API (`OpenCL:...`). With `check`, each device compiles and runs a small
     kernel.
     """
-    api = selector.partition(":")[0]
-    apis = [api] if api in APIS else [name for name in APIS if name not in HIDDEN]
-    devices = [device for name in apis for device in _find(name)]
-    return tuple(sorted(map(after_trial, devices) if check else devices, key=_rank))
+    with DriverProcess() as drivers:
+        found = _found_by(selector, drivers)
+        return tuple(sorted((after_trial(device, drivers) for device in found) if check else found, key=_rank))
 
 
 def asks_for_hidden(selector: str | None) -> bool:
@@ -83,14 +82,15 @@ def choose(selector: str | None = None, languages: Collection[str] = ()) -> Targ
     """
     requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
     location = "device" if selector is not None or not requested else SELECTOR_VARIABLE
-    found = discover(requested, check=False)
-    matching = [device for device in found if device.target and _matches(device.target, requested)]
-    suitable = [device for device in matching if device.target and _runs(device.target, languages)]
     failed = []
-    for device in map(after_trial, suitable):
-        if device.target and device.usable:
-            return device.target
-        failed.append(device)
+    with DriverProcess() as drivers:
+        found = sorted(_found_by(requested, drivers), key=_rank)
+        matching = [device for device in found if device.target and _matches(device.target, requested)]
+        suitable = [device for device in matching if device.target and _runs(device.target, languages)]
+        for device in (after_trial(device, drivers) for device in suitable):
+            if device.target and device.usable:
+                return device.target
+            failed.append(device)
     if matching and not suitable:
         raise _no_common_language(location, matching, languages)
     raise _no_match(location, requested, failed or [device for device in found if device.problem], found)
@@ -111,16 +111,23 @@ def open_device(device: Target | str) -> Device:
     raise _no_match("device", device, [candidate for candidate in found if candidate.problem], found)
 
 
-def after_trial(found: FoundDevice) -> FoundDevice:
+def after_trial(found: FoundDevice, drivers: DriverProcess) -> FoundDevice:
     """The same device after it compiled and ran a kernel, with a problem if it did not."""
     if found.target is None or not found.usable or APIS[found.target.api].trial is None:
         return found
-    problem = _trial(found.target.api, found.target.selector)
+    problem = _trial(found.target.api, found.target.selector, drivers)
     remedy = f"update or remove the driver of {found.name!r}, or choose another device"
     return dataclasses.replace(found, problem=problem, remedy=remedy) if problem else found
 
 
-def _find(api: str) -> tuple[FoundDevice, ...]:
+def _found_by(selector: str, drivers: DriverProcess) -> list[FoundDevice]:
+    """What is found by the API that `selector` names, or else by every API that is not hidden. Nothing is tried out."""
+    api = selector.partition(":")[0]
+    apis = [api] if api in APIS else [name for name in APIS if name not in HIDDEN]
+    return [device for name in apis for device in _find(name, drivers)]
+
+
+def _find(api: str, drivers: DriverProcess) -> tuple[FoundDevice, ...]:
     try:
         if APIS[api].trial is None:
             return APIS[api].find()
@@ -128,38 +135,28 @@ def _find(api: str) -> tuple[FoundDevice, ...]:
         return (FoundDevice(api, problem=f"cannot be loaded: {error}", remedy=f"install what {error.name} belongs to"),)
     except UserError as error:
         return (FoundDevice(api, problem=f"{error.location}: {error.what}", remedy=error.remedy),)
-    answer, problem = _ask(FIND_SECONDS, "find", api)
+    if api in _listings:
+        return _listings[api]
+    answer, problem = drivers.ask(FIND_SECONDS, "find", api)
     if problem:
         return (FoundDevice(api, problem=f"looking for devices {problem}", remedy="update or remove its driver"),)
-    return tuple(map(_found, answer))
+    found = tuple(map(_found, answer))
+    if any(device.target for device in found):
+        _listings[api] = found
+    return found
 
 
-@cache
-def _trial(api: str, selector: str) -> str:
-    """The problem of a device's trial, or nothing. Cached, since a driver does not change while a process runs."""
-    answer, problem = _ask(TRIAL_SECONDS, "trial", api, selector)
-    return f"compiling and running a small kernel {problem}" if problem else str(answer)
-
-
-def _ask(seconds: float, *arguments: str) -> tuple[Any, str]:
-    """The answer of `trial.py` from a process of its own, and how that process failed, if it did."""
-    try:
-        done = subprocess.run(
-            [*_COMMAND, *arguments], capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        return "", f"took more than {seconds:.0f} s"
-    if done.returncode < 0:
-        return "", f"crashed with signal {-done.returncode}"
-    if done.returncode:
-        return "", f"failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
-    # The answer is the last line, since a driver may print lines of its own.
-    return json.loads(done.stdout.splitlines()[-1]), ""
+def _trial(api: str, selector: str, drivers: DriverProcess) -> str:
+    """The problem of a device's trial, or nothing."""
+    if (api, selector) not in _trial_problems:
+        answer, problem = drivers.ask(TRIAL_SECONDS, "trial", api, selector)
+        _trial_problems[api, selector] = f"compiling and running a small kernel {problem}" if problem else str(answer)
+    return _trial_problems[api, selector]
 
 
 def _found(raw: dict[str, Any]) -> FoundDevice:
-    target = raw.pop("target")
-    return FoundDevice(**raw, target=Target(**target) if target else None)
+    target = raw["target"]
+    return FoundDevice(**{**raw, "target": Target(**target) if target else None})
 
 
 def _rank(found: FoundDevice) -> int:

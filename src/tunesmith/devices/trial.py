@@ -1,12 +1,13 @@
-"""The commands that `choice.py` runs in a process of its own: `find API` and `trial API SELECTOR`.
+"""The process that answers the questions of `driver_process.py`: `find API` and `trial API SELECTOR`.
 
-The last line of output is the answer, in JSON. A driver that crashes or hangs ends only this process.
+Questions and answers are lines of JSON. A driver that crashes or hangs ends only this process.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import socket
 import sys
 
 import numpy as np
@@ -55,12 +56,17 @@ def _run(device: Device, program: object, entry: str) -> str:
     return "" if np.array_equal(values, np.arange(1, count + 1)) else f"computed {values.tolist()}"
 
 
-def main(task: str, api: str, *selector: str) -> None:
+def answer_to(task: str, api: str, *selector: str) -> object:
     if task == "find":
-        answer: object = [dataclasses.asdict(found) for found in APIS[api].find()]
-    else:
-        answer = trial(APIS[api], *selector)
-    print("\n" + json.dumps(answer))
+        return [dataclasses.asdict(found) for found in APIS[api].find()]
+    return trial(APIS[api], *selector)
+
+
+def main(number: str) -> None:
+    """Answer questions that come by the socket with this number, until the parent closes its end."""
+    with socket.socket(fileno=int(number)) as connection, connection.makefile("r") as questions:
+        for question in questions:
+            connection.sendall(json.dumps(answer_to(*json.loads(question))).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -277,12 +277,12 @@ def offered(monkeypatch, *found):
     """These are the devices here, and all of them pass their trial."""
     devices = [device if isinstance(device, FoundDevice) else FoundDevice(device.name, device) for device in found]
 
-    def find(api):
+    def find(api, drivers):
         return tuple(device for device in devices if (device.target.api if device.target else device.name) == api)
 
     real = choice._find
-    monkeypatch.setattr(choice, "_find", lambda api: real(api) if api == "fake" else find(api))
-    monkeypatch.setattr(choice, "_trial", lambda api, selector: "")
+    monkeypatch.setattr(choice, "_find", lambda api, drivers: (real if api == "fake" else find)(api, drivers))
+    monkeypatch.setattr(choice, "_trial", lambda api, selector, drivers: "")
 
 
 def tuning_file(description, text=TUNING):
