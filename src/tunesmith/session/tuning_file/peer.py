@@ -7,19 +7,21 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tunesmith.devices import environment
 from tunesmith.devices.host_load import HostLoad
-from tunesmith.library import LaunchRecord, Library, load
-from tunesmith.library.call_adapters import call_adapter_of, storage_for
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError
 from tunesmith.session.frame.outputs import CACHE
 from tunesmith.toolchains.blas import LoadedBlas, numpy_blas
 
 from .compare import PeerRatio, compare
+
+if TYPE_CHECKING:
+    from tunesmith.library import LaunchRecord, Library
 
 MOST_SETS = 64
 """The most sets of arrays: enough to exceed a cache with small arrays, without filling memory."""
@@ -111,6 +113,8 @@ def compare_with_numpy(folder: Path) -> Iterator[SizeComparison]:
     Both sides get the same arrays. Several sets of arrays are used in turn, so that the last-level cache is equally
     cold for both sides.
     """
+    from tunesmith.library import load  # imported here, since the other commands on a tuning file need no library
+
     # As in the bench: threads are pinned, and its compiled programs are found again.
     os.environ.update(environment(folder / CACHE if folder.is_dir() else folder.parent / CACHE))
     launched: list[LaunchRecord] = []
@@ -128,6 +132,8 @@ def compare_with_numpy(folder: Path) -> Iterator[SizeComparison]:
 
 def _compared(library: Library, problem: Problem, launched: list[LaunchRecord]) -> Iterator[SizeComparison]:
     """The comparison on one problem; none if the peer cannot compute it."""
+    from tunesmith.library.call_adapters import call_adapter_of, storage_for  # as in `compare_with_numpy`
+
     adapter, random = call_adapter_of(problem.type), np.random.default_rng(0)
     first = storage_for(problem, random)
     if adapter.peer(problem, first) is None:
