@@ -59,9 +59,9 @@ def processes(monkeypatch, tmp_path):
         log.write_text("")
         monkeypatch.setattr(choice, "_listings", {})
         monkeypatch.setattr(choice, "_trial_problems", {})
-        named = {task.replace("_", " "): said for task, said in answers.items()}
+        by_task = {task.replace("_", " "): content for task, content in answers.items()}
         usual = {"usual find": [FOUND], "usual trial": ""}
-        script = (sys.executable, "-S", "-c", SCRIPT, str(log), json.dumps({**usual, **named}))
+        script = (sys.executable, "-S", "-c", SCRIPT, str(log), json.dumps({**usual, **by_task}))
         monkeypatch.setattr(driver_process, "COMMAND", script)
         return lambda: [tuple(json.loads(line)) for line in log.read_text().splitlines()]
 

@@ -347,7 +347,7 @@ class TestChoosing:
 
 ANSWERING = """
 import json, os, sys, time
-answer = lambda said: os.write(int(sys.argv[1]), json.dumps(said).encode() + b"\\n")
+answer = lambda content: os.write(int(sys.argv[1]), json.dumps(content).encode() + b"\\n")
 """
 """The beginning of a program that stands in for the process which loads drivers."""
 
