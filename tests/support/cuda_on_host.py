@@ -28,11 +28,11 @@ from tunesmith.records import (
 )
 
 SHIM = """
+#include "half_on_host.h"
 #include <barrier>
 #include <thread>
 #include <utility>
 #include <vector>
-#include <immintrin.h>
 #define __global__
 #define __device__
 #define __shared__ static
@@ -85,8 +85,8 @@ template <class... T> void run(void (*kernel)(T...), const int* grid, int items,
 LAUNCHED_WITH = 1 << 18
 """Bytes that shared memory without a size has here."""
 HALVES = {
-    'asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));': "x = _cvtsh_ss(bits);",
-    'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));': "bits = _cvtss_sh(x, 0);",
+    'asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));': "x = float_of_half(bits);",
+    'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));': "bits = half_of_float(x);",
 }
 
 
@@ -109,6 +109,7 @@ def host_library(module: Module, folder: Path) -> ctypes.CDLL:
     (folder / "kernel.cpp").write_text(SHIM + text + RUN + entries)
     macros = [option for option in module.options if option.startswith("-D")]
     command = [compiler, "-std=c++20", "-O1", "-w", "-mf16c", "-shared", "-fPIC", "-pthread", *macros]
+    command.append(f"-I{Path(__file__).parent}")
     done = subprocess.run([*command, "kernel.cpp", "-o", "kernel.so"], cwd=folder, capture_output=True, text=True)
     if "barrier: No such file" in done.stderr:
         pytest.skip("this g++ has no std::barrier")

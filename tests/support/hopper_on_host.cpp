@@ -5,8 +5,6 @@
 // they are. A stage that is given away too early, or a part that is written again too early, gives wrong numbers here
 // too. Written from PTX ISA, not from the kernel: where an element lies is said here a second time.
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "half_on_host.h"
 #include "hopper_waiting.h"
 
 #define __global__
@@ -261,6 +260,16 @@ float of_float8(unsigned char bits, int fraction_bits, int bias)
                           : std::ldexp((float)fraction, 1 - bias - fraction_bits);
     return bits & 0x80 ? -size : size;
 }
+// All 256 numbers of a format, since a product reads each of its elements many times.
+template <int fraction_bits, int bias> float float8(unsigned char bits)
+{
+    static const auto numbers = [] {
+        std::array<float, 256> values;
+        for (int i = 0; i < 256; ++i) values[i] = of_float8((unsigned char)i, fraction_bits, bias);
+        return values;
+    }();
+    return numbers[bits];
+}
 template <class Bits> Bits bits_at(const unsigned char *at)
 {
     Bits bits;
@@ -268,12 +277,12 @@ template <class Bits> Bits bits_at(const unsigned char *at)
     return bits;
 }
 template <int BYTES> struct Wide { static const int bytes = BYTES; };
-struct f16 : Wide<2> { static float read(const unsigned char *at) { return _cvtsh_ss(bits_at<uint16_t>(at)); } };
+struct f16 : Wide<2> { static float read(const unsigned char *at) { return float_of_half(bits_at<uint16_t>(at)); } };
 struct bf16 : Wide<2> {
     static float read(const unsigned char *at) { return from_bits((u32)bits_at<uint16_t>(at) << 16); }
 };
-struct e4m3 : Wide<1> { static float read(const unsigned char *at) { return of_float8(*at, 3, 7); } };
-struct e5m2 : Wide<1> { static float read(const unsigned char *at) { return of_float8(*at, 2, 15); } };
+struct e4m3 : Wide<1> { static float read(const unsigned char *at) { return float8<3, 7>(*at); } };
+struct e5m2 : Wide<1> { static float read(const unsigned char *at) { return float8<2, 15>(*at); } };
 struct s8 : Wide<1> { static int read(const unsigned char *at) { return (signed char)*at; } };
 struct tf32 : Wide<4> {
     static float read(const unsigned char *at) { return from_bits(bits_at<u32>(at) & 0xffffe000); }
@@ -284,8 +293,8 @@ float widened(unsigned short x) { return from_bits((u32)x << 16); }
 u32 half_of(float x) { u32 bits = to_bits(x); return (bits + 0x7fff + (bits >> 16 & 1)) >> 16; }
 u32 packed(float low, float high) { return half_of(low) | half_of(high) << 16; }
 #elif OUTPUT_F16
-float widened(unsigned short x) { return _cvtsh_ss(x); }
-u32 packed(float low, float high) { return _cvtss_sh(low, 0) | (u32)_cvtss_sh(high, 0) << 16; }
+float widened(unsigned short x) { return float_of_half(x); }
+u32 packed(float low, float high) { return half_of_float(low) | (u32)half_of_float(high) << 16; }
 #endif
 
 // ---- products ----
@@ -326,13 +335,22 @@ void multiply_add_as(Sum (&sums)[COUNT], u64 x, u64 y, int keep)
     check(products_begun, "a product outside of a group");
     under_way.back().push_back([&sums, x, y, keep] {
         int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-        for (int i = 0; i < COUNT; ++i) {
-            int row = 16 * warp + 8 * (i >> 1 & 1) + lane / 4, column = 8 * (i >> 2) + 2 * (lane & 3) + (i & 1);
-            Sum sum = keep ? sums[i] : 0;
+        // A thread's sums belong to two rows and to COUNT / 2 columns, each of which has a sum in both rows.
+        Sum rows[2][K], column_elements[K];
+        for (int second = 0; second < 2; ++second)
             for (int k = 0; k < K; ++k)
-                sum += Kind::read(element_of<Kind, TRANSPOSED_X>(x, row, k)) *
-                       Kind::read(element_of<Kind, TRANSPOSED_Y>(y, column, k));
-            sums[i] = sum;
+                rows[second][k] =
+                    Kind::read(element_of<Kind, TRANSPOSED_X>(x, 16 * warp + 8 * second + lane / 4, k));
+        for (int pair = 0; pair < COUNT / 2; ++pair) {
+            int column = 8 * (pair >> 1) + 2 * (lane & 3) + (pair & 1);
+            for (int k = 0; k < K; ++k)
+                column_elements[k] = Kind::read(element_of<Kind, TRANSPOSED_Y>(y, column, k));
+            for (int second = 0; second < 2; ++second) {
+                int i = 4 * (pair >> 1) + 2 * second + (pair & 1);
+                Sum sum = keep ? sums[i] : 0;
+                for (int k = 0; k < K; ++k) sum += rows[second][k] * column_elements[k];
+                sums[i] = sum;
+            }
         }
     });
 }

@@ -95,8 +95,8 @@ EVERY_DRIVER = ("philox4_32_10", "threefry4_64_20", "sobol32", "scrambled_sobol6
     ],
 )
 def test_numbers_do_not_depend_on_the_launch(task, found):
-    """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 6 of work-groups; for two generators of the
-    same driver these are 12."""
+    """Byte for byte, for 50 shapes at random out of 128 sizes of grids and 3 of work-groups; for the four generators
+    these are 12."""
     assert found[task].result() == []
 
 

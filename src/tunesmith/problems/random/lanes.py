@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .arrays import Int64, Words
+from .arrays import Int64, Words, distinct
 
 
 class Rows(Protocol):
@@ -41,7 +41,7 @@ class LaneGenerator(Protocol):
 def pick(generator: LaneGenerator, seed: int, row: Int64, number: Int64) -> Words:
     """The words (n, width) with the numbers `number` (n, width) of the rows `row` (n,)."""
     block, lane = np.divmod(number, generator.block_words)
-    rows, which = np.unique(row, return_inverse=True)
+    rows, which = distinct(row)
     deepest = np.zeros(len(rows), np.int64)
     np.maximum.at(deepest, which, block.max(axis=1))
     # Rows of similar depth share a group, so that no row is followed much further than needed.
@@ -52,7 +52,8 @@ def pick(generator: LaneGenerator, seed: int, row: Int64, number: Int64) -> Word
     block, lane = block.ravel(), lane.ravel()
     blocks = int(deepest.max()) + 1
     turn = group * blocks + block
-    order = np.argsort(turn)
+    # A stable sort of numbers that fit in 16 bits, as most do, is a radix sort.
+    order = np.argsort(turn.astype(np.min_scalar_type(int(turn.max()))), kind="stable")
     ends = np.searchsorted(turn[order], np.arange(-1, (int(group.max()) + 1) * blocks), side="right")
     words = np.empty(number.size, np.uint32)
     for first in range(0, len(rows), generator.group):
