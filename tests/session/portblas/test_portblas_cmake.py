@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from command_line import invoke
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "portblas_cmake"
 GENERATORS = {"Unix Makefiles": "make", "Ninja": "ninja"}
 PROGRAM = """#!{python}
@@ -114,9 +116,7 @@ def test_a_targets_name_finds_its_set(target, name, make, tmp_path, monkeypatch)
     project = Project(tmp_path, make, f"-DTUNING_TARGET={target}")
     project.made()
     lines = (project.build / "candidates.def").read_text().splitlines()
-    expected = subprocess.run(
-        [str(tmp_path / "tunesmith"), "portblas", "generate", name], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    expected = invoke("portblas", "generate", name).stdout.splitlines()
     assert lines == expected
     assert len([line for line in lines if line.startswith("BENCH_PARAMS")]) > 4
 
