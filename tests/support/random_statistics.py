@@ -40,9 +40,9 @@ def moments_off(deviations: Reals, moments: Sequence[float]) -> Reals:
 def kolmogorov_smirnov(values: Reals, distribution_function: Callable[[Reals], Reals]) -> tuple[float, float]:
     """The largest distance between the values' distribution function and the given one, and its p-value as there are
     ever more values. As `scipy.stats.ks_1samp`, which sorts twice."""
-    wanted = distribution_function(np.sort(values))
+    probabilities = distribution_function(np.sort(values))
     steps = np.arange(values.size + 1) / values.size
-    distance = float(max(np.max(steps[1:] - wanted), np.max(wanted - steps[:-1])))
+    distance = float(max(np.max(steps[1:] - probabilities), np.max(probabilities - steps[:-1])))
     return distance, float(stats.kstwobign.sf(distance * np.sqrt(values.size)))
 
 
