@@ -6,25 +6,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .autotuning import In, InOut, Launch, LocalMemory, Out, Scalar, Scratch, Tuned, tune
+    from .autotuning import In, InOut, KernelLaunch, LocalMemory, Out, Scalar, Scratch, Tuned, tune
     from .library import load, matmul
     from .records import UserError
 
 __version__ = "0.1.0"
 
+_AUTOTUNING = ("In", "InOut", "KernelLaunch", "LocalMemory", "Out", "Scalar", "Scratch", "Tuned", "tune")
+
 _MODULE_OF_NAME = {
     "UserError": "tunesmith.records",
     "load": "tunesmith.library",
     "matmul": "tunesmith.library",
-    **dict.fromkeys(
-        ("In", "InOut", "Launch", "LocalMemory", "Out", "Scalar", "Scratch", "Tuned", "tune"), "tunesmith.autotuning"
-    ),
+    **dict.fromkeys(_AUTOTUNING, "tunesmith.autotuning"),
 }
 
 __all__ = [
     "In",
     "InOut",
-    "Launch",
+    "KernelLaunch",
     "LocalMemory",
     "Out",
     "Scalar",

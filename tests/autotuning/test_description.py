@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import blur_kernel
-from tunesmith.autotuning import In, InOut, Launch, LocalMemory, Out, Scalar, Scratch
+from tunesmith.autotuning import In, InOut, KernelLaunch, LocalMemory, Out, Scalar, Scratch
 from tunesmith.autotuning.kernel import DescriptionText, entries_of, source_of
 from tunesmith.autotuning.tuning import described_kernel, tuning_text
 from tunesmith.problems.custom import caller
@@ -24,7 +24,7 @@ def reference(x, f):
 
 
 def kernel(text=SCALE, **changes):
-    said = {
+    described = {
         "arguments": {"x": InOut("float32", "Count"), "f": 2.0},
         "sizes": {"Count": 1024},
         "parameters": {"SIDE": [32, 64]},
@@ -32,7 +32,7 @@ def kernel(text=SCALE, **changes):
         "work_items": "Count",
         "reference": reference,
     }
-    return described_kernel(text, "program.py:7", **{**said, **changes})
+    return described_kernel(text, "program.py:7", **{**described, **changes})
 
 
 def described_fields(**changes):
@@ -82,10 +82,12 @@ def test_whatever_is_written_is_read_by_the_reader_of_descriptions(tmp_path):
             sizes=[{"Rows": 5, "Columns": 7}, {"Rows": 50, "Columns": 7}],
             parameters={"GROUP": [32, 64]},
             launches=[
-                Launch(
+                KernelLaunch(
                     "rows", ["input", "between", "columns", "count"], "GROUP", work_items=lambda p: p.Rows * p.Columns
                 ),
-                Launch("columns", ["between", "output", "columns", "count", "local"], ["GROUP", 1], grid=["Rows", 2]),
+                KernelLaunch(
+                    "columns", ["between", "output", "columns", "count", "local"], ["GROUP", 1], grid=["Rows", 2]
+                ),
             ],
             reference=lambda input: input,  # noqa: A006
             name="blur",
@@ -154,20 +156,20 @@ def test_contents_and_references_are_known_by_what_they_hold():
 
 
 def test_the_tuning_file_has_the_steps_that_were_asked_for():
-    said = kernel(
+    described = kernel(
         sizes=[{"Count": 64}, {"Count": 128}],
         parameters={"SIDE": [1, 2], "A": [3, 4], "B": [5, 6], "C": [7, 8]},
         work_group="SIDE + A + B + C",
     )
-    once = tuning_text(said, [], [], {})
+    once = tuning_text(described, [], [], {})
     assert "Common" not in once
     assert once.count("Exact: [64]") == 1
-    steps = tuning_text(said, ["SIDE", ["A", "B"]], [], {"Noise": 0.05})
+    steps = tuning_text(described, ["SIDE", ["A", "B"]], [], {"Noise": 0.05})
     assert json.dumps({"Noise": 0.05}) in steps
     assert steps.index("BenchmarkCommonParameters") < steps.index("- SIDE: [1, 2]") < steps.index("- A: [3, 4]")
     assert "- A: [3, 4]\n          B: [5, 6]" in steps
     assert steps.index("BenchmarkFinal") < steps.index("- C: [7, 8]")
-    forked = tuning_text(said, ["A"], ["SIDE"], {})
+    forked = tuning_text(described, ["A"], ["SIDE"], {})
     assert (
         forked.index("ForkParameters:\n        - SIDE") < forked.index("BenchmarkForkParameters") < forked.index("- A:")
     )

@@ -12,7 +12,7 @@ import pytest
 import blur_kernel
 import tunesmith
 from opencl_runner import opencl_device
-from tunesmith import In, InOut, Launch, Out, Scratch, UserError
+from tunesmith import In, InOut, KernelLaunch, Out, Scratch, UserError
 from tunesmith.autotuning.kernel import DescriptionText, reference_key
 from tunesmith.autotuning.tuning import described_kernel, register
 from tunesmith.problems.custom import caller
@@ -168,8 +168,8 @@ def test_several_launches_share_scratch_memory(tmp_path):
         sizes={"Rows": 31, "Columns": 47},
         parameters={"GROUP": [32, 64]},
         launches=[
-            Launch("rows", [*arrays[:2], "columns", "count"], "GROUP", work_items="Rows * Columns"),
-            Launch("columns", [*arrays[1:], "columns", "count"], "GROUP", work_items="Rows * Columns"),
+            KernelLaunch("rows", [*arrays[:2], "columns", "count"], "GROUP", work_items="Rows * Columns"),
+            KernelLaunch("columns", [*arrays[1:], "columns", "count"], "GROUP", work_items="Rows * Columns"),
         ],
         reference=reference["blur"],
         tolerance=18,

@@ -20,7 +20,7 @@ Formulas: TypeAlias = Formula | Sequence[Formula]
 
 
 @dataclass(frozen=True, init=False)
-class ArrayArgument:
+class DenseArray:
     """A dense array in row-major order.
 
     `In("float32", "Rows", "Columns")` gives a data type and a shape; its contents are random (`range=(low, high)`
@@ -43,25 +43,25 @@ class ArrayArgument:
         set_(self, "range", range)
 
 
-class In(ArrayArgument):
+class In(DenseArray):
     """An array that the kernel only reads."""
 
     role = "in"
 
 
-class Out(ArrayArgument):
+class Out(DenseArray):
     """An array of which the kernel writes every element and reads none. Contents of a given array are not used."""
 
     role = "out"
 
 
-class InOut(ArrayArgument):
+class InOut(DenseArray):
     """An array that the kernel reads and writes."""
 
     role = "inout"
 
 
-class Scratch(ArrayArgument):
+class Scratch(DenseArray):
     """Memory between the launches of one solution; the caller does not pass it. The shape may depend on parameters."""
 
     role = "scratch"
@@ -83,7 +83,7 @@ class LocalMemory:
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """One of several launches of a solution. `arguments` names those that the kernel `entry` takes, in its order; all
     if empty. Give `grid` (work-groups) or `work_items`."""
 
@@ -95,7 +95,7 @@ class Launch:
     local_memory: Formula | None = None
 
 
-Argument: TypeAlias = ArrayArgument | Scalar | LocalMemory
+Argument: TypeAlias = DenseArray | Scalar | LocalMemory
 
 INT32 = range(-(2**31), 2**31)
 
@@ -103,7 +103,7 @@ INT32 = range(-(2**31), 2**31)
 def argument_of(name: str, argument: Any, location: str) -> Argument:
     """The argument that a program means: a bare array is read, a bare number is passed by value (int32 or int64,
     float32), a bare expression or function is a whole number (int32)."""
-    if isinstance(argument, ArrayArgument | Scalar | LocalMemory):
+    if isinstance(argument, DenseArray | Scalar | LocalMemory):
         return argument
     if isinstance(argument, str) or callable(argument):
         return Scalar("int32", argument)

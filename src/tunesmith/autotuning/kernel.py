@@ -18,7 +18,7 @@ from tunesmith.problems.custom import FLOATS, LIMITS, caller
 from tunesmith.records import UserError, Value
 from tunesmith.spaces.expressions import Expression
 
-from .arguments import Argument, ArrayArgument, Formula, Formulas, Launch, LocalMemory, Parameters, Scalar
+from .arguments import Argument, DenseArray, Formula, Formulas, KernelLaunch, LocalMemory, Parameters, Scalar
 from .callables import fingerprint, location_of
 from .tracing import Names, expressions_of
 
@@ -73,7 +73,7 @@ class KernelDescription:
     arguments: Mapping[str, Argument]
     sizes: Sequence[Mapping[str, int]]
     parameters: Parameters
-    launches: Sequence[Launch]
+    launches: Sequence[KernelLaunch]
     constraints: Sequence[Formula]
     reference: Callable[..., Any]
     tolerance: Formula | None
@@ -164,7 +164,7 @@ class DescriptionText:
         """The tolerance; without one, 30 roundings and four times the square root of the largest size: a kernel's own
         arithmetic, and a sum along the longest size whose errors are as often up as down."""
         kernel = self.kernel
-        outputs = (array for array in kernel.arguments.values() if isinstance(array, ArrayArgument))
+        outputs = (array for array in kernel.arguments.values() if isinstance(array, DenseArray))
         if kernel.tolerance is not None:
             return kernel.tolerance
         if any(array.role in ("out", "inout") and array.dtype in FLOATS for array in outputs):
@@ -198,7 +198,7 @@ class DescriptionText:
         for launch in kernel.launches:
             self._launch(launch, "  - ", "    ")
 
-    def _launch(self, launch: Launch, first: str, indent: str) -> None:
+    def _launch(self, launch: KernelLaunch, first: str, indent: str) -> None:
         here = self.kernel.location
         self._add(f"{first}Entry: {launch.entry}", here)
         if launch.arguments:
@@ -238,7 +238,7 @@ def reference_key(reference: Callable[..., Any]) -> str:
     return fingerprint(reference)
 
 
-def contents_key(array: ArrayArgument) -> str:
+def contents_key(array: DenseArray) -> str:
     assert array.contents is not None
     return caller.digest_of({"contents": array.contents})
 

@@ -17,7 +17,7 @@ from tunesmith.problems.custom import sizes_of
 from tunesmith.records import Configuration, Outcome, Problem, Solution, UserError, Value
 from tunesmith.session import RunOutcome, TuningPlan
 
-from .arguments import ArrayArgument
+from .arguments import DenseArray
 from .kernel import KernelDescription
 
 MOST_REASONS = 5
@@ -143,7 +143,7 @@ class Tuned:
 
     @property
     def _has_fixed_shapes(self) -> bool:
-        arrays = (argument for argument in self._kernel.arguments.values() if isinstance(argument, ArrayArgument))
+        arrays = (argument for argument in self._kernel.arguments.values() if isinstance(argument, DenseArray))
         return all(isinstance(extent, int) for array in arrays for extent in array.shape)
 
     @property
@@ -177,8 +177,8 @@ def _why_nothing(outcome: RunOutcome[TuningPlan], failed: Sequence[Mapping[str, 
     )
     if not reasons:
         left_out = ", ".join(f"{reason} ({count})" for reason, count in outcome.plan.left_out.items())
-        said = "; ".join(outcome.look_at)
-        return f"no configuration is legal ({left_out or said})", "relax a constraint, or add values to a parameter"
+        remarks = "; ".join(outcome.look_at)
+        return f"no configuration is legal ({left_out or remarks})", "relax a constraint, or add values to a parameter"
     shown = " | ".join(f"{reason} ({count})" for reason, count in reasons.most_common(MOST_REASONS))
     wrong = all(row["outcome"] in ("wrong result", "rejected") for row in failed)
     remedy = "look at the reference and the tolerance" if wrong else "mend the kernel"

@@ -20,7 +20,7 @@ from tunesmith.session import tune as tune_file
 from tunesmith.session.frame import events
 from tunesmith.toolchains import user_cache
 
-from .arguments import ArrayArgument, Formula, Formulas, Launch, argument_of
+from .arguments import DenseArray, Formula, Formulas, KernelLaunch, argument_of
 from .callables import callers_location, in_time, location_of, parameters_of
 from .kernel import (
     DescriptionText,
@@ -71,7 +71,7 @@ def tune(
     grid: Formulas | None = None,
     work_items: Formulas | None = None,
     local_memory: Formula | None = None,
-    launches: Sequence[Launch] = (),
+    launches: Sequence[KernelLaunch] = (),
     constraints: Formula | Sequence[Formula] = (),
     tolerance: Formula | None = None,
     flops: Formula | None = None,
@@ -181,7 +181,7 @@ def described_kernel(
     grid: Formulas | None = None,
     work_items: Formulas | None = None,
     local_memory: Formula | None = None,
-    launches: Sequence[Launch] = (),
+    launches: Sequence[KernelLaunch] = (),
     constraints: Formula | Sequence[Formula] = (),
     tolerance: Formula | None = None,
     flops: Formula | None = None,
@@ -196,7 +196,7 @@ def described_kernel(
     kernels = kernel if isinstance(kernel, Mapping) else {language: kernel}
     sources = [source_of(text, language, location) for language, text in kernels.items()]
     if not launches:
-        launch = Launch(entry or _only_entry(sources, location), (), work_group, grid, work_items, local_memory)
+        launch = KernelLaunch(entry or _only_entry(sources, location), (), work_group, grid, work_items, local_memory)
         launches = [launch]
     named = {name: argument_of(name, argument, location) for name, argument in arguments.items()}
     listed = constraints if isinstance(constraints, list | tuple) else (constraints,)
@@ -266,14 +266,14 @@ def _only_entry(sources: Sequence[KernelSource], location: str) -> str:
     if len(found) == 1:
         return found[0]
     what = f"the source has the kernels {', '.join(found)}" if found else "the source has no kernel that was recognised"
-    raise UserError(location, what, "name the one to launch: entry=.., or list launches=[Launch(..), ..]")
+    raise UserError(location, what, "name the one to launch: entry=.., or list launches=[KernelLaunch(..), ..]")
 
 
 def _sizes(
     sizes: Mapping[str, int] | Sequence[Mapping[str, int]] | None, arguments: Mapping[str, Any], location: str
 ) -> list[dict[str, int]]:
     if sizes is None:
-        arrays = [argument for argument in arguments.values() if isinstance(argument, ArrayArgument)]
+        arrays = [argument for argument in arguments.values() if isinstance(argument, DenseArray)]
         if any(not all(isinstance(extent, int) for extent in array.shape) for array in arrays) or not arrays:
             remedy = 'give sizes={"Rows": 4096, ..}, or arrays for all arguments'
             raise UserError(location, "tune has no sizes", remedy)
@@ -318,11 +318,11 @@ def register(kernel: KernelDescription) -> None:
     outputs = [
         name
         for name, argument in kernel.arguments.items()
-        if isinstance(argument, ArrayArgument) and argument.role in ("out", "inout")
+        if isinstance(argument, DenseArray) and argument.role in ("out", "inout")
     ]
     caller.register_reference(reference_key(function), reference)
     for argument in kernel.arguments.values():
-        if isinstance(argument, ArrayArgument) and argument.contents is not None:
+        if isinstance(argument, DenseArray) and argument.contents is not None:
             caller.register_contents(contents_key(argument), argument.contents)
 
 
