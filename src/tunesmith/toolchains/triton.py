@@ -17,26 +17,38 @@ from tunesmith.records import Binary, CompiledFacts, Configuration, Module, Targ
 
 from .base import CompileError, Toolchain
 from .cubin import cubin_facts
+from .triton_text import function_of_text, is_complete, line_of_error
 
 REMEDY = "pip install 'triton>=3.4'"
 
 _PINNED = {"enable_fp_fusion": True}
 """Triton 3.10 turns contraction to FMA off by default. With this setting every release compiles the same program."""
 
+_NO_OPTIONS = ("signature", "constexprs", "divisible_by_16", "file")
+"""Names in `Module.constants` that are no options of Triton's backend."""
+
 _VARIABLES = ("TRITON_", "PTXAS", "NVPTX", "AMDGCN", "DISABLE_", "LLVM_", "MLIR_")
 """Prefixes of environment variables that may change what Triton and its assembler make."""
 
-REASONS = {"CompilationError": "source rejected", "PTXASError": "assembler failed"}
+REASONS = {
+    **dict.fromkeys(
+        ("CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"), "source rejected"
+    ),
+    "PTXASError": "assembler failed",
+}
 """Reasons by the class that Triton raises. Any other class is a failure of the compiler."""
 
 
 class TritonToolchain(Toolchain):
-    """Compiles `Module.python`. `Module.constants` holds everything else that Triton has to know:
+    """Compiles the function that `Module.python` names; without a name, the entry of `Module.text`.
+
+    `Module.constants` holds everything else that Triton has to know:
 
     - `signature`: (parameter, type) pairs in the function's order, types as Triton writes them (`*fp32`, `i32`,
       `tensordesc<fp32[1,32,64]>`, `constexpr`);
     - `constexprs`: (parameter, value) pairs, one for every `constexpr`;
     - `divisible_by_16`: parameters (addresses, sizes) that the caller promises to be multiples of 16; optional;
+    - `file`: the name of the user's file that holds `Module.text`, for messages; only without `Module.python`;
     - every other name is an option of Triton's backend (`num_warps`, `num_stages`).
 
     The binary's metadata says how the launch differs from the plan's arguments: `dynamic_shared_bytes`; `threads`;
@@ -62,9 +74,9 @@ class TritonToolchain(Toolchain):
         return f"Triton {triton.__version__}"
 
     def compile(self, module: Module, target: Target) -> Binary:
-        function = jit_function(module.python)
         with _quiet_private_cache():
-            compiled = _compile(function, module.constants, target)
+            function = jit_function(module.python) if module.python else _users_function(module)
+            compiled = _compile(function, module, target)
         payload = next((compiled.asm[kind] for kind in ("cubin", "hsaco") if kind in compiled.asm), None)
         if payload is None:
             raise CompileError("no machine code", f"Triton made {', '.join(compiled.asm)} for {target.architecture}")
@@ -72,7 +84,9 @@ class TritonToolchain(Toolchain):
         return Binary(module.digest(), self.language, payload, _facts(payload, module, metadata, target), metadata)
 
     def keeps(self, module: Module) -> bool:
-        """Not if the function is in a file of the user's, which may import other files."""
+        """Not if the function is in a file of the user's, or in a text, that may import other files."""
+        if not module.python:
+            return is_complete(module.text)
         return not module.python.partition(":")[0].endswith(".py")
 
     def conditions(self, target: Target) -> tuple[str, ...]:
@@ -101,31 +115,48 @@ def _from_file(path: Path) -> Any:
     return loaded
 
 
+def _users_function(module: Module) -> Any:
+    """The entry of the module's text. Raises CompileError if the text cannot be run."""
+    try:
+        return function_of_text(module.text, _file(module), module.entries[0])
+    except (Exception, SystemExit) as error:  # a user's text may raise any exception
+        raise CompileError("source rejected", _messages(error, module)) from error
+
+
+def _file(module: Module) -> str:
+    return str(module.constants.get("file", "a kernel.py"))
+
+
 def _pairs(constants: Configuration, name: str) -> dict[str, Any]:
     return dict(constants.get(name, ()))  # type: ignore[arg-type]  # pairs, by the contract of `TritonToolchain`
 
 
-def _compile(function: Any, constants: Configuration, target: Target) -> Any:
+def _compile(function: Any, module: Module, target: Target) -> Any:
     import triton
     from triton.compiler import ASTSource
 
+    constants = module.constants
     signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
     paths = {name: (index,) for index, name in enumerate(signature)}
     aligned: Any = constants.get("divisible_by_16", ())
     attributes = {paths[name]: [["tt.divisibility", 16]] for name in aligned}
-    options = {**_PINNED, **constants.without(("signature", "constexprs", "divisible_by_16"))}
+    options = {**_PINNED, **constants.without(_NO_OPTIONS)}
     try:
         source = ASTSource(function, signature, constexprs, attributes)
         return triton.compile(source, target=_gpu_target(target), options=options)
     except Exception as error:  # Triton may raise any exception: it is this candidate's result
-        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), _messages(error)) from error
+        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), _messages(error, module)) from error
 
 
-def _messages(error: BaseException | None) -> str:
-    """The messages of the error and its causes: Triton's shows the line of source, its cause says what is wrong."""
-    lines = []
+def _messages(error: BaseException | None, module: Module) -> str:
+    """The messages of the error and its causes: Triton's shows the line of source, its cause says what is wrong.
+
+    If the module is a user's text, each message begins with the line of the user's file.
+    """
+    lines, file = [], _file(module)
     while error:
-        lines.append(f"{type(error).__name__}: {error}")
+        line = None if module.python else line_of_error(error, module.text, file)
+        lines.append(f"{file}:{line}: " * (line is not None) + f"{type(error).__name__}: {error}")
         error = error.__cause__
     return "\n".join(lines)
 

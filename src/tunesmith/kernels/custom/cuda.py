@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tunesmith.kernels.base import Facts
 from tunesmith.kernels.cuda_limits import DECLARED_SHARED_BYTES, MOST_WORK_GROUPS
-from tunesmith.records import Configuration, LocalArgument, Plan, Problem, Rejection, Target
+from tunesmith.records import Configuration, Launch, LocalArgument, Plan, Problem, Rejection, Target
 
 from .family import CustomKernel
 
@@ -39,9 +39,14 @@ class CustomCudaKernel(CustomKernel):
 
     def _wrong_shape(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         launch = self.launch(config, problem, target)
-        for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
-            if groups > most:
-                yield Rejection("grid", f"{groups} work-groups along {axis}, a launch has at most {most}")
+        yield from too_many_groups(launch)
         for axis, items, most in zip("xyz", launch.work_group, MOST_WORK_ITEMS, strict=True):
             if items > most:
                 yield Rejection("work-group size", f"{items} work-items along {axis}, the device allows {most}")
+
+
+def too_many_groups(launch: Launch) -> Iterator[Rejection]:
+    """A rejection for each axis along which the grid is too long."""
+    for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
+        if groups > most:
+            yield Rejection("grid", f"{groups} work-groups along {axis}, a launch has at most {most}")

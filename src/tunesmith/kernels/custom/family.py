@@ -157,7 +157,7 @@ def _passed(argument: ArrayArgument | ValueArgument, values: Mapping[str, Value]
 
 def _three(extents: Sequence[Expression], values: Mapping[str, Value]) -> tuple[int, int, int]:
     numbers = [extent.integer(values, least=1) for extent in extents]
-    x, y, z = [*numbers, 1, 1][:3]
+    x, y, z = [*numbers, 1, 1, 1][:3]
     return x, y, z
 
 

@@ -7,14 +7,24 @@ The user's function (`reference.py` calls it) gives the values of a result's che
 from .description import FLOATS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
 from .operation import CustomOperation, sizes_of
 from .texts import description_of
+from .triton_check import MAXNREG, NUM_CTAS, NUM_WARPS, OPTIONS, launch_names, triton_entry
+from .triton_source import TRITON, TritonFunction
 
 __all__ = [
     "FLOATS",
+    "MAXNREG",
+    "NUM_CTAS",
+    "NUM_WARPS",
+    "OPTIONS",
+    "TRITON",
     "ArrayArgument",
     "CustomOperation",
     "Description",
     "LocalMemoryArgument",
+    "TritonFunction",
     "ValueArgument",
     "description_of",
+    "launch_names",
     "sizes_of",
+    "triton_entry",
 ]

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tunesmith.problems.yaml import Node, parse_yaml
+from tunesmith.problems.yaml import Node
 from tunesmith.records import UserError
 from tunesmith.spaces import Parameter
 from tunesmith.spaces.expressions import Expression
+
+from .triton_source import TRITON
 
 TextOf = Callable[[str, str, str], str]
 """Gives the text of a file that a description names. The arguments are the file's part (a language, or Reference), its
@@ -23,12 +25,22 @@ LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize"
 RESERVED = (*LIMITS, "KernelLanguage", "ProblemSizes", "Groups")
 """Names that no size, parameter or argument may have: in a tuning file the last three mean something else."""
 
-LANGUAGES = ("OpenCL", "CUDA")
+LANGUAGES = ("OpenCL", "CUDA", TRITON)
 FLOATS = ("float16", "float32", "float64")
 DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
-_NEEDED = ("Name", "Source", "Entry", "Sizes", "Arguments", "WorkGroup", "Grid", "Reference", "Flops")
-_OPTIONAL = ("Language", "Parameters", "Constraints", "LocalMemory", "Tolerance", "Bytes", "Options")
+_NEEDED = ("Name", "Source", "Entry", "Sizes", "Arguments", "Grid", "Reference", "Flops")
+_OPTIONAL = (
+    "Language",
+    "Parameters",
+    "Constraints",
+    "WorkGroup",
+    "LocalMemory",
+    "Tolerance",
+    "Bytes",
+    "Options",
+    "DivisibleBy16",
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
 
@@ -71,10 +83,12 @@ class LocalMemoryArgument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The kernel's text in one language, with options for that language's compiler."""
+    """The kernel's text in one language, with options for that language's compiler. `file` is the name of its file in
+    the description."""
 
     text: str
     options: tuple[str, ...]
+    file: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +96,8 @@ class Description:
     """A described kernel. `grid` counts work-groups, or work-items (rounded up to whole groups) if `in_items`.
 
     `path` is absolute if this process read the file; otherwise it is the file's plain name, and only messages use it.
-    `sources` holds a source for each language; `reference` is a function of `reference_file`.
+    `sources` holds a source for each language; `reference` is a function of `reference_file`. `work_group` is empty if
+    the description is in Triton only and has none. `divisible_by_16` names numbers that are multiples of 16.
     """
 
     path: Path
@@ -104,15 +119,21 @@ class Description:
     tolerance: Expression | None
     flops: Expression
     bytes: Expression | None
+    divisible_by_16: tuple[str, ...]
 
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
         return tuple(argument for argument in self.arguments if isinstance(argument, ArrayArgument))
 
+    @property
+    def divisible_values(self) -> tuple[ValueArgument, ...]:
+        values = (argument for argument in self.arguments if isinstance(argument, ValueArgument))
+        return tuple(value for value in values if value.name in self.divisible_by_16)
 
-def describe(path: Path, text: str, text_of: TextOf) -> Description:
-    """The description that a text holds. Raises UserError with the line of `path` that is wrong."""
-    fields = parse_yaml(text, str(path)).fields("the description of a kernel", _NEEDED, _OPTIONAL)
+
+def describe(path: Path, root: Node, text_of: TextOf) -> Description:
+    """The description that a file holds. Raises UserError with the line of `path` that is wrong."""
+    fields = root.fields("the description of a kernel", _NEEDED, _OPTIONAL)
     sizes = tuple(_new_name(entry, "a size") for entry in fields["Sizes"].sequence("Sizes"))
     parameters = _parameters(fields.get("Parameters"))
     launch_names = (*sizes, *(parameter.name for parameter in parameters), *LIMITS)
@@ -138,13 +159,14 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
         parameters=parameters,
         constraints=_constraints(fields.get("Constraints"), launch_names),
         arguments=arguments,
-        work_group=_extents(fields["WorkGroup"], "WorkGroup", launch_names),
+        work_group=_extents(fields["WorkGroup"], "WorkGroup", launch_names) if "WorkGroup" in fields else (),
         grid=_extents(grid[unit], f"Grid.{unit}", launch_names),
         in_items=unit == "WorkItems",
         local_memory=_expression(fields["LocalMemory"], launch_names) if "LocalMemory" in fields else None,
         tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
         flops=_amount(fields["Flops"], sizes),
         bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
+        divisible_by_16=_words(fields["DivisibleBy16"], "DivisibleBy16") if "DivisibleBy16" in fields else (),
     )
     _check_outputs(description, fields["Arguments"])
     return description
@@ -167,7 +189,7 @@ def _sources(fields: Mapping[str, Node], text_of: TextOf) -> dict[str, Source]:
         files = {language: entry}
     options = _options(fields.get("Options"), tuple(files))
     return {
-        language: Source(text_of(language, file.word("Source"), file.location), options[language])
+        language: Source(text_of(language, file.word("Source"), file.location), options[language], file.word("Source"))
         for language, file in files.items()
     }
 
@@ -182,8 +204,8 @@ def _options(entry: Node | None, languages: tuple[str, ...]) -> dict[str, tuple[
     return {language: _words(lists[language]) if language in lists else () for language in languages}
 
 
-def _words(entry: Node) -> tuple[str, ...]:
-    return tuple(option.word("Options") for option in entry.sequence("Options"))
+def _words(entry: Node, what: str = "Options") -> tuple[str, ...]:
+    return tuple(item.word(what) for item in entry.sequence(what))
 
 
 def _check_outputs(description: Description, location: Node) -> None:
