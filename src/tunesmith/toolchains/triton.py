@@ -75,8 +75,7 @@ class TritonToolchain(Toolchain):
 
     def compile(self, module: Module, target: Target) -> Binary:
         with _quiet_private_cache():
-            function = jit_function(module.python) if module.python else _users_function(module)
-            compiled = _compile(function, module, target)
+            compiled = _compile(function_of(module), module, target)
         payload = next((compiled.asm[kind] for kind in ("cubin", "hsaco") if kind in compiled.asm), None)
         if payload is None:
             raise CompileError("no machine code", f"Triton made {', '.join(compiled.asm)} for {target.architecture}")
@@ -92,6 +91,16 @@ class TritonToolchain(Toolchain):
     def conditions(self, target: Target) -> tuple[str, ...]:
         variables = sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
         return (self.version(target), json.dumps([_PINNED, variables]))
+
+
+def function_of(module: Module) -> Any:
+    """The module's jit function. Raises UserError if `Module.python` names none, CompileError if the text has none."""
+    if module.python:
+        return jit_function(module.python)
+    try:
+        return function_of_text(module.text, _file(module), module.entries[0])
+    except (Exception, SystemExit) as error:  # a user's text may raise any exception
+        raise CompileError("source rejected", _messages(error, module)) from error
 
 
 def jit_function(name: str) -> Any:
@@ -113,14 +122,6 @@ def _from_file(path: Path) -> Any:
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded
-
-
-def _users_function(module: Module) -> Any:
-    """The entry of the module's text. Raises CompileError if the text cannot be run."""
-    try:
-        return function_of_text(module.text, _file(module), module.entries[0])
-    except (Exception, SystemExit) as error:  # a user's text may raise any exception
-        raise CompileError("source rejected", _messages(error, module)) from error
 
 
 def _file(module: Module) -> str:

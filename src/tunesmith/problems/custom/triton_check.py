@@ -159,13 +159,15 @@ class _DescribedTriton:
             if not isinstance(argument, LocalMemoryArgument) and argument.name not in constants
         }
         function_takes = f"{function.name} ({self._line(function.line)}) takes {', '.join(names) or 'no arguments'}"
+        similar_names = set()
         for name, node in nodes.items():
             if name not in names:
                 similar = most_similar(name, [other for other in names if other not in nodes])
+                similar_names.add(similar)
                 remedy = f"did you mean {similar}?" if similar else function_takes
                 yield node.wrong(f"{function.name} ({self._line(function.line)}) has no parameter {name}", remedy)
         for parameter in takes:
-            if parameter.name not in nodes:
+            if parameter.name not in nodes and parameter.name not in similar_names:
                 what = f"no argument is called {parameter.name}, as {function.name} ({self._line(parameter.line)}) asks"
                 remedy = f"add {parameter.name} to Arguments, or annotate it with tl.constexpr and add it to Parameters"
                 yield self.fields["Arguments"].wrong(what, remedy)
