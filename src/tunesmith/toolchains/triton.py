@@ -30,6 +30,9 @@ _NO_OPTIONS = ("signature", "constexprs", "divisible_by_16", "file")
 _VARIABLES = ("TRITON_", "PTXAS", "NVPTX", "AMDGCN", "DISABLE_", "LLVM_", "MLIR_")
 """Prefixes of environment variables that may change what Triton and its assembler make."""
 
+_CLUSTER = ".reqnctapercluster"
+"""The PTX by which a program itself says how many work-groups form a cluster. Triton writes it since 3.6."""
+
 REASONS = {
     **dict.fromkeys(
         ("CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"), "source rejected"
@@ -61,17 +64,15 @@ class TritonToolchain(Toolchain):
 
     def unavailable(self) -> str | None:
         try:
-            import triton
+            version = _triton_version()
         except ImportError as error:
             return f"{error}: {REMEDY}"
-        if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 4):
-            return f"Triton {triton.__version__} has no host-side descriptors: {REMEDY}"
+        if tuple(map(int, version.split(".")[:2])) < (3, 4):
+            return f"Triton {version} has no host-side descriptors: {REMEDY}"
         return None
 
     def version(self, target: Target) -> str:
-        import triton
-
-        return f"Triton {triton.__version__}"
+        return f"Triton {_triton_version()}"
 
     def compile(self, module: Module, target: Target) -> Binary:
         with _quiet_private_cache():
@@ -79,6 +80,9 @@ class TritonToolchain(Toolchain):
         payload = next((compiled.asm[kind] for kind in ("cubin", "hsaco") if kind in compiled.asm), None)
         if payload is None:
             raise CompileError("no machine code", f"Triton made {', '.join(compiled.asm)} for {target.architecture}")
+        if module.constants.get("num_ctas", 1) != 1 and _CLUSTER not in compiled.asm.get("ptx", ""):
+            what = f"Triton {_triton_version()} leaves the size of clusters to the launch"
+            raise CompileError("clusters", f"{what}: take num_ctas: 1, or a newer Triton on a GPU with clusters")
         metadata = _metadata(compiled.metadata, target)
         return Binary(module.digest(), self.language, payload, _facts(payload, module, metadata, target), metadata)
 
@@ -91,6 +95,12 @@ class TritonToolchain(Toolchain):
     def conditions(self, target: Target) -> tuple[str, ...]:
         variables = sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
         return (self.version(target), json.dumps([_PINNED, variables]))
+
+
+def _triton_version() -> str:
+    import triton
+
+    return str(triton.__version__)
 
 
 def function_of(module: Module) -> Any:

@@ -9,13 +9,18 @@ import sys
 from dataclasses import replace
 
 import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cuda_runner import H200
 from described import edited, type_of
 from described_triton import written
+from tunesmith import session
 from tunesmith.kernels import OPEN, family_for, languages, tuning_space
 from tunesmith.kernels.custom import CustomCudaKernel, CustomTritonKernel
 from tunesmith.problems.custom import CustomOperation
+from tunesmith.protocol import Fork
 from tunesmith.records import (
     CompiledFacts,
     Configuration,
@@ -24,6 +29,7 @@ from tunesmith.records import (
     ScalarArgument,
     UserError,
 )
+from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.spaces import ActsAt
 
 FAMILY = CustomTritonKernel()
@@ -214,6 +220,36 @@ def test_one_description_in_two_languages_has_one_space_and_an_open_language(sca
     assert launch_of(problem_type).work_group == (64, 1, 1), "of Triton's warps, not of the description's WorkGroup"
 
 
+FORK = """
+BenchmarkProblems:
+  - - OperationType: Custom
+      Kernel: scaled.yaml
+    - ForkParameters:
+        - KernelLanguage: [CUDA, Triton]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [64, 64]
+"""
+
+
+@pytest.mark.parametrize(
+    ("tuning", "kernels"),
+    [
+        (FORK, {"CustomCuda", "CustomTriton"}),
+        (FORK.replace("KernelLanguage: [CUDA, Triton]", "BLOCK: [64, 128]"), {"CustomCuda"}),
+    ],
+)
+def test_a_gpu_takes_cuda_unless_a_fork_names_both_languages(scaled, tmp_path, monkeypatch, tuning, kernels):
+    with_cuda(scaled)
+    (tmp_path / "tuning.yaml").write_text(tuning)
+    monkeypatch.setattr("tunesmith.session.tuning_file.file.choose", lambda *_, **__: H200)
+    made = session.plan(tmp_path / "tuning.yaml", calibrate=False)
+    (group,) = made.groups
+    (fork,) = (step for step in group.phases.steps if isinstance(step, Fork))
+    judge = ConfigurationOracle(group.phases.problem_type, H200)
+    assert {judge.family(group.phases.start | choice).name for choice in fork.choices} == kernels
+
+
 def test_what_is_for_other_languages_does_not_matter_in_triton(scaled):
     """Local memory, the limits of work-groups, and parameters that only the other source uses."""
     edited(with_cuda(scaled), "Grid:", "LocalMemory: 1000000\nGrid:")
@@ -295,6 +331,39 @@ def test_several_mistakes_are_told_together(scaled):
     patterns = ["nothing uses UNUSED", "no argument is called rows", ".* has no parameter factor"]
     assert len(whats) == len(patterns)
     assert all(any(re.match(pattern, what) for what in whats) for pattern in patterns)
+
+
+JUNK = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.sampled_from(["x", "Rows"])
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["Name", "Values", "Triton", "WorkItems", "x"]), inner, max_size=3),
+    ),
+    max_leaves=5,
+)
+LINES = st.sampled_from(
+    ["", "def scaled(", "@jit", "def scaled(x, /, y=[], *, z: constexpr = -1): pass", "\0", "((((" * 90]
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_the_files_hold_only_the_users_error_comes_out(tmp_path, data):
+    description = written(tmp_path)
+    raw = yaml.safe_load(description.read_text())
+    raw[data.draw(st.sampled_from([*raw, "DivisibleBy16", "Options", "LocalMemory", "WorkGroup"]))] = data.draw(JUNK)
+    description.write_text(yaml.safe_dump(raw))
+    if data.draw(st.booleans()):
+        edited(tmp_path / "scaled.py", "def scaled(", data.draw(LINES) + "\ndef scaled(")
+    try:
+        problem_type = type_of(description)
+        module_of(problem_type)
+        if not reasons(problem_type):
+            launch_of(problem_type)
+    except UserError:
+        pass
 
 
 def test_only_a_kernel_in_nothing_but_triton_needs_no_work_group_and_only_triton_takes_promises(copied, scaled):
