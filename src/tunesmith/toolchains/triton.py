@@ -193,7 +193,9 @@ def _quiet_private_cache() -> Iterator[None]:
 def _metadata(raw: Any, target: Target) -> Configuration:
     scratch = getattr(raw, "global_scratch_size", 0) or 0
     if scratch:
-        raise CompileError("global scratch", f"{scratch} bytes a work-group; make descriptors on the host instead")
+        raise CompileError(
+            "global scratch", f"{scratch} bytes a work-group; make descriptors on the host, or load by pointers"
+        )
     maps: list[Mapping[str, Any]] = getattr(raw, "tensordesc_meta", None) or []
     return Configuration(
         {

@@ -129,6 +129,10 @@ def test_a_parameter_that_only_the_launch_uses_shares_its_programs(scaled):
     assert (acts["SPLIT"], acts["BLOCK"], acts["num_warps"]) == (ActsAt.LAUNCH, ActsAt.COMPILE, ActsAt.COMPILE)
     assert module_of(problem_type, SPLIT=1) == module_of(problem_type, SPLIT=2)
     assert launch_of(problem_type, SPLIT=2).grid == (3, 10, 1)
+    edited(scaled, "  - {Name: factor", "  - {Name: PARTS, DataType: int32, Value: SPLIT}\n  - {Name: factor")
+    problem_type = type_of(in_function(scaled, "BLOCK: tl.constexpr", "BLOCK: tl.constexpr, PARTS: tl.constexpr"))
+    assert {parameter.when for parameter in FAMILY.space(problem_type)} == {ActsAt.COMPILE}, "PARTS is in the program"
+    assert module_of(problem_type, SPLIT=1) != module_of(problem_type, SPLIT=2)
 
 
 @pytest.mark.parametrize(("value", "constant"), [("2 * BLOCK", 256), ("-3", -3), ("BLOCK // num_warps", 64)])
@@ -299,8 +303,9 @@ MISTAKES = [
     ("yaml", "Name: factor", "Name: BLOCK", "  - {Name: BLOCK", "BLOCK is an argument and a parameter; rename one"),
     ("yaml", "Arguments:", "  UNUSED: {Values: [1, 2]}\nArguments:", "  UNUSED",
      "nothing uses UNUSED, and scaled (scaled.py:11) has no parameter of that name; add `UNUSED: tl.constexpr`"),
-    ("yaml", "[1, 2, 4, 8]", "[1, 2, 3]", "  num_warps", "num_warps cannot be 3; give a power of two"),
+    ("yaml", "[1, 2, 4, 8]", "[1, 2, 3]", "  num_warps", "num_warps cannot be 3; give a power of two up to 64"),
     ("yaml", "Arguments:", "  num_stages: {Values: [0]}\nArguments:", "  num_stages", "give a whole number from 1"),
+    ("yaml", "Arguments:", "  num_ctas: {Values: [16]}\nArguments:", "  num_ctas", "give a power of two up to 8"),
     ("yaml", "Arguments:", "  maxnreg: {Values: [many]}\nArguments:", "  maxnreg", "maxnreg cannot be many; give a"),
     ("yaml", "Grid:", "DivisibleBy16: [column]\nGrid:", "DivisibleBy16", "column is no whole number among the Argu"),
     ("yaml", "Grid:", "DivisibleBy16: [factor]\nGrid:", "DivisibleBy16", "among the Arguments; it can name columns"),

@@ -21,7 +21,7 @@ from tunesmith.problems.custom import (
     LocalMemoryArgument,
     ValueArgument,
     description_of,
-    launch_names,
+    launch_parameters,
     triton_entry,
 )
 from tunesmith.records import (
@@ -64,9 +64,7 @@ class CustomTritonKernel(CustomKernel):
         parameters = super().space(problem_type, target).parameters
         if not parameters:
             return Space(())
-        description = description_of(problem_type)
-        compiled = {*OPTIONS, *(parameter.name for parameter in triton_entry(description).parameters)}
-        only_launched = launch_names(description) - compiled
+        only_launched = launch_parameters(description_of(problem_type))
         return Space(
             tuple(
                 replace(parameter, when=ActsAt.LAUNCH) if parameter.name in only_launched else parameter

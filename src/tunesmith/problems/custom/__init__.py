@@ -7,7 +7,7 @@ The user's function (`reference.py` calls it) gives the values of a result's che
 from .description import FLOATS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
 from .operation import CustomOperation, sizes_of
 from .texts import description_of
-from .triton_check import MAXNREG, NUM_CTAS, NUM_WARPS, OPTIONS, launch_names, triton_entry
+from .triton_check import MAXNREG, NUM_CTAS, NUM_WARPS, OPTIONS, launch_parameters, triton_entry
 from .triton_source import TRITON, TritonFunction
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "TritonFunction",
     "ValueArgument",
     "description_of",
-    "launch_names",
+    "launch_parameters",
     "sizes_of",
     "triton_entry",
 ]

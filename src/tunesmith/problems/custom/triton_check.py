@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tunesmith.problems.keys import is_integer, most_similar
 from tunesmith.problems.mistakes import Mistakes
 from tunesmith.problems.yaml import Node
 from tunesmith.records import UserError
+from tunesmith.spaces.expressions import Expression
 
 from .description import FLOATS, LIMITS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
 from .triton_source import TRITON, TritonFunction, TritonParameter, triton_functions
 
 NUM_WARPS, NUM_STAGES, NUM_CTAS, MAXNREG = "num_warps", "num_stages", "num_ctas", "maxnreg"
 
+_POWERS_OF_TWO = (1, 2, 4, 8, 16, 32, 64)
 _IS_ALLOWED: Mapping[str, tuple[Callable[[int], bool], str]] = {
-    NUM_WARPS: (lambda value: value > 0 and value & (value - 1) == 0, "a power of two"),
+    NUM_WARPS: (lambda value: value in _POWERS_OF_TWO, "a power of two up to 64"),
     NUM_STAGES: (lambda value: value > 0, "a whole number from 1"),
-    NUM_CTAS: (lambda value: value > 0 and value & (value - 1) == 0, "a power of two"),
+    NUM_CTAS: (lambda value: value in _POWERS_OF_TWO[:4], "a power of two up to 8, as clusters are on every device"),
     MAXNREG: (lambda value: value >= 0, "a whole number of registers, or 0 for no limit"),
 }
 """For each of Triton's options, which whole numbers it takes, also in words."""
@@ -180,7 +182,8 @@ class _DescribedTriton:
         """Parameters without any effect. If there are other languages, their sources may use all parameters."""
         if set(self.description.sources) != {TRITON}:
             return
-        used = {*OPTIONS, *(parameter.name for parameter in function.parameters), *launch_names(self.description)}
+        used = {*OPTIONS, *_names(_launched(self.description)), *_names(_numbers(self.description).values())}
+        used |= {parameter.name for parameter in function.parameters}
         for parameter in self.description.parameters:
             if parameter.name not in used:
                 where = f"{function.name} ({self._line(function.line)})"
@@ -226,11 +229,27 @@ def triton_entry(description: Description) -> TritonFunction:
     return triton_functions(description.sources[TRITON].text)[description.entry]
 
 
-def launch_names(description: Description) -> frozenset[str]:
-    """The names that a launch in Triton depends on: those of the grid and of numbers that are passed by value."""
-    values = (argument.value for argument in description.arguments if isinstance(argument, ValueArgument))
-    groups = description.work_group if description.in_items else ()
-    return frozenset(name for expression in (*description.grid, *groups, *values) for name in expression.names)
+def launch_parameters(description: Description) -> frozenset[str]:
+    """The described parameters on which only the launch depends, so that all their values have one program."""
+    described = frozenset(parameter.name for parameter in description.parameters)
+    constants = {parameter.name for parameter in triton_entry(description).constexprs(described)}
+    numbers = _numbers(description)
+    in_programs = {*OPTIONS, *constants, *_names(numbers[name] for name in numbers.keys() & constants)}
+    at_launch = _names(_launched(description)) | _names(numbers[name] for name in numbers.keys() - constants)
+    return (described & at_launch) - in_programs
+
+
+def _launched(description: Description) -> tuple[Expression, ...]:
+    """The expressions that say how many programs a launch has."""
+    return (*description.grid, *(description.work_group if description.in_items else ()))
+
+
+def _numbers(description: Description) -> dict[str, Expression]:
+    return {item.name: item.value for item in description.arguments if isinstance(item, ValueArgument)}
+
+
+def _names(expressions: Iterable[Expression]) -> frozenset[str]:
+    return frozenset(name for expression in expressions for name in expression.names)
 
 
 def _is_jit(decorator: str) -> bool:
