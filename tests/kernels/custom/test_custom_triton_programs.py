@@ -99,8 +99,9 @@ def test_texts_with_the_same_names_are_different_functions(scaled):
 NUMBERS = ("float16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
-@pytest.mark.parametrize("target", [H200, MI300], ids=lambda target: target.architecture)
-def test_arrays_and_numbers_of_every_data_type_compile(scaled, target):
+@pytest.fixture
+def typed(scaled):
+    """A kernel that adds a number to an array, for every data type."""
     arguments = "".join(
         f"  - {{Name: a_{dtype}, DataType: {dtype}, Shape: [Rows], Role: inout}}\n"
         f"  - {{Name: n_{dtype}, DataType: {dtype}, Value: 3}}\n"
@@ -108,9 +109,17 @@ def test_arrays_and_numbers_of_every_data_type_compile(scaled, target):
     )
     edited(scaled, "Arguments:\n", f"Arguments:\n{arguments}")
     names = ", ".join(f"a_{dtype}, n_{dtype}" for dtype in NUMBERS)
-    body = "".join(f"    tl.store(a_{dtype}, tl.load(a_{dtype}) + n_{dtype})\n" for dtype in NUMBERS)
-    in_function(in_function(scaled, "scaled(x", f"scaled({names}, x"), "    column = tl", f"{body}    column = tl")
-    assert compiled(module_of(type_of(scaled)), target).payload
+    sums = "".join(f"        tl.store(a_{dtype} + row, tl.load(a_{dtype} + row) + n_{dtype})\n" for dtype in NUMBERS)
+    body = f"    row = tl.program_id(1)\n    if tl.program_id(0) == 0:\n{sums}    column = tl"
+    in_function(in_function(scaled, "scaled(x", f"scaled({names}, x"), "    column = tl", body)
+    outputs = ", ".join(f"'a_{dtype}': 3 + arrays['a_{dtype}']" for dtype in NUMBERS)
+    edited(scaled.with_name("reference.py"), "{'y'", f"{{{outputs}, 'y'")
+    return type_of(scaled)
+
+
+@pytest.mark.parametrize("target", [H200, MI300], ids=lambda target: target.architecture)
+def test_arrays_and_numbers_of_every_data_type_compile(typed, target):
+    assert compiled(module_of(typed), target).payload
 
 
 def test_a_promise_of_divisibility_gives_wide_loads_in_a_matrix(scaled, monkeypatch):
@@ -267,6 +276,11 @@ def test_clusters_promises_and_limits_of_registers_are_right_on_a_gpu(scaled, va
     edited(scaled, "Arguments:", "  num_ctas: {Values: [1, 2, 4]}\n  maxnreg: {Values: [64, 0]}\nArguments:")
     problem_type = type_of(edited(scaled, "Grid:", "DivisibleBy16: [columns]\nGrid:"))
     assert wrong_on_gpu(FAMILY, config(problem_type, values), Problem(problem_type, (50, 1008))) == []
+
+
+@pytest.mark.gpu
+def test_arrays_and_numbers_of_every_data_type_are_right_on_a_gpu(typed):
+    assert wrong_on_gpu(FAMILY, config(typed, {}), Problem(typed, (40, 300))) == []
 
 
 TUNING = """
