@@ -31,7 +31,7 @@ def function_of_text(text: str, file: str, name: str) -> Any:
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
         return getattr(module, name)
     except BaseException:
-        del sys.modules[module.__name__]
+        sys.modules.pop(module.__name__, None)
         raise
 
 
