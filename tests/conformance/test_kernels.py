@@ -26,6 +26,10 @@ HALF = Problem(gemm_type("h", transpose_a=True, transpose_b=False, batched=True)
 STENCIL = Problem(
     OPERATIONS["Custom"].type_of({"OperationType": "Custom", "Kernel": "custom_stencil.yaml"}, str, EXAMPLES), (40, 33)
 )
+SOFTMAX = Problem(
+    OPERATIONS["Custom"].type_of({"OperationType": "Custom", "Kernel": "softmax_triton_kernel.yaml"}, str, EXAMPLES),
+    (40, 333),
+)
 PHILOX = Problem(random_type("philox4_32_10", "normal"), (5000,), (), scalars_for("normal", seed=3))
 SOBOL = Problem(random_type("sobol32"), (500, 3), (), scalars_for("uniform", seed=3))
 
@@ -107,6 +111,10 @@ class TestCustom(OnOpenCL):
 
 class TestCustomCuda(OnGpu):
     kernel, problems = KERNELS["CustomCuda"], (STENCIL,)
+
+
+class TestCustomTriton(OnGpu):
+    kernel, problems = KERNELS["CustomTriton"], (SOFTMAX,)
 
 
 class TestOpenCLRandom(OnOpenCL):

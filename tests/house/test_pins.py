@@ -46,9 +46,9 @@ def test_three_cells_of_each_family_keep_their_keys(family):
 
 
 def test_pinned_cells_differ():
-    """Each has a key of its own, so that none stands for another; the described kernel's have none recorded."""
+    """Each has a key of its own, so that none stands for another; described kernels' have none recorded."""
     keys = [cell["key"] for family in RECORDED.values() for cell in family if "key" in cell]
-    assert len(set(keys)) == len(keys) == 3 * (len(list(KERNELS)) - 2)
+    assert len(set(keys)) == len(keys) == 3 * (len(list(KERNELS)) - 3)
 
 
 def test_a_policy_is_part_of_a_key_as_it_was():

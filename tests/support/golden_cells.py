@@ -112,6 +112,7 @@ SCALED = {"alpha": 1.5, "beta": 0.5}
 WHOLE = {"alpha": 2.0, "beta": 3.0}
 PLAIN = {"alpha": 1.0, "beta": 0.0}
 STENCIL_TYPE = type_of(EXAMPLES / STENCIL)
+SOFTMAX_TYPE = type_of(EXAMPLES / "softmax_triton_kernel.yaml")
 
 
 def nn(data_type: str = "s", **more: Any) -> ProblemType:
@@ -310,9 +311,18 @@ def _custom() -> dict[str, tuple[PinnedCell, ...]]:
         ((1000, 77), {"GROUP_X": 32, "GROUP_Y": 2, "ITEM_X": 4, "STAGED": 1}),
         ((64, 4096), {"GROUP_X": 64, "GROUP_Y": 1, "ITEM_Y": 8}),
     )
+    in_triton: tuple[tuple[tuple[int, ...], dict[str, Value]], ...] = (
+        ((512, 512), {}),
+        ((1000, 77), {"BLOCK": 128, "ROWS": 4, "num_warps": 1}),
+        ((64, 4096), {"BLOCK": 4096, "num_warps": 8, "num_stages": 3}),
+    )
     return {
-        name: tuple(PinnedCell(name, target, STENCIL_TYPE, sizes, values) for sizes, values in asked)
-        for name, target in (("Custom", HOST), ("CustomCuda", H200))
+        name: tuple(PinnedCell(name, target, described_type, sizes, values) for sizes, values in those)
+        for name, target, described_type, those in (
+            ("Custom", HOST, STENCIL_TYPE, asked),
+            ("CustomCuda", H200, STENCIL_TYPE, asked),
+            ("CustomTriton", H200, SOFTMAX_TYPE, in_triton),
+        )
     }
 
 

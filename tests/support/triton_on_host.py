@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cuda_runner import H200
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import Expected
+from tunesmith.problems.custom import CustomOperation
 from tunesmith.problems.gemm import GemmOperation, strided
 from tunesmith.records import (
     Argument,
@@ -42,6 +44,8 @@ TORCH_TYPES = {
     "fp8e5": "float8_e5m2",
     "i8": "int8",
     "i32": "int32",
+    "i64": "int64",
+    "fp64": "float64",
 }
 
 
@@ -82,6 +86,17 @@ def _interpret() -> None:
     builder.cast_impl, builder.create_dot, builder.create_splat = rounding_cast, widening_dot, splat_of_truth
 
 
+def skip_unless_loops_are_interpreted() -> None:
+    """Triton 3.6 interprets loops by `int` of an array with one element, which NumPy no longer does."""
+    from triton import __version__
+
+    try:
+        int(np.ones(1))
+    except TypeError:
+        if tuple(map(int, __version__.split(".")[:2])) < (3, 9):
+            pytest.skip(f"Triton {__version__} interprets with NumPy before 2.5 only")
+
+
 def wrong_on_host(kernel: str, config: Configuration, asked: Problem) -> list[str]:
     """What is wrong with each check of the problem; called in the process of `interpreting`."""
     family, operation = KERNELS[kernel], GemmOperation()
@@ -97,6 +112,24 @@ def wrong_on_host(kernel: str, config: Configuration, asked: Problem) -> list[st
             carry_out(family.plan(config, check, H200), modules, {**inputs, "D": out})
             found += _wrong(d, out, operation.reference(check, inputs)["D"])
     return found
+
+
+def described_wrong_on_host(config: Configuration, asked: Problem) -> list[str]:
+    """What is wrong with each output of a described kernel; called in the process of `interpreting`."""
+    family, operation = KERNELS["CustomTriton"], CustomOperation()
+    found = [*family.rejections(config, asked.type, H200), *family.rejections_for(config, asked, H200)]
+    if found:
+        return [reason.reason for reason in found]
+    inputs = operation.inputs(asked, np.random.default_rng(3))
+    outputs = {
+        operand.name: np.full(operand.shape, POISON, np.uint8).astype(operand.dtype)
+        for operand in operation.operands(asked)
+        if operand.role == "out"
+    }
+    carry_out(family.plan(config, asked, H200), family.modules(config, asked.type), {**inputs, **outputs})
+    expected = operation.reference(asked, inputs)
+    errors = {name: np.abs(output - expected[name].value) for name, output in outputs.items()}
+    return [name for name, error in errors.items() if not (error <= expected[name].bound).all()]
 
 
 def _wrong(d: Operand, out: np.ndarray, expected: Expected) -> Iterator[str]:
@@ -124,14 +157,14 @@ def carry_out(plan: Plan, modules: tuple[Module, ...], memory: Mapping[str, np.n
 
 
 def _launch(step: Launch, module: Module, memory: Mapping[str, Any], workspace: Any) -> None:
-    from tunesmith.toolchains.triton import jit_function
+    from tunesmith.toolchains.triton import function_of
 
     types = {name: kind for name, kind in module.constants["signature"] if kind != "constexpr"}
     values = {
         name: _value(argument, types[name], memory, workspace)
         for name, argument in zip(types, step.arguments, strict=True)
     }
-    jit_function(module.python)[step.grid](**values, **dict(module.constants["constexprs"]))
+    function_of(module)[step.grid](**values, **dict(module.constants["constexprs"]))
 
 
 def _value(argument: Argument, kind: str, memory: Mapping[str, Any], workspace: Any) -> Any:

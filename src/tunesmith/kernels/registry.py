@@ -31,6 +31,7 @@ KERNELS: Registry[Kernel] = Registry(
         "PortBlasCuda": "tunesmith.kernels.gemm.portblas:PortBlasCuda",
         "Custom": "tunesmith.kernels.custom:CustomKernel",
         "CustomCuda": "tunesmith.kernels.custom:CustomCudaKernel",
+        "CustomTriton": "tunesmith.kernels.custom:CustomTritonKernel",
         "OpenCLRandom": "tunesmith.kernels.random:OpenCLRandom",
         "CudaRandom": "tunesmith.kernels.random:CudaRandom",
         "FakeGemm": "tunesmith.kernels.fake:FakeGemm",

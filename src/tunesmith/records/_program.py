@@ -15,8 +15,9 @@ class Module:
     """The input of a toolchain: a source text with its options.
 
     `language` selects the toolchain ("OpenCL", "CUDA", "Triton"); `entries` are the kernels in the text. If the source
-    is a Python function, `python` is `file.py:name` (or `package.module:name`), `text` its source (for the identity),
-    and `constants` its compile-time arguments and options.
+    is a Python function, `constants` are its compile-time arguments and options. Then `python` is `file.py:name` (or
+    `package.module:name`) and `text` its source (for the identity). An empty `python` means that `text` is complete:
+    the toolchain builds the function from it.
     """
 
     language: str

@@ -17,26 +17,41 @@ from tunesmith.records import Binary, CompiledFacts, Configuration, Module, Targ
 
 from .base import CompileError, Toolchain
 from .cubin import cubin_facts
+from .triton_text import function_of_text, is_complete, line_of_error
 
 REMEDY = "pip install 'triton>=3.4'"
 
 _PINNED = {"enable_fp_fusion": True}
 """Triton 3.10 turns contraction to FMA off by default. With this setting every release compiles the same program."""
 
+_NO_OPTIONS = ("signature", "constexprs", "divisible_by_16", "file")
+"""Names in `Module.constants` that are no options of Triton's backend."""
+
 _VARIABLES = ("TRITON_", "PTXAS", "NVPTX", "AMDGCN", "DISABLE_", "LLVM_", "MLIR_")
 """Prefixes of environment variables that may change what Triton and its assembler make."""
 
-REASONS = {"CompilationError": "source rejected", "PTXASError": "assembler failed"}
+_CLUSTER = ".reqnctapercluster"
+"""The PTX by which a program itself says how many work-groups form a cluster. Triton writes it since 3.6."""
+
+REASONS = {
+    **dict.fromkeys(
+        ("CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"), "source rejected"
+    ),
+    "PTXASError": "assembler failed",
+}
 """Reasons by the class that Triton raises. Any other class is a failure of the compiler."""
 
 
 class TritonToolchain(Toolchain):
-    """Compiles `Module.python`. `Module.constants` holds everything else that Triton has to know:
+    """Compiles the function that `Module.python` names; without a name, the entry of `Module.text`.
+
+    `Module.constants` holds everything else that Triton has to know:
 
     - `signature`: (parameter, type) pairs in the function's order, types as Triton writes them (`*fp32`, `i32`,
       `tensordesc<fp32[1,32,64]>`, `constexpr`);
     - `constexprs`: (parameter, value) pairs, one for every `constexpr`;
     - `divisible_by_16`: parameters (addresses, sizes) that the caller promises to be multiples of 16; optional;
+    - `file`: the name of the user's file that holds `Module.text`, for messages; only without `Module.python`;
     - every other name is an option of Triton's backend (`num_warps`, `num_stages`).
 
     The binary's metadata says how the launch differs from the plan's arguments: `dynamic_shared_bytes`; `threads`;
@@ -49,35 +64,53 @@ class TritonToolchain(Toolchain):
 
     def unavailable(self) -> str | None:
         try:
-            import triton
+            version = _triton_version()
         except ImportError as error:
             return f"{error}: {REMEDY}"
-        if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 4):
-            return f"Triton {triton.__version__} has no host-side descriptors: {REMEDY}"
+        if tuple(map(int, version.split(".")[:2])) < (3, 4):
+            return f"Triton {version} has no host-side descriptors: {REMEDY}"
         return None
 
     def version(self, target: Target) -> str:
-        import triton
-
-        return f"Triton {triton.__version__}"
+        return f"Triton {_triton_version()}"
 
     def compile(self, module: Module, target: Target) -> Binary:
-        function = jit_function(module.python)
         with _quiet_private_cache():
-            compiled = _compile(function, module.constants, target)
+            compiled = _compile(function_of(module), module, target)
         payload = next((compiled.asm[kind] for kind in ("cubin", "hsaco") if kind in compiled.asm), None)
         if payload is None:
             raise CompileError("no machine code", f"Triton made {', '.join(compiled.asm)} for {target.architecture}")
+        if module.constants.get("num_ctas", 1) != 1 and _CLUSTER not in compiled.asm.get("ptx", ""):
+            what = f"Triton {_triton_version()} leaves the size of clusters to the launch"
+            raise CompileError("clusters", f"{what}: take num_ctas: 1, or a newer Triton on a GPU with clusters")
         metadata = _metadata(compiled.metadata, target)
         return Binary(module.digest(), self.language, payload, _facts(payload, module, metadata, target), metadata)
 
     def keeps(self, module: Module) -> bool:
-        """Not if the function is in a file of the user's, which may import other files."""
+        """Not if the function is in a file of the user's, or in a text, that may import other files."""
+        if not module.python:
+            return is_complete(module.text)
         return not module.python.partition(":")[0].endswith(".py")
 
     def conditions(self, target: Target) -> tuple[str, ...]:
         variables = sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES))
         return (self.version(target), json.dumps([_PINNED, variables]))
+
+
+def _triton_version() -> str:
+    import triton
+
+    return str(triton.__version__)
+
+
+def function_of(module: Module) -> Any:
+    """The module's jit function. Raises UserError if `Module.python` names none, CompileError if the text has none."""
+    if module.python:
+        return jit_function(module.python)
+    try:
+        return function_of_text(module.text, _file(module), module.entries[0])
+    except (Exception, SystemExit) as error:  # a user's text may raise any exception
+        raise CompileError("source rejected", _messages(error, module)) from error
 
 
 def jit_function(name: str) -> Any:
@@ -101,31 +134,40 @@ def _from_file(path: Path) -> Any:
     return loaded
 
 
+def _file(module: Module) -> str:
+    return str(module.constants.get("file", "a kernel.py"))
+
+
 def _pairs(constants: Configuration, name: str) -> dict[str, Any]:
     return dict(constants.get(name, ()))  # type: ignore[arg-type]  # pairs, by the contract of `TritonToolchain`
 
 
-def _compile(function: Any, constants: Configuration, target: Target) -> Any:
+def _compile(function: Any, module: Module, target: Target) -> Any:
     import triton
     from triton.compiler import ASTSource
 
+    constants = module.constants
     signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
     paths = {name: (index,) for index, name in enumerate(signature)}
     aligned: Any = constants.get("divisible_by_16", ())
     attributes = {paths[name]: [["tt.divisibility", 16]] for name in aligned}
-    options = {**_PINNED, **constants.without(("signature", "constexprs", "divisible_by_16"))}
+    options = {**_PINNED, **constants.without(_NO_OPTIONS)}
     try:
         source = ASTSource(function, signature, constexprs, attributes)
         return triton.compile(source, target=_gpu_target(target), options=options)
     except Exception as error:  # Triton may raise any exception: it is this candidate's result
-        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), _messages(error)) from error
+        raise CompileError(REASONS.get(type(error).__name__, "compiler failed"), _messages(error, module)) from error
 
 
-def _messages(error: BaseException | None) -> str:
-    """The messages of the error and its causes: Triton's shows the line of source, its cause says what is wrong."""
-    lines = []
+def _messages(error: BaseException | None, module: Module) -> str:
+    """The messages of the error and its causes: Triton's shows the line of source, its cause says what is wrong.
+
+    If the module is a user's text, each message begins with the line of the user's file.
+    """
+    lines, file = [], _file(module)
     while error:
-        lines.append(f"{type(error).__name__}: {error}")
+        line = None if module.python else line_of_error(error, module.text, file)
+        lines.append(f"{file}:{line}: " * (line is not None) + f"{type(error).__name__}: {error}")
         error = error.__cause__
     return "\n".join(lines)
 
@@ -151,7 +193,9 @@ def _quiet_private_cache() -> Iterator[None]:
 def _metadata(raw: Any, target: Target) -> Configuration:
     scratch = getattr(raw, "global_scratch_size", 0) or 0
     if scratch:
-        raise CompileError("global scratch", f"{scratch} bytes a work-group; make descriptors on the host instead")
+        raise CompileError(
+            "global scratch", f"{scratch} bytes a work-group; make descriptors on the host, or load by pointers"
+        )
     maps: list[Mapping[str, Any]] = getattr(raw, "tensordesc_meta", None) or []
     return Configuration(
         {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
 
 from cuda_runner import toolchain
@@ -47,9 +46,9 @@ def wrong():
     """wrong(family, problem type, values, sizes): what is wrong with the result, in a process that interprets."""
     toolchain("Triton")
     pytest.importorskip("torch")
-    _needs_numbers_from_arrays()
-    from triton_on_host import interpreting, wrong_on_host
+    from triton_on_host import interpreting, skip_unless_loops_are_interpreted, wrong_on_host
 
+    skip_unless_loops_are_interpreted()
     with interpreting() as process:
 
         def ask(family, kind, values, sizes, pad=0):
@@ -61,17 +60,6 @@ def wrong():
             return process.submit(wrong_on_host, family, config, Problem(kind, sizes, leading, scalars)).result()
 
         yield ask
-
-
-def _needs_numbers_from_arrays():
-    """Triton 3.6 interprets loops by `int` of an array with one element, which NumPy no longer does."""
-    from triton import __version__
-
-    try:
-        int(np.ones(1))
-    except TypeError:
-        if tuple(map(int, __version__.split(".")[:2])) < (3, 9):
-            pytest.skip(f"Triton {__version__} interprets with NumPy before 2.5 only")
 
 
 @pytest.mark.parametrize(

@@ -2,5 +2,6 @@
 
 from .cuda import CustomCudaKernel
 from .family import CustomKernel
+from .triton import CustomTritonKernel
 
-__all__ = ["CustomCudaKernel", "CustomKernel"]
+__all__ = ["CustomCudaKernel", "CustomKernel", "CustomTritonKernel"]

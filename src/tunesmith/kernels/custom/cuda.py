@@ -35,9 +35,7 @@ class CustomCudaKernel(CustomKernel):
 
     def _wrong_shape(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         for launch in self.launches(config, problem, target):
-            for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
-                if groups > most:
-                    yield Rejection("grid", f"{groups} work-groups along {axis}, a launch has at most {most}")
+            yield from too_many_groups(launch)
             for axis, items, most in zip("xyz", launch.work_group, MOST_WORK_ITEMS, strict=True):
                 if items > most:
                     yield Rejection("work-group size", f"{items} work-items along {axis}, the device allows {most}")
@@ -48,3 +46,10 @@ def _with_shared_memory(launch: Launch) -> Launch:
     local = [argument for argument in launch.arguments if isinstance(argument, LocalArgument)]
     passed = tuple(argument for argument in launch.arguments if not isinstance(argument, LocalArgument))
     return replace(launch, arguments=passed, shared_bytes=sum(argument.size for argument in local))
+
+
+def too_many_groups(launch: Launch) -> Iterator[Rejection]:
+    """A rejection for each axis along which the grid is too long."""
+    for axis, groups, most in zip("xyz", launch.grid, MOST_WORK_GROUPS, strict=True):
+        if groups > most:
+            yield Rejection("grid", f"{groups} work-groups along {axis}, a launch has at most {most}")

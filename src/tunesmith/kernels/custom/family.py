@@ -67,14 +67,14 @@ class CustomKernel(Kernel):
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         """The rejections that do not depend on a size."""
         description = description_of(problem_type)
-        values = {**config, **_limits(target)}
+        values = {**config, **limits_of(target)}
         yield from self._broken(description, values, sizes=())
         if not target.double_precision and any(array.dtype == "float64" for array in description.arrays):
             yield Rejection("double precision", f"{target.name} does not compute in double precision")
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         description = description_of(problem.type)
-        values = {**config, **_limits(target), **sizes_of(problem)}
+        values = {**config, **limits_of(target), **sizes_of(problem)}
         yield from self._broken(description, values, problem.type.indices)
         _, scratch_bytes = _scratch_offsets(description.scratch, values)
         yield from _memory(problem, target, scratch_bytes)
@@ -95,13 +95,13 @@ class CustomKernel(Kernel):
         scratch = description_of(problem.type).scratch
         if not scratch:
             return Plan(launches)
-        _, workspace_bytes = _scratch_offsets(scratch, {**config, **_limits(target), **sizes_of(problem)})
+        _, workspace_bytes = _scratch_offsets(scratch, {**config, **limits_of(target), **sizes_of(problem)})
         return Plan(launches, workspace_bytes)
 
     def launches(self, config: Configuration, problem: Problem, target: Target) -> tuple[Launch, ...]:
         """The described launches, each with every argument that it names."""
         description = description_of(problem.type)
-        values = {**config, **_limits(target), **sizes_of(problem)}
+        values = {**config, **limits_of(target), **sizes_of(problem)}
         offsets, _ = _scratch_offsets(description.scratch, values)
         arguments = {argument.name: self._passed(argument, values, offsets) for argument in description.arguments}
         return tuple(_launch(launch, values, arguments) for launch in description.launches)
@@ -203,11 +203,11 @@ def _scratch_offsets(scratch: Sequence[ArrayArgument], values: Mapping[str, Valu
 
 def _three(extents: Sequence[Expression], values: Mapping[str, Value]) -> tuple[int, int, int]:
     numbers = [extent.integer(values, least=1) for extent in extents]
-    x, y, z = [*numbers, 1, 1][:3]
+    x, y, z = [*numbers, 1, 1, 1][:3]
     return x, y, z
 
 
-def _limits(target: Target) -> dict[str, Value]:
+def limits_of(target: Target) -> dict[str, Value]:
     """The properties of the device that a description may name (`LIMITS`), with their values."""
     return {
         "ComputeUnits": target.compute_units,

@@ -8,16 +8,26 @@ from .description import FLOATS, LIMITS, ArrayArgument, Description, LocalMemory
 from .launches import DescribedLaunch
 from .operation import CustomOperation, sizes_of
 from .texts import description_of
+from .triton_check import MAXNREG, NUM_CTAS, NUM_WARPS, OPTIONS, launch_parameters, triton_entry
+from .triton_source import TRITON, TritonFunction
 
 __all__ = [
     "FLOATS",
     "LIMITS",
+    "MAXNREG",
+    "NUM_CTAS",
+    "NUM_WARPS",
+    "OPTIONS",
+    "TRITON",
     "ArrayArgument",
     "CustomOperation",
     "DescribedLaunch",
     "Description",
     "LocalMemoryArgument",
+    "TritonFunction",
     "ValueArgument",
     "description_of",
+    "launch_parameters",
     "sizes_of",
+    "triton_entry",
 ]

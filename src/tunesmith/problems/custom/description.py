@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tunesmith.problems.yaml import Node, parse_yaml
+from tunesmith.problems.yaml import Node
 from tunesmith.records import UserError
 from tunesmith.spaces import Parameter
 from tunesmith.spaces.expressions import Expression
 
 from .caller import PREFIX
 from .launches import LAUNCH_KEYS, LAUNCH_OPTIONS, SEVERAL, DescribedLaunch, LaunchReader
+from .triton_source import TRITON
 
 TextOf = Callable[[str, str, str], str]
 """Gives the text of a file that a description names. The arguments are the file's part (a language, or Reference), its
@@ -26,12 +27,12 @@ LIMITS = ("ComputeUnits", "LocalMemoryBytes", "MaxWorkGroupSize", "SubGroupSize"
 RESERVED = (*LIMITS, "KernelLanguage", "ProblemSizes", "Groups")
 """Names that no size, parameter or argument may have: in a tuning file the last three mean something else."""
 
-LANGUAGES = ("OpenCL", "CUDA")
+LANGUAGES = ("OpenCL", "CUDA", TRITON)
 FLOATS = ("float16", "float32", "float64")
 DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 _NEEDED = ("Name", "Source", "Sizes", "Arguments", "Reference", "Flops")
-_OPTIONAL = ("Language", "Parameters", "Constraints", "Tolerance", "Bytes", "Options")
+_OPTIONAL = ("Language", "Parameters", "Constraints", "Tolerance", "Bytes", "Options", "DivisibleBy16")
 _KEY = re.compile(r"[0-9a-f]{16,64}\Z")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
@@ -83,10 +84,12 @@ class LocalMemoryArgument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The kernel's text in one language, with options for that language's compiler."""
+    """The kernel's text in one language, with options for that language's compiler. `file` is the name of its file in
+    the description."""
 
     text: str
     options: tuple[str, ...]
+    file: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Description:
 
     `path` is absolute if this process read the file; otherwise it is the file's plain name, and only messages use it.
     `sources` holds a source for each language. `reference` is a function of `reference_file`, or `caller:KEY` for a
-    function of the calling program.
+    function of the calling program. `divisible_by_16` names numbers that are multiples of 16.
     """
 
     path: Path
@@ -113,6 +116,7 @@ class Description:
     tolerance: Expression | None
     flops: Expression
     bytes: Expression | None
+    divisible_by_16: tuple[str, ...]
 
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
@@ -130,6 +134,15 @@ class Description:
         return self.reference.removeprefix(PREFIX) if self.reference.startswith(PREFIX) else ""
 
     @property
+    def single_launches(self) -> tuple[Description, ...]:
+        """The description of each launch by itself, with the arguments that the launch takes, in its order."""
+        arguments = {argument.name: argument for argument in self.arguments}
+        return tuple(
+            replace(self, launches=(launch,), arguments=tuple(arguments[name] for name in launch.arguments))
+            for launch in self.launches
+        )
+
+    @property
     def entries(self) -> tuple[str, ...]:
         """The kernels that are launched, each once."""
         return tuple(dict.fromkeys(launch.entry for launch in self.launches))
@@ -138,10 +151,14 @@ class Description:
     def _all_arrays(self) -> tuple[ArrayArgument, ...]:
         return tuple(argument for argument in self.arguments if isinstance(argument, ArrayArgument))
 
+    @property
+    def divisible_values(self) -> tuple[ValueArgument, ...]:
+        values = (argument for argument in self.arguments if isinstance(argument, ValueArgument))
+        return tuple(value for value in values if value.name in self.divisible_by_16)
 
-def describe(path: Path, text: str, text_of: TextOf) -> Description:
-    """The description that a text holds. Raises UserError with the line of `path` that is wrong."""
-    root = parse_yaml(text, str(path))
+
+def describe(path: Path, root: Node, text_of: TextOf) -> Description:
+    """The description that a file holds. Raises UserError with the line of `path` that is wrong."""
     several = SEVERAL in root.mapping("the description of a kernel")
     needed, optional = ((SEVERAL,), LAUNCH_KEYS) if several else (LAUNCH_KEYS, ())
     fields = root.fields("the description of a kernel", (*_NEEDED, *needed), (*_OPTIONAL, *LAUNCH_OPTIONS, *optional))
@@ -171,6 +188,7 @@ def describe(path: Path, text: str, text_of: TextOf) -> Description:
         tolerance=_amount(fields["Tolerance"], sizes) if "Tolerance" in fields else None,
         flops=_amount(fields["Flops"], sizes),
         bytes=_amount(fields["Bytes"], sizes) if "Bytes" in fields else None,
+        divisible_by_16=_words(fields["DivisibleBy16"], "DivisibleBy16") if "DivisibleBy16" in fields else (),
     )
     _check_outputs(description, fields["Arguments"])
     return description
@@ -193,7 +211,7 @@ def _sources(fields: Mapping[str, Node], text_of: TextOf) -> dict[str, Source]:
         files = {language: entry}
     options = _options(fields.get("Options"), tuple(files))
     return {
-        language: Source(text_of(language, file.word("Source"), file.location), options[language])
+        language: Source(text_of(language, file.word("Source"), file.location), options[language], file.word("Source"))
         for language, file in files.items()
     }
 
@@ -208,8 +226,8 @@ def _options(entry: Node | None, languages: tuple[str, ...]) -> dict[str, tuple[
     return {language: _words(lists[language]) if language in lists else () for language in languages}
 
 
-def _words(entry: Node) -> tuple[str, ...]:
-    return tuple(option.word("Options") for option in entry.sequence("Options"))
+def _words(entry: Node, what: str = "Options") -> tuple[str, ...]:
+    return tuple(item.word(what) for item in entry.sequence(what))
 
 
 def _check_outputs(description: Description, location: Node) -> None:

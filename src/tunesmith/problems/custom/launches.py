@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tunesmith.problems.yaml import Node
 from tunesmith.spaces.expressions import Expression
 
-LAUNCH_KEYS, LAUNCH_OPTIONS = ("Entry", "WorkGroup", "Grid"), ("LocalMemory",)
-"""What a launch must say, and what it may say."""
+LAUNCH_KEYS, LAUNCH_OPTIONS = ("Entry", "Grid"), ("WorkGroup", "LocalMemory")
+"""What a launch must say, and what it may say. Only Triton needs no WorkGroup (`triton_check`)."""
 
 SEVERAL = "Launches"
 """The key of a list of launches, which then have the keys of a launch instead of the description."""
@@ -21,7 +21,8 @@ class DescribedLaunch:
     """One launch of a solution.
 
     `arguments` names the described arguments that the kernel `entry` takes, in the kernel's order. `grid` counts
-    work-groups, or work-items (rounded up to whole groups) if `in_items`.
+    work-groups, or work-items (rounded up to whole groups) if `in_items`. `work_group` may be empty if the description
+    is in Triton only.
     """
 
     entry: str
@@ -78,7 +79,7 @@ class LaunchReader:
         return DescribedLaunch(
             entry=self.identifier(fields["Entry"], "Entry"),
             arguments=arguments,
-            work_group=self._extents(fields["WorkGroup"], "WorkGroup"),
+            work_group=self._extents(fields["WorkGroup"], "WorkGroup") if "WorkGroup" in fields else (),
             grid=self._extents(grid[unit], f"Grid.{unit}"),
             in_items=unit == "WorkItems",
             local_memory=self.expression(fields["LocalMemory"], self.names) if "LocalMemory" in fields else None,
@@ -89,3 +90,10 @@ class LaunchReader:
         if not 1 <= len(extents) <= 3:
             raise entry.wrong(f"{what} has {len(extents)} dimensions", "give one, two or three, the fastest first")
         return tuple(self.expression(extent, self.names) for extent in extents)
+
+
+def launch_nodes(fields: Mapping[str, Node]) -> tuple[Mapping[str, Node], ...]:
+    """The keys of each launch, for messages: its own, and else those of the whole description."""
+    if SEVERAL not in fields:
+        return (fields,)
+    return tuple({**fields, **entry.mapping("a launch")} for entry in fields[SEVERAL].sequence(SEVERAL))

@@ -96,9 +96,11 @@ class CustomOperation(Operation):
             share_reference(description, sizes, *_reference_arguments(description, sizes, inputs()))
 
     def small(self, problem: Problem) -> Problem:
-        """Sizes of at most 64. A size that a constraint names stays, since a smaller one may break the constraint."""
-        constraints = description_of(problem.type).constraints
-        kept = {name for constraint in constraints for name in constraint.require.names}
+        """Sizes of at most 64. A size that a constraint or a number of `DivisibleBy16` names stays, since a smaller one
+        may break the constraint or the promise."""
+        description = description_of(problem.type)
+        kept = {name for constraint in description.constraints for name in constraint.require.names}
+        kept |= {name for argument in description.divisible_values for name in argument.value.names}
         sizes = (
             size if name in kept else min(size, SMALL)
             for name, size in zip(problem.type.indices, problem.sizes, strict=True)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from tunesmith.problems.files import read_regular
 from tunesmith.problems.keys import shortened
+from tunesmith.problems.yaml import parse_yaml
 from tunesmith.records import Configuration, ProblemType, UserError
 
-from .description import Description, describe
+from .description import Description, TextOf, describe
+from .triton_check import check_triton
 
 MOST_BYTES = 16 << 20
 """The longest file that a description may name, and the longest description."""
@@ -32,7 +34,7 @@ def read_type(operation: str, path: Path, location: str) -> ProblemType:
         texts[part] = _text(_below(path.parent, file, location), location)
         return texts[part]
 
-    description = describe(path, texts["Description"], read)
+    description = _checked(path, texts["Description"], read)
     texts.setdefault("Reference", "")  # a function of the calling program has no text
     fields = Configuration({"Kernel": path.name, **texts})
     digest = _digest(fields)
@@ -86,10 +88,18 @@ def _described(problem_type: ProblemType, path: Path | None) -> Description:
         field_text(part)
     if fields["Digest"] != _digest(fields):
         raise UserError(str(file), "the kernel's texts do not fit their Digest: one is missing or was changed", remedy)
-    description = describe(file, field_text("Description"), field_text)
+    description = _checked(file, field_text("Description"), field_text)
     if (description.name, description.sizes) != (problem_type.name, problem_type.indices):
         described = f"{description.name} with the sizes {', '.join(description.sizes)}"
         raise UserError(str(file), f"the kernel's Description is of {described}", remedy)
+    return description
+
+
+def _checked(path: Path, text: str, text_of: TextOf) -> Description:
+    """The description that a text holds, after the checks of its Triton source."""
+    root = parse_yaml(text, str(path))
+    description = describe(path, root, text_of)
+    check_triton(description, root)
     return description
 
 

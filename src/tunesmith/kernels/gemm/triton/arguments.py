@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tunesmith.kernels.base import source as packaged
+from tunesmith.kernels.triton_types import TRITON_TYPES
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import (
     Argument,
@@ -24,18 +25,6 @@ from tunesmith.records import (
     Value,
     WorkspaceArgument,
 )
-
-TRITON_TYPES = {
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float32": "fp32",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8_e5m2": "fp8e5",
-    "int8": "i8",
-    "int32": "i32",
-    "int64": "i64",
-}
-"""Triton's name of a type by NumPy's name."""
 
 CONSTANT = "constexpr"
 
