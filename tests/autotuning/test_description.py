@@ -10,10 +10,11 @@ import yaml
 
 import blur_kernel
 from tunesmith.autotuning import In, InOut, KernelLaunch, LocalMemory, Out, Scalar, Scratch
-from tunesmith.autotuning.kernel import DescriptionText, entries_of, source_of
+from tunesmith.autotuning.kernel import DescriptionText, source_of
 from tunesmith.autotuning.tuning import described_kernel, tuning_text
 from tunesmith.problems.custom import caller
 from tunesmith.problems.custom.description import describe
+from tunesmith.problems.yaml import parse_yaml
 from tunesmith.records import UserError
 
 SCALE = "__kernel void scale(__global float *x, float f) { x[get_global_id(0)] *= f; }  // SIDE"
@@ -93,7 +94,9 @@ def test_whatever_is_written_is_read_by_the_reader_of_descriptions(tmp_path):
             name="blur",
         )
     ).text
-    description = describe(tmp_path / "blur.yaml", text, lambda part, name, location: blur_kernel.SOURCE)
+    description = describe(
+        tmp_path / "blur.yaml", parse_yaml(text, "blur.yaml"), lambda part, name, location: blur_kernel.SOURCE
+    )
     assert [launch.entry for launch in description.launches] == ["rows", "columns"]
     assert [extent.text for extent in description.launches[1].grid] == ["Rows", "2"]
     assert [extent.text for extent in description.launches[0].grid] == ["Rows * Columns"]
@@ -113,7 +116,7 @@ def test_whatever_is_written_is_read_by_the_reader_of_descriptions(tmp_path):
 )  # fmt: skip
 def test_language_and_kernels_are_seen_in_the_text(text, language, entries):
     source = source_of(text + "\n", "", "program.py:7")
-    assert (source.language, entries_of(source)) == (language, entries)
+    assert (source.language, source.entries) == (language, entries)
 
 
 def test_a_file_says_its_language_by_its_suffix(tmp_path):

@@ -18,6 +18,7 @@ from tunesmith.autotuning.tuning import described_kernel, register
 from tunesmith.problems.custom import caller
 from tunesmith.problems.custom.description import describe
 from tunesmith.problems.custom.reference import call_reference
+from tunesmith.problems.yaml import parse_yaml
 
 pytestmark = pytest.mark.opencl
 
@@ -186,7 +187,7 @@ def reference_of(function):
     kernel = described_kernel(SCALE, "program.py:1", **{**DESCRIBED, "reference": function})
     text = DescriptionText(kernel)
     register(kernel)
-    description = describe(Path("scale.yaml"), text.text, lambda part, name, location: SCALE)
+    description = describe(Path("scale.yaml"), parse_yaml(text.text, "scale.yaml"), lambda part, name, location: SCALE)
     return call_reference(description, {"Count": 3}, {"x": np.ones(3)}, {"y": (3,)})
 
 

@@ -20,25 +20,41 @@ from tunesmith.spaces.expressions import Expression
 
 from .arguments import Argument, DenseArray, Formula, Formulas, KernelLaunch, LocalMemory, Parameters, Scalar
 from .callables import fingerprint, location_of
+from .jit_text import JitText, is_jit_function
 from .tracing import Names, expressions_of
 
 SUFFIXES = {"OpenCL": ".cl", "CUDA": ".cu", "Triton": ".py"}
 
 _KERNEL = re.compile(r"(?:\b__kernel\b|\bkernel\b|\b__global__\b)[^;{}()]*?\b(\w+)\s*\(")
+_JIT = re.compile(r"^@(?:triton\.)?jit\b[^\n]*\ndef (\w+)", re.MULTILINE)
 _DECORATION = re.compile(r"__(?:attribute__|launch_bounds__)\s*(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))")
 
 
 @dataclass(frozen=True)
 class KernelSource:
-    """The text in one language, and the file that it is from, if any."""
+    """The text in one language, the location of the text, and the kernels in it. `jit` is where a Triton function's
+    lines are from."""
 
     language: str
     text: str
     location: str
+    jit: JitText | None = None
+
+    @property
+    def entries(self) -> list[str]:
+        """The names of the kernels; of the function itself if the source is one function."""
+        return [self.jit.name] if self.jit else entries_of(self.language, self.text)
 
 
-def source_of(kernel: str | Path, language: str, location: str) -> KernelSource:
-    """The source of a text, or of a file. Raises UserError if the file cannot be read or the language is unclear."""
+def source_of(kernel: Any, language: str, location: str) -> KernelSource:
+    """The source of a text, a file, or a Triton function. Raises UserError if the file cannot be read, the language is
+    unclear, or the function needs what no text can say."""
+    if is_jit_function(kernel):
+        jit = JitText(kernel)
+        return KernelSource("Triton", jit.text, location_of(kernel.fn), jit)
+    if not isinstance(kernel, str | Path):
+        what = f"the kernel is a {type(kernel).__name__}"
+        raise UserError(location, what, "give its text, its file, or a function with @triton.jit and nothing above it")
     text, origin = str(kernel), location
     if isinstance(kernel, Path) or ("\n" not in text and Path(text).suffix in (*SUFFIXES.values(), ".c")):
         try:
@@ -58,9 +74,11 @@ def source_of(kernel: str | Path, language: str, location: str) -> KernelSource:
     return KernelSource(language, text, origin)
 
 
-def entries_of(source: KernelSource) -> list[str]:
-    """The names of the kernels in a text in OpenCL C or CUDA C++."""
-    plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", source.text, flags=re.DOTALL)
+def entries_of(language: str, text: str) -> list[str]:
+    """The names of the kernels in a text."""
+    if language == "Triton":
+        return _JIT.findall(text)
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     return list(dict.fromkeys(_KERNEL.findall(_DECORATION.sub(" ", plain))))
 
 
@@ -148,7 +166,10 @@ class DescriptionText:
         self.lines.append((line, location))
 
     def _refuse_unused(self) -> None:
-        """Raises UserError for a parameter that neither a source nor anything else of the description names."""
+        """Raises UserError for a parameter that neither a source nor anything else of the description names. A source
+        in Triton is looked at more closely, by the reader of the description."""
+        if any(source.language == "Triton" for source in self.kernel.sources):
+            return
         lines = [line for line, _ in self.lines if not line.startswith("  ") or ": {Values:" not in line]
         texts = [*lines, *(source.text for source in self.kernel.sources)]
         for name in self.kernel.parameters:

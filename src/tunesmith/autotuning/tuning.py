@@ -28,7 +28,6 @@ from .kernel import (
     KernelSource,
     contents_key,
     digest_of,
-    entries_of,
     parameter_values,
     reference_key,
     source_of,
@@ -160,7 +159,7 @@ def _tune_kernel(
     tuning = tuning_text(description, settle_first, fork, settings or {})
     register(description)
     results = Path(folder) if folder is not None else _default_folder(description, text)
-    path = _write(results / "source", description, text, tuning)
+    path = write(results / "source", description, text, tuning)
     with _observer(quiet, observe) as observer, _in_users_lines(path, text):
         outcome = tune_file(
             path, results, device=device, budget_minutes=budget_minutes, order="file", reuse=reuse, observe=observer
@@ -262,7 +261,7 @@ def tuning_text(
 
 
 def _only_entry(sources: Sequence[KernelSource], location: str) -> str:
-    found = entries_of(sources[0])
+    found = sources[0].entries
     if len(found) == 1:
         return found[0]
     what = f"the source has the kernels {', '.join(found)}" if found else "the source has no kernel that was recognised"
@@ -343,7 +342,7 @@ def _default_folder(kernel: KernelDescription, text: DescriptionText) -> Path:
     return folder
 
 
-def _write(folder: Path, kernel: KernelDescription, text: DescriptionText, tuning: str) -> Path:
+def write(folder: Path, kernel: KernelDescription, text: DescriptionText, tuning: str) -> Path:
     """Write the sources, the description and the tuning file; the path of the last."""
     files = {f"{kernel.name}.kernel.yaml": text.text, f"{kernel.name}.yaml": tuning}
     files |= {text.file_of(source): source.text for source in kernel.sources}
