@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cuda_runner import cuda_device, toolchain
 from opencl_runner import opencl_device
 
 ROOT = Path(__file__).parents[2]
@@ -40,11 +41,11 @@ def folder(tmp_path_factory):
     return made
 
 
-def executed(slow):
-    """The executed pages' blocks in their order, those marked slow or the others."""
+def executed(mark=""):
+    """The executed pages' blocks in their order: those with the mark `slow` or `gpu`, or those without."""
     for path in docs.EXECUTED:
         for block in docs.blocks(path.read_text(encoding="utf-8")):
-            if ("slow" in block.words) == slow:
+            if {"slow", "gpu"} & set(block.words) == ({mark} if mark else set()):
                 line = path.read_text(encoding="utf-8").count("\n", 0, block.start)
                 yield pytest.param(block, id=f"{path.name}:{line}")
 
@@ -75,7 +76,7 @@ def _constant(lines):
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("block", list(executed(slow=False)))
+@pytest.mark.parametrize("block", list(executed()))
 def test_what_readme_and_tutorial_say_can_be_done(block, folder):
     """Each command ends well and still prints the lines that the page shows, apart from those with numbers."""
     _check(block, folder)
@@ -83,9 +84,19 @@ def test_what_readme_and_tutorial_say_can_be_done(block, folder):
 
 @pytest.mark.opencl
 @pytest.mark.thorough
-@pytest.mark.parametrize("block", list(executed(slow=True)))
+@pytest.mark.parametrize("block", list(executed("slow")))
 def test_what_takes_long_can_be_done_too(block, folder):
     _check(block, folder)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("block", list(executed("gpu")))
+def test_what_needs_a_gpu_can_be_done_on_it(block, tmp_path):
+    toolchain("Triton")
+    cuda_device()
+    (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+    status, output = docs.run([sys.executable, block.title], tmp_path)
+    assert status == 0, output
 
 
 @pytest.mark.parametrize("path", docs.PAGES, ids=lambda path: path.name)

@@ -181,7 +181,8 @@ def _why_nothing(outcome: RunOutcome[TuningPlan], failed: Sequence[Mapping[str, 
         return f"no configuration is legal ({left_out or remarks})", "relax a constraint, or add values to a parameter"
     shown = " | ".join(f"{reason} ({count})" for reason, count in reasons.most_common(MOST_REASONS))
     wrong = all(row["outcome"] in ("wrong result", "rejected") for row in failed)
-    remedy = "look at the reference and the tolerance" if wrong else "mend the kernel"
+    reference = "look at the reference and the tolerance; where terms cancel, return (value, magnitude)"
+    remedy = reference if wrong else "mend the kernel"
     return f"no configuration ran right: {shown}", remedy
 
 
