@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -313,21 +312,3 @@ def test_the_runs_of_a_calibration_have_whole_waves_and_remainders_alone(room):
     assert {2 * grid, 4 * grid} <= whole
     alone = {work.tiles for work, choice in planned if choice.grid == grid and choice.streamed == work.tiles < grid}
     assert {grid // 2 + 1, grid - 1} <= alone
-
-
-@pytest.mark.parametrize("unit", [2.0**40, 2.0**-40])
-def test_costs_are_in_the_unit_of_the_times_whatever_it_is(unit):
-    runs = runs_on(CACHED, noise=0.01)
-    longer = [StreamKRun(run.work, run.choice, run.seconds * unit) for run in runs]
-    fits = [fit(timed, CACHED, np.random.default_rng(0), resamples=5) for timed in (runs, longer)]
-    fitted, in_unit = (np.array([(cost.fitted, cost.low, cost.high) for cost in costs]) for costs, *_ in fits)
-    np.testing.assert_allclose(in_unit, fitted * unit, rtol=1e-9)
-    assert fitted[0, 0] > 0
-
-
-def test_a_fit_ends_when_its_costs_no_longer_change(monkeypatch):
-    """The first solution of runs without noise is exact, the second shows it."""
-    solve, solved = scipy.optimize.nnls, []
-    monkeypatch.setattr(scipy.optimize, "nnls", lambda *problem, **more: solved.append(1) or solve(*problem, **more))
-    fit(runs_on(H200), H200, np.random.default_rng(0), resamples=3)
-    assert len(solved) == 2 * (1 + 3)

@@ -14,6 +14,8 @@ from .runs import StreamKRun
 
 RESAMPLES = 200
 ROUNDS = 10
+SOLVER_ROUNDS = 1000
+"""For each least squares of nine costs: a bound that none comes near."""
 HUBER = 1.345
 """Residuals beyond so many standard deviations count linearly, not squared: 95 % efficient for normal errors. Source:
 P. J. Huber, Robust Statistics."""
@@ -74,7 +76,7 @@ def _robust(features: Floats, seconds: Floats) -> Floats:
     weights = np.ones(len(seconds))
     costs = np.zeros(features.shape[1])
     for _ in range(ROUNDS):
-        solution, _ = nnls(scaled * weights[:, None], weights, maxiter=100 * len(lengths))
+        solution, _ = nnls(scaled * weights[:, None], weights, maxiter=SOLVER_ROUNDS)
         change = np.abs(solution - costs).max()
         costs = solution
         residuals = np.abs(scaled @ costs - 1)
