@@ -60,10 +60,14 @@ def test_the_best_time_of_a_problem_is_the_least_of_all_who_ran_it():
 
 
 def test_work_is_asked_for_only_where_it_decides():
-    asked = []
-    for objective in Objective:
-        cost_function_for(objective, [{size(2): 1.0}], lambda problem: asked.append(objective) or 1.0, {})
-    assert asked == [Objective.MAX]
+    def works_of(objective):
+        asked = []
+        cost_function_for(objective, [{size(2): 1.0}], lambda problem: asked.append(problem) or 1.0, {})
+        return asked
+
+    assert {objective: works_of(objective) for objective in Objective if works_of(objective)} == {
+        Objective.MAX: [size(2)]
+    }
 
 
 @pytest.mark.parametrize(("ahead", "is_faster"), [(0.0, False), (RESOLUTION, False), (1.001 * RESOLUTION, True)])
@@ -71,6 +75,8 @@ def test_who_is_ahead_by_no_more_than_rounding_is_not_faster(ahead, is_faster):
     """The differences have no scatter, so that the interval is a point."""
     assert faster([-ahead] * 4, [0.0] * 4, 0.95) is is_faster
     assert not faster([ahead] * 4, [0.0] * 4, 0.95)
+    assert faster([1.0 - ahead] * 4, [1.5] * 4, 0.95)
+    assert not faster([-1.5] * 4, [-1.5 - ahead] * 4, 0.95)
 
 
 @pytest.mark.parametrize(("count", "quantile"), [(2, 12.7062), (3, 4.3027), (5, 2.7764)])
