@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.devices.fake import fake_target
-from tunesmith.logic import FinalTable, TableCell, Unit, read_csv, sizes_of, write_atomically, write_csv
+from tunesmith.logic import FinalTable, Sheet, TableCell, Unit, read_csv, sizes_of, write_atomically, write_csv
 from tunesmith.logic.table import unique
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
@@ -139,6 +139,12 @@ def test_a_fast_wrong_result_is_no_speed(tmp_path):
     wrong = TableCell(Outcome.WRONG_RESULT, "beyond the bound", "", Estimate(1e-9, 1e-9, 1e-9, 3))
     write_csv(FinalTable(GEMM, (SMALL,), (1e9,), (WIDE,), {(SMALL, WIDE): wrong}), tmp_path / "final.csv")
     assert read_csv(tmp_path / "final.csv").rates == {}
+
+
+def test_the_times_of_a_sheet_follow_from_work_and_rates_where_they_are_times():
+    rates = {(0, "a"): 4.0, (1, "a"): 4.0, (1, "b"): 0.5, (2, "a"): 4.0}
+    sheet = Sheet(({"M": 1}, {"M": 2}, {"M": 3}), (8e9, 2e9, 0.0), ("a", "b"), rates)
+    assert list(sheet.times()) == [(0, "a", 2.0), (1, "a", 0.5), (1, "b", 4.0)]
 
 
 def test_names_that_are_alike_are_numbered_from_two_and_a_number_that_is_taken_is_left_out():
