@@ -8,7 +8,9 @@ import pytest
 
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels import KERNELS
-from tunesmith.models.stream_k.launch_decisions import LaunchDecisions, with_decision
+from tunesmith.models.stream_k.costs import SPLITS
+from tunesmith.models.stream_k.decision_models import Calibrations, StreamKOverride
+from tunesmith.models.stream_k.launch_decisions import LaunchDecisions, tile_of, with_decision
 from tunesmith.models.stream_k.open_grids import OpenGrids, is_open, with_arbitrary_grid
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, Solution
@@ -64,3 +66,34 @@ def test_a_schedule_matches_the_decision(grid, splits, schedule):
     config = Configuration({"Schedule": "any", "StreamKGrid": -1, "GlobalSplitU": 1, "Tile": 8})
     expected = {"Schedule": schedule, "StreamKGrid": grid, "GlobalSplitU": splits}
     assert with_decision(config, parameters) == config | expected, "other parameters stay, none is added"
+
+
+class Offered(Calibrations):
+    """Keeps the numbers of parts of K that a model was asked to consider."""
+
+    def model(self, subject, driver, splits=()):
+        self.splits = splits
+        return super().model(subject, driver, splits)
+
+
+@pytest.mark.parametrize(
+    ("family", "may_split"),
+    [
+        ("RegisterGemm", False),  # the number of parts is compiled in
+        ("CudaWgmmaGemm", True),
+        ("TritonGemm", False),  # the schedule is compiled in
+    ],
+)
+def test_split_k_is_considered_only_if_it_needs_no_other_program(family, may_split):
+    problem_type = gemm_type("h", transpose_b=False)
+    any_solution = Solution(problem_type, family, KERNELS[family].space(problem_type, TARGET).defaults)
+    calibrations = Offered()
+    product = Problem(problem_type, (512, 512, 4096), (), SCALARS)
+    LaunchDecisions(TARGET, calibrations, StreamKOverride.of({})).decide(any_solution, product)
+    assert calibrations.splits == (SPLITS if may_split else ())
+
+
+def test_a_family_that_groups_no_tiles_walks_them_in_blocks_of_one():
+    parameters = KERNELS["CudaSimtGemm"].space(TYPE, TARGET).defaults
+    assert "WorkGroupMapping" not in parameters
+    assert tile_of(Solution(TYPE, "CudaSimtGemm", parameters)).block == 1
