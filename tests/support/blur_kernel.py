@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 SOURCE = """
 __kernel void rows(__global const float *input, __global float *between, int columns, int count)
 {
@@ -58,7 +60,7 @@ def blurred(image):
 """
 
 
-def write(folder):
+def write(folder: Path) -> Path:
     """The path of the description, written with its files into a folder."""
     (folder / "blur.cl").write_text(SOURCE)
     (folder / "blur.py").write_text(REFERENCE)
