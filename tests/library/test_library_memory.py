@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from gpu_fakes import HostGpu, at
-from library_fakes import TARGET
+from library_fakes import TARGET, close, library, logic, normal
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.library.launch._memory import Pool, Workspaces, lent
+from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import ZEROED_HEAD, Plan, UserError
 
 
@@ -77,6 +78,26 @@ def test_inputs_are_lent_so_that_they_cannot_be_written_and_outputs_come_back(sh
     if not shares:
         assert arrays["C"].base.tolist() == [7, 2, 7, 2, 7, 2]
         assert sorted(device.sizes) == [16, 20, 20]
+
+
+class SharingSome(FakeDevice):
+    """Shares the memory of outputs, or that of inputs, and copies the others."""
+
+    def __init__(self, outputs):
+        super().__init__(TARGET)
+        self.outputs = outputs
+
+    def wrap(self, array):
+        return super().wrap(array) if array.flags.writeable is self.outputs else None
+
+
+@pytest.mark.parametrize("outputs", [True, False])
+def test_a_launch_on_memory_that_is_shared_in_part_is_bound_to_the_arrays_of_each_call(outputs):
+    kind = gemm_type(transpose_b=False)
+    with library(logic(kind), device=SharingSome(outputs)) as lib:
+        for _ in range(3):
+            a, b = normal(6, 5), normal(5, 7)
+            close(lib.matmul(a, b), a @ b)
 
 
 # --- workspaces -------------------------------------------------------------------------------------------------------

@@ -98,12 +98,30 @@ def test_weights_in_a_layout_without_a_type_are_copied_once_and_not_for_each_of_
     assert {problem.sizes for problem in rig.device.problems} == {(7, 24, 5)}
 
 
-def test_an_interleaved_batch_is_taken_as_it_lies_and_no_other_is_made_one(rig):
+@pytest.mark.parametrize("batch", [2, 4])
+def test_an_interleaved_batch_is_taken_as_it_lies_and_no_other_is_made_one(rig, batch):
     lib = rig.library(gemm_type(transpose_b=False, batched=True, interleaved=True), gemm_type(batched=True))
-    a, b, out = (rig.normal(*shape).permute(2, 0, 1) for shape in ((6, 5, 4), (5, 7, 4), (6, 7, 4)))
+    a, b, out = (rig.normal(*shape, batch).permute(2, 0, 1) for shape in ((6, 5), (5, 7), (6, 7)))
     close(lib.matmul(a, b, out), product(a, b))
-    close(lib.matmul(rig.normal(4, 6, 5), rig.normal(4, 5, 7)), product(rig.normal(4, 6, 5), rig.normal(4, 5, 7)))
+    a, b = rig.normal(batch, 6, 5), rig.normal(batch, 5, 7)
+    close(lib.matmul(a, b), product(a, b))
     assert ["Interleaved" in problem.type.fields for problem in rig.device.problems] == [True, False]
+
+
+@pytest.mark.parametrize("batch", [2, 4])
+def test_nothing_is_copied_into_interleaved_order_where_less_would_have_to_be_copied(rig, batch):
+    lib = rig.library(*(gemm_type(transpose_b=False, batched=True, interleaved=inside) for inside in (True, False)))
+    a, out = (rig.normal(*shape, batch).permute(2, 0, 1) for shape in ((6, 5), (6, 7)))
+    b = rig.normal(batch, 5, 7)
+    close(lib.matmul(a, b, out), product(a, b))
+    assert ["Interleaved" in problem.type.fields for problem in rig.device.problems] == [False]
+
+
+def test_a_single_matrix_is_copied_for_an_interleaved_type(rig):
+    lib = rig.library(gemm_type(transpose_b=False, batched=True, interleaved=True))
+    a, b = rig.normal(12, 5)[::2], rig.normal(5, 14)[:, ::2]
+    close(lib.matmul(a, b), product(a, b))
+    assert ["Interleaved" in problem.type.fields for problem in rig.device.problems] == [True]
 
 
 def test_a_batch_without_a_type_goes_one_by_one_without_copies(rig):

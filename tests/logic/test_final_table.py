@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tunesmith.devices.fake import fake_target
-from tunesmith.logic import FinalTable, TableCell, Unit, read_csv, write_atomically, write_csv
+from tunesmith.logic import FinalTable, Sheet, TableCell, Unit, read_csv, sizes_of, write_atomically, write_csv
+from tunesmith.logic.table import unique
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.random import random_type
 from tunesmith.records import Configuration, Estimate, Outcome, Problem, ProblemType, Solution, UserError
@@ -105,6 +106,12 @@ def test_leading_dimensions_get_columns_only_where_a_row_has_them(tmp_path):
     assert sheet.sizes[1] == sheet.sizes[0] | {"LDD": 80, "LDC": 80, "LDA": 64, "LDB": 96}
 
 
+def test_sizes_have_the_names_of_the_columns():
+    sizes = {"M": 64, "N": 32, "Batch": 2, "K": 16}
+    assert sizes_of(problem(64, 32, 2, 16)) == sizes
+    assert sizes_of(problem(64, 32, 2, 16, 80, 81, 82, 96)) == sizes | {"LDD": 80, "LDC": 81, "LDA": 82, "LDB": 96}
+
+
 def test_a_table_of_another_operation_says_what_it_counts(tmp_path):
     kind = random_type("philox4_32_10")
     fill, family = Problem(kind, (1000,)), Solution(kind, "random", Configuration())
@@ -132,6 +139,17 @@ def test_a_fast_wrong_result_is_no_speed(tmp_path):
     wrong = TableCell(Outcome.WRONG_RESULT, "beyond the bound", "", Estimate(1e-9, 1e-9, 1e-9, 3))
     write_csv(FinalTable(GEMM, (SMALL,), (1e9,), (WIDE,), {(SMALL, WIDE): wrong}), tmp_path / "final.csv")
     assert read_csv(tmp_path / "final.csv").rates == {}
+
+
+def test_the_times_of_a_sheet_follow_from_work_and_rates_where_they_are_times():
+    rates = {(0, "a"): 4.0, (1, "a"): 4.0, (1, "b"): 0.5, (2, "a"): 4.0}
+    sheet = Sheet(({"M": 1}, {"M": 2}, {"M": 3}), (8e9, 2e9, 0.0), ("a", "b"), rates)
+    assert list(sheet.times()) == [(0, "a", 2.0), (1, "a", 0.5), (1, "b", 4.0)]
+
+
+def test_names_that_are_alike_are_numbered_from_two_and_a_number_that_is_taken_is_left_out():
+    assert unique(["a", "b", "a", "a", "b"]) == ("a", "b", "a_2", "a_3", "b_2")
+    assert unique(["a_2", "a", "a", "a_2"]) == ("a_2", "a", "a_3", "a_2_2")
 
 
 def test_columns_have_different_names_even_where_values_print_alike():

@@ -69,6 +69,15 @@ def test_the_protocols_winner_stands_where_it_is_not_the_fastest():
     assert [row.ties for row in logic.document.rows] == [(0,), ()], "what could not be told from it stands beside it"
 
 
+def test_what_is_not_kept_or_did_not_run_there_stands_beside_no_winner():
+    """Solution 2 wins nowhere. Solution 1 wins at the other size, and did not run at this size."""
+    final_table = table({64: [1.0, None, 1.001], 512: [2.0, 1.0, 3.0]})
+    decided = {problem(64): (solution(0), solution(1), solution(2))}
+    logic = build([replace(final_table, decided=decided)], ORIGIN)
+    assert tiles(logic) == [0, 1]
+    assert [row.ties for row in logic.document.rows] == [(), ()]
+
+
 def test_a_winner_that_did_not_run_there_is_not_believed():
     final_table = replace(table({64: [1.0, None]}), decided={problem(64): (solution(1),)})
     logic = build([final_table], ORIGIN)

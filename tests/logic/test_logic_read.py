@@ -113,6 +113,20 @@ def test_a_value_at_its_bound_is_accepted(path, old, new):
     assert Logic.load(write(path, changed(old, new))).document != document()
 
 
+def test_a_type_that_its_operation_refuses_is_a_mistake_in_the_file(path):
+    assert "{DataType: s," in GOOD
+    error = refused(path, changed("{DataType: s,", "{DataType: q,"))
+    assert error.what.startswith("problem-type.fields.DataType: ")
+    line = next(number for number, text in enumerate(GOOD.splitlines(), 1) if "{DataType: s," in text)
+    assert error.location == f"{path}:{line}"
+
+
+def test_the_type_of_an_operation_of_ones_own_is_read_as_it_is(path):
+    assert Logic.load(write(path, changed("  operation: GEMM", "  operation: Unknown"))).document.problem_type == (
+        replace(GEMM, operation="Unknown")
+    )
+
+
 def test_a_logic_has_a_solution_and_need_not_have_a_regret(path):
     raw = yaml.safe_load(GOOD)
     without = {name: value for name, value in raw.items() if name not in ("regret", "rest")}

@@ -65,6 +65,10 @@ def test_a_parameter_that_two_steps_vary_counts_once_in_the_exhaustive_product()
     assert forecast(group, FakeOracle()).exhaustive == 3 * 3
 
 
+def test_without_a_final_step_the_exhaustive_product_is_that_of_the_lists():
+    assert forecast(phases({"a": 1}, benchmark(on=(1, 2, 3), a=[1, 2])), FakeOracle()).exhaustive == 2
+
+
 def test_rejections_are_counted_apart_and_deferral_keeps_thin_tiles():
     oracle = FakeOracle(illegal=too_few_loads, derive=tile)
     plan = forecast(wiki(), oracle)
@@ -105,6 +109,16 @@ def test_a_join_over_a_tuned_value_is_bounded_by_the_values_within_reach():
     oracle = FakeOracle(derive=lambda c: {"Depth": c.integer("unroll") * 2})
     group = phases({"tile": 1, "unroll": 1}, fork(tile=[1, 2, 3]), benchmark(unroll=[4, 8]), join("Depth"), final())
     assert [step.survivors for step in forecast(group, oracle).before] == [3, 3, 2, 2]
+
+
+def test_a_join_is_bounded_by_the_values_of_every_step_that_its_names_depend_on():
+    group = phases(
+        {"x": 1, "a": 1, "b": 1, "c": 1},
+        fork(x=list(range(20))),
+        *(benchmark(**{name: [1, 2]}) for name in "abc"),
+        join("a", "b"),
+    )
+    assert forecast(group, FakeOracle()).before[-1].survivors == 2 * 2
 
 
 @pytest.mark.parametrize("kinds", [(0, 0, 1), (0, 1, 1)])
@@ -247,6 +261,97 @@ def test_only_what_has_more_choices_than_may_be_listed_is_estimated(most, is_est
     assert [step.is_estimated for step in plan.before] == [False, False, is_estimated, False]
     assert [step.is_estimated for step in plan.after] == [False, is_estimated, is_estimated, False]
     assert [(step.candidates, step.enqueues) for step in plan.after] == [(0, 0), (4, 4), (0, 0), (1, 1)]
+
+
+def test_a_step_with_as_many_choices_as_may_be_listed_is_counted_and_not_sampled(monkeypatch):
+    for module in (candidates, step_forecast):
+        monkeypatch.setattr(module, "LARGEST_LISTED", 4)
+    monkeypatch.setattr(step_forecast, "SAMPLE", 2)
+    (step,) = forecast(phases({"a": 0}, benchmark(a=[0, 1, 2, 3])), FakeOracle()).after
+    assert (step.candidates, step.enqueues, step.fresh, step.programs) == (4, 4, 4, 4)
+
+
+@pytest.mark.parametrize(("names", "is_estimated"), [(["x"], False), (["x", "a"], True)])
+def test_many_values_that_change_no_key_of_a_join_leave_its_number_exact(names, is_estimated, monkeypatch):
+    monkeypatch.setattr(step_forecast, "LARGEST_LISTED", 4)
+    group = phases({"x": 0, "a": 0, "b": 0}, fork(x=[0, 1]), benchmark(a=list(range(5))), join(*names))
+    assert forecast(group, FakeOracle()).before[-1].is_estimated is is_estimated
+
+
+def test_a_step_that_is_passed_twice_widens_a_join_once(monkeypatch):
+    monkeypatch.setattr(step_forecast, "LARGEST_LISTED", 4)
+    again = benchmark(a=[0, 1, 2])
+    step = forecast(phases({"x": 0, "a": 0}, fork(x=[0, 1]), again, again, join("a")), FakeOracle()).before[-1]
+    assert (step.survivors, step.is_estimated) == (2, False)
+
+
+@pytest.mark.parametrize(("strategy", "trials"), [("exhaustive", None), ("random", 3), ("surrogate", None)])
+def test_the_final_step_is_forecast_to_measure_all_whatever_the_search(strategy, trials):
+    group = phases(
+        {"a": 0, "b": 0},
+        benchmark(a=list(range(50))),
+        Final(sizes(1, 2), choices({"b": list(range(40))})),
+        search=SearchPlan(strategy, trials),
+    )
+    searched, last = forecast(group, FakeOracle()).after
+    assert searched.candidates == {"exhaustive": 50, "random": 3, "surrogate": 24}[strategy]
+    assert (last.candidates, last.enqueues, last.fresh, last.survivors) == (40, 80, 79, 40)
+    if strategy != "surrogate":
+        measured = run(group, Exact(same), FakeOracle()).steps
+        assert [step.cells for step in measured] == [searched.enqueues, last.enqueues]
+
+
+def test_without_an_incumbent_lineages_are_forecast_to_go_on_with_the_first_legal_candidate():
+    oracle = FakeOracle(illegal=lambda c: "no" if c["a"] == 1 or (c["a"] != 2 and c.integer("b") > 1) else "")
+    group = phases({"a": 0, "b": 1}, benchmark(a=[1, 2, 3]), benchmark(b=[1, 2, 3, 4]))
+    assert [step.enqueues for step in forecast(group, oracle).after] == [2, 4]
+
+
+# What no earlier step has measured or compiled
+
+
+def test_cells_and_programs_are_fresh_in_the_first_step_that_has_them():
+    """Configurations share a program if `a` and `b` add up to the same. The step's own incumbent is measured before."""
+    oracle = FakeOracle()
+    group = phases(
+        {"a": 1, "b": 1},
+        benchmark(on=(1, 2), a=[1, 2, 3]),
+        benchmark(on=(2, 3), b=[1, 2, 3, 4]),
+        benchmark(on=(2, 3), b=[1, 2, 3, 4]),
+        final(1, 2, 3, 4),
+    )
+    steps = forecast(group, oracle, lambda c: str(c.integer("a") + c.integer("b"))).after
+    assert [step.enqueues for step in steps] == [6, 8, 8, 4]
+    assert [step.fresh for step in steps] == [6, 7, 0, 1]
+    assert [step.programs for step in steps] == [3, 1, 0, 0]
+    assert [step.programs for step in forecast(group, oracle).after] == [3, 3, 0, 0], "a program for each solution"
+
+
+def test_of_what_a_search_measures_as_much_is_fresh_as_of_all():
+    """Of 100 configurations 10 are known from the first step, of 25 programs 10: the search takes 40 of 100."""
+    group = phases(
+        {"a": 0},
+        benchmark(on=(1, 2), a=list(range(10))),
+        benchmark(on=(2, 3), a=list(range(100))),
+        search=SearchPlan("random", 40),
+    )
+    first, second = forecast(group, FakeOracle(), lambda c: str(c.integer("a") % 25)).after
+    assert (first.candidates, first.enqueues, first.fresh, first.programs) == (10, 20, 20, 10)
+    assert (second.candidates, second.enqueues) == (40, 80)
+    assert second.fresh == 190 * 40 // 100
+    assert second.programs == 15 * 40 // 100
+
+
+def test_the_programs_of_a_sample_stand_for_those_of_all():
+    """Four configurations of the million share a program. Of a sample of a thousand, hardly two do."""
+    oracle = FakeOracle(derive=lambda c: {"half": 0})
+    values = {name: list(range(1000)) for name in "ab"}
+    group = phases({"a": 0, "b": 0}, benchmark(on=(1, 2), **values))
+    (step,) = forecast(group, oracle, lambda c: f"{c.integer('a') // 4} {c['b']}").after
+    assert (step.candidates, step.enqueues, step.fresh) == (10**6, 2 * 10**6, 2 * 10**6)
+    assert step.programs == pytest.approx(10**6, rel=0.05)
+    (step,) = forecast(group, oracle, lambda c: str(c.integer("a") % 2)).after
+    assert step.programs == 2 * 10**6 // 1000
 
 
 def test_where_a_sample_finds_nothing_legal_the_one_that_is_held_still_counts():

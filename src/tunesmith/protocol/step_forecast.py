@@ -18,7 +18,7 @@ from .joins import check_names, key_of
 from .lineage import Lineage
 from .oracle import Oracle
 from .results import step_names
-from .steps import EXHAUSTIVE, Benchmark, Final, Fork, Join, Phase, Phases
+from .steps import Benchmark, Final, Fork, Join, Phase, Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,11 @@ class _LineageWalk:
             cells = sum(counts) * len(problems)
             self._lineages = tuple(lineage | choices[0] for lineage in self._lineages)
         self._is_measured = True
-        # The last step measures everything, whatever the strategy.
-        strategy = EXHAUSTIVE if isinstance(self._phases.steps[index], Final) else search.strategy
-        candidates = sum(STRATEGIES[strategy].count(count, search.trials) for count in counts)
         legal = max(1, sum(counts))
+        # The last step measures everything, whatever the search.
+        if not isinstance(self._phases.steps[index], Final):
+            counts = [STRATEGIES[search.strategy].count(count, search.trials) for count in counts]
+        candidates = sum(counts)
         return replace(
             result,
             choices=choices.count,
@@ -182,7 +183,8 @@ class _LineageWalk:
         """The number of each lineage's candidates, the number of legal cells of all lineages, and the numbers of new
         cells and new programs among them. If there are too many choices, the numbers are extrapolated from a sample."""
         legal, scale = [proposal.configurations for proposal in proposals], 1
-        if choices.count > LARGEST_LISTED:
+        is_sampled = choices.count > LARGEST_LISTED
+        if is_sampled:
             spaces = [candidates_of(proposal, choices, problems, self._oracle) for proposal in proposals]
             sampled = [
                 tuple(filter(space.legal, map(space.base.__or__, all_or_sample(space.choices)))) for space in spaces
@@ -192,11 +194,11 @@ class _LineageWalk:
             scale = choices.count // SAMPLE
         # A solution that several lineages have is measured once. A sample does not show which solutions these are.
         configs = list(chain(*legal))
-        if scale == 1:
+        if not is_sampled:
             configs = list({self._oracle.identity(config): config for config in configs}.values())
         runnable = [(c, p) for c in configs for p in problems if not self._oracle.rejections_for(c, p)]
         counts, cells = [len(candidates) * scale for candidates in legal], len(runnable) * scale
-        if scale > 1:
+        if is_sampled:
             return counts, cells, cells, len({self._program(config) for config in configs}) * scale
         cells_before, programs_before = len(self._cells), len(self._programs)
         self._cells.update((self._oracle.identity(config), problem) for config, problem in runnable)

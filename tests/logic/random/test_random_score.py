@@ -13,7 +13,7 @@ from tunesmith.logic.random.decide import listed
 from tunesmith.logic.random.decision import RandomObjective
 from tunesmith.logic.random.matrix import STATED, RandomCase, Speed, SpeedMatrix
 from tunesmith.logic.random.score import ROUNDING, ScoreScale, scale
-from tunesmith.logic.random.shapes import NO_POWER_OF_TWO, rejections
+from tunesmith.logic.random.shapes import NO_POWER_OF_TWO, is_free, rejections
 from tunesmith.records import LaunchShape, Rejection
 
 FLOAT, NORMAL = RandomCase("uniform", "float"), RandomCase("normal", "float")
@@ -129,6 +129,10 @@ def test_a_shape_cannot_be_told_from_itself_even_where_nothing_is_rounded(monkey
         ("mtgp32", (256, 1024), ["threads"]),
         ("lfsr113", (256, 512), []),
         ("lfsr113", (256, 600), [NO_POWER_OF_TWO]),
+        ("lfsr113", (1, 1), []),
+        ("lfsr113", (2, 1), []),
+        ("lfsr113", (3, 1), [NO_POWER_OF_TWO]),
+        ("lfsr113", (1, 5), [NO_POWER_OF_TWO]),
         ("mt19937", (64, 100), []),
         ("mt19937", (60, 100), ["threads"]),
         ("xorwow", (60, 100), []),
@@ -137,6 +141,13 @@ def test_a_shape_cannot_be_told_from_itself_even_where_nothing_is_rounded(monkey
 )
 def test_a_generators_own_rules_refuse_shapes(generator, shape, reasons):
     assert [rejection.reason for rejection in rejections(generator, LaunchShape(*shape))] == reasons
+
+
+@pytest.mark.parametrize(
+    ("generator", "free"), [("philox4_32_10", True), ("sobol32", True), ("xorwow", False), ("nobody", False)]
+)
+def test_only_a_known_generator_without_engines_gives_the_same_output_for_every_shape(generator, free):
+    assert is_free(generator) is free
 
 
 def test_a_distributions_own_shape_is_judged_over_all_its_sizes():

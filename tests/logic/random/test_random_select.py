@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,14 @@ def test_each_objective_has_its_own_winner(objective, chosen, score):
     decision = decide(rows("xorwow", SPEEDS), objective, defaults={"xorwow": LaunchShape(*DEFAULT)})
     assert pair(decision.chosen) == chosen
     assert decision.score == pytest.approx(score)
+
+
+@pytest.mark.parametrize(("objective", "slowest"), [(COMPAT, 0.68), (GEOMEAN, 0.96), (WORST, 1.06)])
+def test_the_worst_of_a_choice_is_its_smallest_ratio_to_the_default(objective, slowest):
+    decision = decide(rows("xorwow", SPEEDS), objective, defaults={"xorwow": LaunchShape(*DEFAULT)})
+    assert decision.worst is not None
+    assert decision.worst.ratio == pytest.approx(slowest)
+    assert replace(decision, ratios=()).worst is None
 
 
 def test_weights_say_what_matters_and_a_generators_own_come_first():

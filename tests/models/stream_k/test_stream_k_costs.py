@@ -221,6 +221,15 @@ def test_no_candidate_is_faster_than_the_best(work, room, seed):
     assert all(seconds <= candidate * (1 + 1e-9) for _, candidate in (*scan.candidates(work), *scan.splits(work)))
 
 
+@pytest.mark.parametrize("groups", [1, 2, 10])
+def test_full_waves_that_a_person_asks_for_may_be_on_every_grid(groups):
+    """If only iterations cost, a work-group more is always faster, up to the last."""
+    scan, work = Scan(only("iteration"), DeviceCapacity(groups)), TiledProduct(groups + 1, 630, 64)
+    choice, seconds = scan.best_on(work, None, 1)
+    assert choice == row_on(work, groups, 2)
+    assert seconds == scan.seconds(work, choice) == -(-work.tiles * 630 // groups)
+
+
 # --- the fit --------------------------------------------------------------------------------------------------------
 
 

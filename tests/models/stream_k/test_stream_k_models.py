@@ -107,10 +107,30 @@ def test_k_is_rounded_up_to_whole_iterations_before_the_curve_is_asked():
     assert TensileModel(MI300X).choose(work).streamed == 304 + 303
 
 
+@pytest.mark.parametrize(
+    ("tiles", "compute_units", "grid"),
+    [
+        (4, 4, 4),
+        (5, 4, 4),  # 3 of 4 in equal waves are no more than three quarters, and 10 half-waves need all
+        (9, 8, 8),
+        (7, 8, 7),
+        (9, 5, 5),
+        (8, 5, 4),  # 4 of 5 are enough
+    ],
+)
+def test_equal_waves_must_keep_more_than_three_quarters_busy(tiles, compute_units, grid):
+    assert tensile.even_grid(tiles, compute_units) == grid
+
+
+@pytest.mark.parametrize(("tiles", "iterations"), [(1, 1), (1, 3)])
+def test_of_equally_fast_grids_the_analytical_grid_is_the_smallest(tiles, iterations):
+    assert tensile.analytical_grid(tiles, iterations, 8) == 1
+
+
 def test_the_analytical_grid_looks_at_every_grid():
     """Tensile shipped two defects: the search began where it should have ended, and took the last grid, not the
     best."""
-    for units in (7, 64, 108, 132, 304):
+    for units in (1, 2, 7, 64, 108, 132, 304):
         best = min(range(1, units + 1), key=lambda grid: (tensile.microseconds(37, 50, grid), grid))
         assert tensile.analytical_grid(37, 50, units) == best
 

@@ -62,6 +62,12 @@ def test_a_dynamic_grid_looks_at_the_product():
     assert [grid(FEW, DYNAMIC_GRID=mode) for mode in (1, 2, 3)] == [16, 16, 32]
 
 
+@pytest.mark.parametrize("mode", [1, 2])
+@pytest.mark.parametrize(("tiles", "work_groups"), [(0, 1), (1, 1), (2, 2)])
+def test_a_dynamic_grid_has_a_work_group_even_for_an_empty_product(mode, tiles, work_groups):
+    assert grid(TiledProduct(tiles, 8, 64), DYNAMIC_GRID=mode) == work_groups
+
+
 PRIORITY = [("FIXED_GRID", 100, 100), ("DYNAMIC_GRID", 2, 256), ("MAX_CUS", 200, 200), ("GRID_MULTIPLIER", 2, 608)]
 
 
@@ -106,13 +112,17 @@ def test_used_variables_are_named_as_they_are_spelled():
         ("FULL_TILES", "one"),
         ("FULL_TILES", "1.5"),
         ("FULL_TILES", "--1"),
+        ("FULL_TILES", "-+1"),
+        ("FULL_TILES", "+-1"),
+        ("FULL_TILES", "+"),
         ("FIXED_GRID", "-1"),
         ("FIXED_GRID", "9" * 30),
         ("FIXED_GRID", "0x10"),
         ("DYNAMIC_GRID", "4"),
         ("DYNAMIC_GRID", "6"),
         ("MAX_CUS", "all"),
-        ("GRID_MULTIPLIER", "2000"),
+        ("FIXED_GRID", str(2**31)),
+        ("GRID_MULTIPLIER", "1025"),
         ("GRID_MULTIPLIER", "\u0663"),
     ],
 )
@@ -124,6 +134,39 @@ def test_an_invalid_value_is_an_error_with_the_variables_name(prefix, name, valu
     assert error.value.location == variable
     assert repr(value) in error.value.what
     assert VARIABLES[name].doc in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "bounds"),
+    [
+        ("FULL_TILES", "-2", "from -1"),
+        ("FIXED_GRID", "-1", "from 0"),
+        ("DYNAMIC_GRID", "4", "from 0 to 3"),
+        ("GRID_MULTIPLIER", "1025", "from 0 to 1024"),
+    ],
+)
+def test_an_error_says_which_values_a_variable_may_have(name, value, bounds):
+    with pytest.raises(UserError) as error:
+        StreamKOverride.of({f"TUNESMITH_STREAMK_{name}": value})
+    assert error.value.what == f"{value!r} is no whole number {bounds}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FULL_TILES", 0),
+        ("FULL_TILES", 2**31 - 1),
+        ("FIXED_GRID", 1),
+        ("FIXED_GRID", 2**31 - 1),
+        ("DYNAMIC_GRID", 3),
+        ("MAX_CUS", 2**31 - 1),
+        ("GRID_MULTIPLIER", 2),
+        ("GRID_MULTIPLIER", 1024),
+    ],
+)
+def test_a_value_at_its_bound_is_valid(name, value):
+    for text in (f"{value}", f"+{value}", f" {value:019} "):
+        assert StreamKOverride.of({f"TUNESMITH_STREAMK_{name}": text}).values == {name: value}
 
 
 # --- over a model ---------------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from .runs import StreamKRun
 
 RESAMPLES = 200
 ROUNDS = 10
+SOLVER_ROUNDS = 1000
+"""For each least squares of nine costs: a bound that none comes near."""
 HUBER = 1.345
 """Residuals beyond so many standard deviations count linearly, not squared: 95 % efficient for normal errors. Source:
 P. J. Huber, Robust Statistics."""
@@ -69,19 +71,21 @@ def _robust(features: Floats, seconds: Floats) -> Floats:
     from scipy.optimize import nnls
 
     relative = features / seconds[:, None]
-    lengths = np.linalg.norm(relative, axis=0)
-    scaled = relative / np.where(lengths > 0, lengths, 1.0)
+    norms = np.linalg.norm(relative, axis=0)
+    lengths = np.where(norms > 0, norms, 1.0)
+    scaled = relative / lengths
     weights = np.ones(len(seconds))
     costs = np.zeros(features.shape[1])
     for _ in range(ROUNDS):
-        solution, _ = nnls(scaled * weights[:, None], weights, maxiter=100 * len(lengths))
+        solution, _ = nnls(scaled * weights[:, None], weights, maxiter=SOLVER_ROUNDS)
         change = np.abs(solution - costs).max()
         costs = solution
         residuals = np.abs(scaled @ costs - 1)
         weights = np.sqrt(np.minimum(1.0, HUBER * _scatter(residuals) / np.maximum(residuals, 1e-12)))
         if change <= 1e-6 * costs.max():
             break
-    return np.where(lengths > 0, costs / np.where(lengths > 0, lengths, 1.0), 0.0)
+    # A cost that occurs in no run has a column of zeros, and is zero.
+    return np.asarray(costs / lengths)
 
 
 def _scatter(residuals: Floats) -> float:

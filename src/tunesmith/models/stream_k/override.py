@@ -6,6 +6,7 @@ are Tensile's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ PREFIXES = ("TUNESMITH_STREAMK_", "TENSILE_STREAMK_")
 FULL_TILES = "FULL_TILES"
 
 _MOST = 2**31 - 1
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +103,7 @@ class StreamKOverride:
 
 def _number(name: str, text: str, variable: Variable) -> int:
     stripped = text.strip()
-    digits = stripped.removeprefix("-").removeprefix("+")
-    value = int(stripped) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+    value = int(stripped) if _WHOLE.fullmatch(stripped) else None
     if value is None or not variable.least <= value <= variable.most:
         bounds = f"from {variable.least}" + (f" to {variable.most}" if variable.most < _MOST else "")
         raise UserError(name, f"{text!r} is no whole number {bounds}", f"give one ({variable.doc}), or unset it")
