@@ -44,6 +44,12 @@ def test_ties_are_read_as_they_were_written(path):
             assert Logic.load(path).document == tied
 
 
+def test_a_person_can_read_names_in_any_script(path):
+    origin = replace(TIED.origin, device="\u7a0b\u00fc 9")
+    write_logic(replace(TIED, origin=origin), path)
+    assert "\u7a0b\u00fc 9" in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -137,6 +137,18 @@ def test_a_mistake_is_reported_with_its_line(written, right, wrong, message):
     assert any(message in mistake.what for mistake in error.value.errors)
 
 
+def test_a_remedy_names_the_least_number_where_there_is_one(written):
+    path, text, original = written
+    path.write_text(text.replace("scatter: ", "scatter: -", 1))
+    with pytest.raises(UserError, match=r"give a number of at least 0$"):
+        read(path)
+    covariance = original.covariance.copy()
+    covariance[0, 1] = np.nan
+    path.write_text(dump([replace(original, covariance=covariance)]))
+    with pytest.raises(UserError, match=r"give a number$"):
+        read(path)
+
+
 def test_a_negative_adjustment_is_refused(written):
     path, text, _ = written
     path.write_text(adjusted(text, "start", -1))
