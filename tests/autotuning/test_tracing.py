@@ -113,13 +113,33 @@ def test_conditions_are_written_as_a_person_would():
     assert expressions(lambda p: p.X > 0, is_condition=True) == ("X > 0",)
 
 
-def test_answers_that_no_values_give_are_left_out():
+def test_answers_that_no_values_give_lead_nowhere():
     def function(p):
         if p.X == 1:
             return 10
         return 20 if p.X != 1 else STAGES["never"]
 
-    assert expressions(function) == ("10 if X == 1 else 20",)
+    assert expressions(function) == ("10 if X == 1 else 20 if X != 1 else 0",)
+
+
+def test_an_expression_does_not_depend_on_the_values_that_are_listed():
+    def small(p):
+        return p.X == 1 or p.Y < 32
+
+    few = Names({"X": [1], "Y": [16]}, SIZES)
+    assert expressions(small, is_condition=True) == ("X == 1 or Y < 32",)
+    assert expressions_of(small, few, "the grid", 20.0, is_condition=True) == ("X == 1 or Y < 32",)
+
+
+def test_a_loop_ends_where_the_values_end():
+    def halvings(p):
+        value, count = p.X, 0
+        while value > 1:
+            value, count = value // 2, count + 1
+        return count
+
+    (text,) = expressions(halvings)
+    assert [evaluated(text, {"X": value}) for value in (1, 2, 4, 8)] == [0, 1, 2, 3]
 
 
 def test_a_size_is_never_taken_for_the_tuned_ones():

@@ -69,7 +69,8 @@ def compiled(kernel, folder, described, **values):
     fields = {"OperationType": "Custom", "Kernel": f"{description.name}.kernel.yaml"}
     problem_type = CustomOperation().type_of(fields, lambda key: key, path.parent)
     family = CustomTritonKernel()
-    config = family.space(problem_type).defaults | values
+    first = {name: listed[0] for name, listed in described["parameters"].items()}
+    config = family.space(problem_type).defaults | first | values
     return [toolchain("Triton").compile(module, H200) for module in family.modules(config, problem_type)]
 
 

@@ -24,12 +24,18 @@ from .callables import in_time, location_of, parameters_of
 
 MOST_CALLS, MOST_QUESTIONS = 500, 50
 """The most calls of one function, and the most questions that sizes decide, or different parameters, in one call."""
+MOST_FREE_QUESTIONS = 8
+"""The most questions in one call if the values of parameters are not looked at. A loop asks more."""
 MOST_ASSIGNMENTS = 4096
 """The most combinations of values that are tried, to see which answers are possible together."""
 
 
 class UntraceableError(Exception):
     """A function does with a symbol what no expression can say."""
+
+
+class TooManyError(UserError):
+    """A function asks more questions, or gives more answers, than can be written down."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,14 @@ def expressions_of(
     raises, gives something else than numbers, does not end in time, or needs what no expression can say.
     """
     location = location_of(function)
-    tracer = _Tracer(function, names, role, location)
-    outcome = in_time(lambda: tracer.branch(()), seconds, f"the function for {role}", location)
+
+    def traced() -> _Branch | Leaf:
+        try:
+            return _Tracer(function, names, role, location).branch(())
+        except TooManyError:
+            return _Tracer(function, names, role, location, knows_values=True).branch(())
+
+    outcome = in_time(traced, seconds, f"the function for {role}", location)
     lengths = {len(leaf) for leaf in _leaves(outcome) if leaf is not None}
     count = max(lengths, default=1)
     if count > extents:
@@ -78,10 +90,17 @@ class _Branch:
 
 @dataclass
 class _Tracer:
+    """Calls a function with symbols.
+
+    With `knows_values`, a question that the parameters' values decide is not written down. That ends loops. Without it
+    the expression does not depend on the values that happen to be listed.
+    """
+
     function: Callable[..., Any]
     names: Names
     role: str
     location: str
+    knows_values: bool = False
     calls: int = 0
     answers: tuple[bool, ...] = ()
     asked: list[ast.expr] = field(default_factory=list)
@@ -90,7 +109,7 @@ class _Tracer:
         """What the function gives if its first questions have these answers."""
         self.calls += 1
         if self.calls > MOST_CALLS:
-            raise self._wrong(f"gives more than {MOST_CALLS} different answers", "write an expression")
+            raise self._too_many(f"gives more than {MOST_CALLS} different answers")
         self.answers, self.asked = answers, []
         try:
             leaf: Leaf = self._leaf(self._call())
@@ -112,12 +131,17 @@ class _Tracer:
         return _Branch(condition, self.branch((*answers, True)), self.branch((*answers, False)))
 
     def holds(self, condition: ast.expr) -> bool:
-        """The answer to the next question. A question that the earlier answers decide is not written down."""
-        possible = self._possible(condition, self.answers[: len(self.asked)])
-        if len(possible) == 1:
-            return possible.pop()
-        if len(self.asked) == MOST_QUESTIONS:
-            raise UntraceableError(f"asks more than {MOST_QUESTIONS} questions about sizes and parameters")
+        """The answer to the next question."""
+        if self.knows_values:
+            possible = self._possible(condition, self.answers[: len(self.asked)])
+            if len(possible) == 1:
+                return possible.pop()
+        repeated = [answer for asked, answer in zip(self.asked, self.answers, strict=False) if _is(asked, condition)]
+        if repeated:
+            return repeated[0]
+        most = MOST_QUESTIONS if self.knows_values else MOST_FREE_QUESTIONS
+        if len(self.asked) == most:
+            raise self._too_many(f"asks more than {most} questions about sizes and parameters")
         self.asked.append(condition)
         if len(self.asked) > len(self.answers):
             self.answers = (*self.answers, True)
@@ -188,6 +212,9 @@ class _Tracer:
             for condition in conditions
         )
         return None if on_sizes else next(self._fitting(conditions, answers), None)
+
+    def _too_many(self, what: str) -> TooManyError:
+        return TooManyError(self.location, f"the function for {self.role} {what}", "write an expression")
 
     def _wrong(self, what: str, remedy: str) -> UserError:
         return UserError(self.location, f"the function for {self.role} {what}", remedy)

@@ -16,13 +16,17 @@ class ActsAt(StrEnum):
     LAUNCH = "launch-time"
 
 
+NUMBER_OR_WORD = "number or word"
+"""What a parameter accepts whose values only the tuning file lists."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter: its name, default, sensible values, and meaning (`doc`).
 
     `values` are those that documentation and searches list. `accepts` decides which values a tuning file may give:
-    "positive integer", "natural number", "natural number or -1", "truth value", "one of the values", "list of N
-    positive integers".
+    "positive integer", "natural number", "natural number or -1", "truth value", "one of the values", "number or word",
+    "list of N positive integers".
     """
 
     name: str
@@ -44,6 +48,10 @@ class Parameter:
         is_truth = isinstance(value, bool)
         if self.accepts in _LEAST:
             return value if _is_integer(value, _LEAST[self.accepts]) else None
+        if self.accepts == NUMBER_OR_WORD:
+            return (
+                value if isinstance(value, int | float) or (isinstance(value, str) and value.isidentifier()) else None
+            )
         if self.accepts == "truth value":
             return bool(value) if is_truth or value in (0, 1) else None
         if self.accepts == "one of the values":
@@ -54,6 +62,8 @@ class Parameter:
         return value if is_list else None
 
     def _remedy(self) -> str:
+        if self.accepts == NUMBER_OR_WORD:
+            return f"a {self.accepts}"
         examples = ", ".join(_shown(value) for value in self.values[:8])
         return f"one of {examples}" if self.accepts == "one of the values" else f"a {self.accepts} such as {examples}"
 

@@ -8,7 +8,7 @@ import pytest
 import blur_kernel
 from described import TARGET, edited, type_of
 from opencl_runner import opencl_device
-from tunesmith.bench import Bench, Job, Policy
+from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.kernels.custom import CustomKernel
 from tunesmith.problems.custom import CustomOperation
 from tunesmith.records import OperandArgument, Outcome, Problem, Solution, UserError, WorkspaceArgument
@@ -100,20 +100,30 @@ def test_launches_may_not_be_empty(blur):
         type_of(blur)
 
 
+BREAKS = {
+    "right": ("", "", Outcome.OK),
+    "columns": ("between[i - columns]", "between[i]", Outcome.WRONG_RESULT),
+    "rows": ("column ? input[i - 1] : 0", "input[i]", Outcome.WRONG_RESULT),
+}
+"""Texts to replace in the source, and the outcome."""
+
+
 @pytest.mark.opencl
-@pytest.mark.parametrize(("old", "new", "outcome"), [
-    ("", "", Outcome.OK),
-    ("between[i - columns]", "between[i]", Outcome.WRONG_RESULT),
-    ("column ? input[i - 1] : 0", "input[i]", Outcome.WRONG_RESULT),
-])  # fmt: skip
-def test_the_bench_verifies_what_all_launches_give_together(blur, tmp_path, old, new, outcome):
-    edited(blur.with_suffix(".cl"), old, new)
-    problem_type, target = type_of(blur), opencl_device().target
-    solution = Solution(problem_type, "Custom", CustomKernel().space(problem_type).defaults)
-    job = Job("blur", solution, Problem(problem_type, (31, 47)))
-    with Bench(target, Policy(minimum_samples=2, maximum_samples=3), tmp_path / "cache") as bench:
-        (measured,) = bench.interleave([job])
-    assert measured.outcome is outcome
+def test_the_bench_verifies_what_all_launches_give_together(tmp_path):
+    problem_types = {}
+    for name, (old, new, _) in BREAKS.items():
+        (tmp_path / name).mkdir()
+        path = blur_kernel.write(tmp_path / name)
+        edited(path.with_suffix(".cl"), old, new)
+        problem_types[name] = type_of(path)
+    jobs = [
+        Job(name, Solution(kind, "Custom", CustomKernel().space(kind).defaults), Problem(kind, (31, 47)))
+        for name, kind in problem_types.items()
+    ]
+    policy = Policy(minimum_samples=2, maximum_samples=3)
+    with Bench(opencl_device().target, policy, tmp_path / "cache") as bench:
+        outcomes = {job.key: measured.outcome for job, measured in bench.run(Batch((Race(tuple(jobs)),)))}
+    assert outcomes == {name: outcome for name, (_, _, outcome) in BREAKS.items()}
 
 
 def test_the_reference_is_a_blur():

@@ -10,7 +10,7 @@ from typing import Literal
 
 from tunesmith.problems.yaml import Node
 from tunesmith.records import UserError
-from tunesmith.spaces import Parameter
+from tunesmith.spaces import NUMBER_OR_WORD, Parameter
 from tunesmith.spaces.expressions import Expression
 
 from .caller import PREFIX
@@ -33,6 +33,9 @@ DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "i
 
 _NEEDED = ("Name", "Source", "Sizes", "Arguments", "Reference", "Flops")
 _OPTIONAL = ("Language", "Parameters", "Constraints", "Tolerance", "Bytes", "Options", "DivisibleBy16")
+ANY = "any"
+"""Says of a parameter that the tuning file lists its values. A new value then makes no new description."""
+
 _KEY = re.compile(r"[0-9a-f]{16,64}\Z")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
@@ -251,6 +254,10 @@ def _parameters(entry: Node | None) -> tuple[Parameter, ...]:
 
 def _parameter(name: str, entry: Node) -> Parameter:
     fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc"))
+    doc = fields["Doc"].word("Doc") if "Doc" in fields else ""
+    if fields["Values"].content == ANY:
+        default = fields["Default"].plain(name) if "Default" in fields else 0
+        return Parameter(name, default, (), doc, accepts=NUMBER_OR_WORD)
     values = tuple(item.plain(name) for item in fields["Values"].sequence(f"{name}.Values"))
     for value in values:
         if isinstance(value, tuple) or (isinstance(value, str) and not _IDENTIFIER.match(value)):
@@ -260,7 +267,7 @@ def _parameter(name: str, entry: Node) -> Parameter:
     default = fields["Default"].plain(name) if "Default" in fields else values[0]
     if default not in values:
         raise fields["Default"].wrong(f"{name}: the default {default!r} is not among its values", "list it, too")
-    return Parameter(name, default, values, fields["Doc"].word("Doc") if "Doc" in fields else "")
+    return Parameter(name, default, values, doc)
 
 
 def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, ...]:

@@ -1,0 +1,247 @@
+"""How long does tuning a kernel of one's own take beside Kernel Tuner? How good is the result, in how many lines?
+
+    python benchmarks/beside_kernel_tuner.py [--device OpenCL|CUDA] [--only softmax] [--json RESULT.json]
+
+Both tuners get the same texts, sizes and configurations, with their default measuring, and check every result. A row
+softmax has 288 configurations, a five-point stencil 96. Each tuner runs in a process of its own with empty caches. The
+wall time includes the start of that process. Then both winners are timed side by side, in interleaved blocks. The lines
+are those of the functions below that call the tuners, without the kernels and their references, which both share.
+`pip install kernel-tuner` first; on a GPU it takes CuPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+LANGUAGE = """
+#ifdef __OPENCL_VERSION__
+#define ENTRY __kernel
+#define GLOBAL __global
+#define SHARED __local
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define GROUP_ID get_group_id(0)
+#define ITEM_ID ((int)get_local_id(0))
+#else
+#define ENTRY extern "C" __global__
+#define GLOBAL
+#define SHARED __shared__
+#define BARRIER __syncthreads()
+#define GROUP_ID blockIdx.x
+#define ITEM_ID ((int)threadIdx.x)
+#define fmax fmaxf
+#define exp expf
+#endif
+"""
+
+SOFTMAX = (
+    LANGUAGE
+    + """
+ENTRY void softmax(GLOBAL float *y, GLOBAL const float *x, int rows, int columns)
+{
+    SHARED float part[GROUP];
+    for (int row = GROUP_ID * ROWS; row < (int)(GROUP_ID + 1) * ROWS; ++row) {
+        GLOBAL const float *from = x + row * columns;
+        float largest = -1e30f, total = 0;
+        #pragma unroll UNROLL
+        for (int i = ITEM_ID * WIDTH; i < columns; i += GROUP * WIDTH)
+            for (int j = i; j < i + WIDTH; ++j) if (j < columns) largest = fmax(largest, from[j]);
+        part[ITEM_ID] = largest;
+        BARRIER;
+        for (int i = 0; i < GROUP; ++i) largest = fmax(largest, part[i]);
+        BARRIER;
+        #pragma unroll UNROLL
+        for (int i = ITEM_ID * WIDTH; i < columns; i += GROUP * WIDTH)
+            for (int j = i; j < i + WIDTH; ++j) if (j < columns) total += exp(from[j] - largest);
+        part[ITEM_ID] = total;
+        BARRIER;
+        total = 0;
+        for (int i = 0; i < GROUP; ++i) total += part[i];
+        BARRIER;
+        #pragma unroll UNROLL
+        for (int i = ITEM_ID * WIDTH; i < columns; i += GROUP * WIDTH)
+            for (int j = i; j < i + WIDTH; ++j) if (j < columns) y[row * columns + j] = exp(from[j] - largest) / total;
+    }
+}
+"""
+)
+
+STENCIL = (
+    LANGUAGE
+    + """
+ENTRY void stencil(GLOBAL float *y, GLOBAL const float *x, int rows, int columns)
+{
+    for (int step = 0; step < ITEMS; ++step) {
+        const int i = (GROUP_ID * ITEMS + step) * GROUP * WIDTH + ITEM_ID * WIDTH;
+        #pragma unroll UNROLL
+        for (int at = i; at < i + WIDTH; ++at) {
+            const int row = at / columns, column = at % columns;
+            if (row < rows)
+                y[at] = 0.5f * x[at] + 0.125f * ((row ? x[at - columns] : 0) + (row + 1 < rows ? x[at + columns] : 0)
+                      + (column ? x[at - 1] : 0) + (column + 1 < columns ? x[at + 1] : 0));
+        }
+    }
+}
+"""
+)
+
+
+def softmax(x: Any) -> Any:
+    exponentials = np.exp(x - x.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+def stencil(x: Any) -> Any:
+    padded = np.pad(x, 1)
+    around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+    return 0.5 * x + 0.125 * around
+
+
+KERNELS: dict[str, dict[str, Any]] = {
+    "softmax": {
+        "text": SOFTMAX,
+        "reference": softmax,
+        "shape": (1024, 1000),
+        "parameters": {
+            "GROUP": [1, 2, 4, 8, 16, 32, 64, 128], "ROWS": [1, 2, 4], "WIDTH": [1, 2, 4], "UNROLL": [1, 2, 4, 8],
+        },
+        "groups": "rows",
+    },
+    "stencil": {
+        "text": STENCIL,
+        "reference": stencil,
+        "shape": (1024, 1024),
+        "parameters": {"GROUP": [16, 32, 64, 128], "ITEMS": [1, 2, 4, 8], "WIDTH": [1, 2, 4], "UNROLL": [1, 4]},
+        "groups": "elements",
+    },
+}  # fmt: skip
+
+
+def with_tunesmith(name: str, kernel: dict[str, Any], device: str, folder: str) -> Any:
+    import tunesmith
+    from tunesmith import In, Out
+
+    shape, grids = (
+        ("Rows", "Columns"),
+        {"rows": "Rows // ROWS", "elements": "ceil_div(Rows * Columns, GROUP * ITEMS * WIDTH)"},
+    )
+    return tunesmith.tune(
+        kernel["text"], folder, entry=name, language=device, device=device, quiet=True,
+        arguments={"y": Out("float32", *shape), "x": In("float32", *shape), "rows": "Rows", "columns": "Columns"},
+        sizes=dict(zip(shape, kernel["shape"], strict=True)), parameters=kernel["parameters"], work_group="GROUP",
+        grid=grids[kernel["groups"]], reference=lambda x: (kernel["reference"](x), np.abs(x) + 1),
+    )  # fmt: skip
+
+
+def with_kernel_tuner(name: str, kernel: dict[str, Any], device: str) -> Any:
+    import kernel_tuner
+
+    rows, columns = kernel["shape"]
+    x = np.random.default_rng(0).uniform(-1, 1, (rows, columns)).astype(np.float32)
+    size, divisors = {"rows": (rows, ["ROWS"]), "elements": (rows * columns, ["GROUP", "ITEMS", "WIDTH"])}[
+        kernel["groups"]
+    ]
+    results, _ = kernel_tuner.tune_kernel(
+        name, kernel["text"], size, [np.empty_like(x), x, np.int32(rows), np.int32(columns)], kernel["parameters"],
+        grid_div_x=divisors, block_size_names=["GROUP"], answer=[kernel["reference"](x), None, None, None], atol=1e-5,
+        lang={"OpenCL": "OpenCL", "CUDA": "CuPy"}[device], quiet=True,
+    )  # fmt: skip
+    return min((row for row in results if isinstance(row["time"], float)), key=lambda row: row["time"])
+
+
+def lines_of(function: Any) -> int:
+    """The lines of a function's body that hold anything."""
+    lines = inspect.getsource(function).splitlines()[1:]
+    return sum(bool(line.strip()) for line in lines)
+
+
+def run_side(side: str, name: str, device: str, folder: str) -> dict[str, Any]:
+    """One tuner's whole run in a process of its own: wall time and the winner's parameters."""
+    variables = {**os.environ, "POCL_CACHE_DIR": f"{folder}/{side}-pocl", "CUPY_CACHE_DIR": f"{folder}/{side}-cupy"}
+    variables |= {"PYOPENCL_NO_CACHE": "1", "TUNESMITH_CACHE": f"{folder}/cache"}
+    Path(variables["POCL_CACHE_DIR"]).mkdir(parents=True)
+    command = [sys.executable, __file__, "--side", side, "--only", name, "--device", device, "--folder", folder]
+    began = time.monotonic()
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    seconds = time.monotonic() - began
+    if done.returncode:
+        raise SystemExit(f"{side} failed on {name}:\n{done.stderr[-2000:]}")
+    return {"seconds": seconds, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def side_by_side(name: str, folder: Path, device: str, winners: list[dict[str, Any]]) -> list[float]:
+    """The median times in seconds of both winners, measured in interleaved blocks."""
+    from tunesmith.bench import Bench, Job, Policy
+    from tunesmith.devices import choose
+    from tunesmith.logic import Logic, logic_files
+    from tunesmith.records import Problem, Solution
+
+    document = Logic.load(logic_files(folder)[0]).document
+    best = document.solutions[document.rows[0].solution].solution
+    problem = Problem(document.problem_type, document.rows[0].sizes)
+    jobs = [
+        Job(str(number), Solution(best.type, best.kernel, best.configuration | winner), problem)
+        for number, winner in enumerate(winners)
+    ]
+    with tempfile.TemporaryDirectory() as cache, Bench(choose(device), Policy(), Path(cache)) as bench:
+        measured = bench.interleave(jobs)
+    return [measurement.estimate.seconds if measurement.estimate else float("nan") for measurement in measured]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("OpenCL", "CUDA"), default="OpenCL")
+    parser.add_argument("--only", choices=tuple(KERNELS))
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--side", choices=("tunesmith", "kernel_tuner"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.side:
+        kernel = KERNELS[asked.only]
+        if asked.side == "tunesmith":
+            tuned = with_tunesmith(asked.only, kernel, asked.device, f"{asked.folder}/run")
+            answer = {"winner": tuned.winner, "configurations": len(tuned.table)}
+        else:
+            best = with_kernel_tuner(asked.only, kernel, asked.device)
+            answer = {"winner": {key: int(best[key]) for key in kernel["parameters"]}, "configurations": 0}
+        print(json.dumps(answer))
+        return
+    rows = []
+    for name in [asked.only] if asked.only else KERNELS:
+        with tempfile.TemporaryDirectory() as folder:
+            ours = run_side("tunesmith", name, asked.device, folder)
+            theirs = run_side("kernel_tuner", name, asked.device, folder)
+            times = side_by_side(name, Path(folder, "run"), asked.device, [ours["winner"], theirs["winner"]])
+        row = {
+            "kernel": name,
+            "device": asked.device,
+            "configurations": ours["configurations"],
+            "ours": ours,
+            "theirs": theirs,
+        }
+        row |= {"our_best": times[0], "their_best": times[1]}
+        row |= {"our_lines": lines_of(with_tunesmith), "their_lines": lines_of(with_kernel_tuner)}
+        rows.append(row)
+        print(
+            f"{name}: {ours['configurations']} configurations; tunesmith {ours['seconds']:.1f} s, "
+            f"Kernel Tuner {theirs['seconds']:.1f} s, ratio {ours['seconds'] / theirs['seconds']:.2f}; winners "
+            f"{times[0] * 1e6:.1f} and {times[1] * 1e6:.1f} us, theirs / ours {times[1] / times[0]:.3f}; lines "
+            f"{row['our_lines']} and {row['their_lines']}",
+            flush=True,
+        )
+    if asked.json:
+        asked.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
