@@ -50,7 +50,7 @@ SOFTMAX = (
 ENTRY void softmax(GLOBAL float *y, GLOBAL const float *x, int rows, int columns)
 {
     SHARED float part[GROUP];
-    for (int row = GROUP_ID * ROWS; row < (int)(GROUP_ID + 1) * ROWS; ++row) {
+    for (int row = GROUP_ID * ROWS; row < min((int)(GROUP_ID + 1) * ROWS, rows); ++row) {
         GLOBAL const float *from = x + row * columns;
         float largest = -1e30f, total = 0;
         #pragma unroll UNROLL
@@ -133,7 +133,7 @@ def with_tunesmith(name: str, kernel: dict[str, Any], device: str, folder: str) 
 
     shape, grids = (
         ("Rows", "Columns"),
-        {"rows": "Rows // ROWS", "elements": "ceil_div(Rows * Columns, GROUP * ITEMS * WIDTH)"},
+        {"rows": "ceil_div(Rows, ROWS)", "elements": "ceil_div(Rows * Columns, GROUP * ITEMS * WIDTH)"},
     )
     return tunesmith.tune(
         kernel["text"], folder, entry=name, language=device, device=device, quiet=True,
