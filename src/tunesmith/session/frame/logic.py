@@ -19,7 +19,7 @@ from tunesmith.logic import Document, FinalTable, Origin, TableCell, write_logic
 from tunesmith.logic.build import build, merge
 from tunesmith.models.stream_k.open_grids import with_arbitrary_grid
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution
+from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution, UserError
 from tunesmith.store import FULL, RECHECK, combined_rounds
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -69,9 +69,11 @@ def logic_output(
 
     def runs_anywhere(solution: Solution) -> bool:
         tiny = Problem(kind, (1,) * len(kind.indices), scalars=scalars)
-        return not any(
-            KERNELS[solution.kernel].rejections_for(with_arbitrary_grid(solution.configuration), tiny, target)
-        )
+        family, config = KERNELS[solution.kernel], with_arbitrary_grid(solution.configuration)
+        try:
+            return not any(family.rejections_for(config, tiny, target))
+        except UserError:  # an expression of a user's own kernel need not have a value at such sizes
+            return False
 
     tables = [replace(table, decided={p: d for p, d in decided.items() if p in table.problems}) for table in tables]
     logic = build(tables, origin, general=runs_anywhere, unfinished=run.plan.unfinished)
