@@ -186,6 +186,7 @@ def side_by_side(name: str, folder: Path, device: str, winners: list[dict[str, A
     from tunesmith.logic import Logic, logic_files
     from tunesmith.records import Problem, Solution
 
+    with_tunesmith(name, KERNELS[name], device, str(folder))  # measures nothing; this process has the reference then
     document = Logic.load(logic_files(folder)[0]).document
     best = document.solutions[document.rows[0].solution].solution
     problem = Problem(document.problem_type, document.rows[0].sizes)
@@ -216,7 +217,7 @@ def main() -> None:
             answer = {"winner": {key: int(best[key]) for key in kernel["parameters"]}, "configurations": 0}
         print(json.dumps(answer))
         return
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in [asked.only] if asked.only else KERNELS:
         with tempfile.TemporaryDirectory() as folder:
             ours = run_side("tunesmith", name, asked.device, folder)

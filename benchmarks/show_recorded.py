@@ -189,6 +189,20 @@ def policies(name: str) -> str:
     return f"{judged['device']}, {judged['data_type']}, {groups}; {noise}:\n\n{table(heads, rows)}"
 
 
+def own_kernels(name: str) -> str:
+    heads = ("device", "kernel", "configurations", "tunesmith", "Kernel Tuner", "ratio", "their winner / ours")
+    rows = [
+        (
+            machine["name"], row["kernel"], str(row["configurations"]), f"{row['ours']['seconds']:.1f} s",
+            f"{row['theirs']['seconds']:.1f} s", f"{row['ours']['seconds'] / row['theirs']['seconds']:.2f}",
+            f"{row['their_best'] / row['our_best']:.3f}",
+        )
+        for machine in loaded(name)["machines"]
+        for row in machine["rows"]
+    ]  # fmt: skip
+    return table(heads, rows)
+
+
 SHOWN: dict[str, Callable[[str], str]] = {
     "gemm_bf16": gemm,
     "gemm_bf16_second": held_out,
@@ -198,6 +212,7 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "batches": batches,
     "policies_cpu": policies,
     "policies_h200": policies,
+    "beside_kernel_tuner": own_kernels,
 }
 
 
