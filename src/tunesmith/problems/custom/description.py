@@ -28,8 +28,11 @@ RESERVED = (*LIMITS, "KernelLanguage", "ProblemSizes", "Groups")
 """Names that no size, parameter or argument may have: in a tuning file the last three mean something else."""
 
 LANGUAGES = ("OpenCL", "CUDA", TRITON)
-FLOATS = ("float16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+ACCEPTS = ("one of the values", "positive integer", "natural number", "truth value")
+"""Which values a tuning file may give a described parameter; the first holds without `Accepts`."""
 
 _NEEDED = ("Name", "Source", "Sizes", "Arguments", "Reference", "Flops")
 _OPTIONAL = ("Language", "Parameters", "Constraints", "Tolerance", "Bytes", "Options", "DivisibleBy16")
@@ -250,7 +253,7 @@ def _parameters(entry: Node | None) -> tuple[Parameter, ...]:
 
 
 def _parameter(name: str, entry: Node) -> Parameter:
-    fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc"))
+    fields = entry.fields(f"the parameter {name}", ("Values",), ("Default", "Doc", "Accepts"))
     values = tuple(item.plain(name) for item in fields["Values"].sequence(f"{name}.Values"))
     for value in values:
         if isinstance(value, tuple) or (isinstance(value, str) and not _IDENTIFIER.match(value)):
@@ -260,7 +263,11 @@ def _parameter(name: str, entry: Node) -> Parameter:
     default = fields["Default"].plain(name) if "Default" in fields else values[0]
     if default not in values:
         raise fields["Default"].wrong(f"{name}: the default {default!r} is not among its values", "list it, too")
-    return Parameter(name, default, values, fields["Doc"].word("Doc") if "Doc" in fields else "")
+    accepts = fields["Accepts"].word("Accepts") if "Accepts" in fields else ACCEPTS[0]
+    if accepts not in ACCEPTS:
+        raise fields["Accepts"].wrong(f"Accepts cannot be {accepts}", f"give one of {', '.join(ACCEPTS)}")
+    doc = fields["Doc"].word("Doc") if "Doc" in fields else ""
+    return Parameter(name, default, values, doc, accepts=accepts)
 
 
 def _constraints(entry: Node | None, names: Iterable[str]) -> tuple[Constraint, ...]:
@@ -286,8 +293,10 @@ def _arguments(
             )
         else:
             fields = item.fields("an argument", ("Name", "DataType", "Value"))
-            value = _expression(fields["Value"], names)
-            arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), _data_type(fields["DataType"]), value))
+            value, dtype = _expression(fields["Value"], names), _data_type(fields["DataType"])
+            if dtype == "bfloat16":
+                raise fields["DataType"].wrong("no number is passed as bfloat16", "pass it as float32")
+            arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), dtype, value))
     _refuse_twice(entry, [argument.name for argument in arguments])
     return tuple(arguments)
 
