@@ -19,7 +19,7 @@ from jit_kernels import softmax  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
-QUICK = {"Noise": 0.1, "MaximumSamples": 20, "WarmUpSeconds": 0.02, "ConfirmBlocks": 5}
+QUICK = {"TimeoutSeconds": 10, "Noise": 0.1, "MaximumSamples": 20, "WarmUpSeconds": 0.02, "ConfirmBlocks": 5}
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -21,10 +23,12 @@ from tunesmith.autotuning.first_result import (  # noqa: E402
     job,
 )
 from tunesmith.autotuning.jit_text import JitText  # noqa: E402
-from tunesmith.autotuning.measured_call import written  # noqa: E402
+from tunesmith.autotuning.measured_call import chosen, written  # noqa: E402
 from tunesmith.autotuning.tensors import flat_contents, strided_tensor  # noqa: E402
 from tunesmith.kernels.custom import CustomTritonKernel  # noqa: E402
+from tunesmith.logic import TableCell  # noqa: E402
 from tunesmith.problems.custom import caller  # noqa: E402
+from tunesmith.records import Configuration, Estimate, Outcome, ProblemType, Solution  # noqa: E402
 from tunesmith.session.tuning_file.file import read  # noqa: E402
 
 
@@ -229,7 +233,51 @@ def test_the_process_gets_numbers_and_one_configuration():
     assert sent["arrays"] == {"y": "float32", "x": "float32"}
 
 
+def test_the_first_configuration_that_runs_in_time_gives_the_values(monkeypatch):
+    """Triton's interpreter stands in for a GPU. A BLOCK of 64 hangs, and 100 is no power of two."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    arguments = copy_arguments(MODE="hang", bias=torch.zeros(100), x=torch.arange(100, dtype=torch.bfloat16))
+    configs = [triton.Config({"BLOCK": block}) for block in (100, 64, 128)]
+    problem = problem_of(scaled_copy, arguments, configs)
+    before = {"x": np.arange(100.0), "y": np.zeros(100), "bias": np.zeros(100)}
+    value, magnitude = FirstResult(problem, "cpu", "program.py:1", 8)({}, before)["y"]
+    assert value.tolist() == (np.arange(100) * 2.5).tolist()
+    assert (magnitude > value).all()
+
+
 def test_a_list_in_which_nothing_runs_is_told(tmp_path):
     problem = problem_of(scaled_copy, copy_arguments(), CONFIGS[:2])
     with pytest.raises(UserError, match=r"program\.py:1: no configuration of scaled_copy runs: no end within 0\.01 s"):
         FirstResult(problem, "cpu", "program.py:1", 0.01)({}, {"x": np.zeros(100), "y": np.zeros(100)})
+
+
+def outcome_of(problem, cells, decided):
+    """A run's outcome with a cell for each listed configuration; the decided ones are named by position."""
+    problem_type = ProblemType("Custom", problem.name, ("Calls",), Configuration())
+    solutions = [Solution(problem_type, "CustomTriton", Configuration(member)) for member in problem.listed]
+    size = "the only size"
+    table = SimpleNamespace(
+        problems=[size],
+        solutions=solutions,
+        decided={size: tuple(solutions[position] for position in decided)} if decided else {},
+        cell=lambda _, solution: cells[solutions.index(solution)],
+    )
+    return SimpleNamespace(plan=SimpleNamespace(groups=[SimpleNamespace(table=table)]), look_at=["look here"])
+
+
+RAN = TableCell(Outcome.OK, estimate=Estimate(1e-5, 0.9e-5, 1.1e-5, 5))
+HANGS = TableCell(Outcome.TIMEOUT, "hangs", "after 10 s")
+
+
+def test_a_decision_is_told_by_positions_in_the_list():
+    problem = problem_of(scaled_copy, copy_arguments(), CONFIGS)
+    decision = chosen(problem, outcome_of(problem, [RAN, HANGS, RAN], (2, 0)), 3, "program.py:1")
+    assert (decision.winner, decision.ties, decision.measured) == (2, (0,), 3)
+    assert decision.seconds == {0: 1e-5, 2: 1e-5}
+    assert decision.failures == {1: "timeout: hangs: after 10 s"}
+
+
+def test_a_run_without_a_winner_is_told_with_its_reasons():
+    problem = problem_of(scaled_copy, copy_arguments(), CONFIGS)
+    with pytest.raises(UserError, match="no configuration of scaled_copy ran right: timeout: hangs: after 10 s"):
+        chosen(problem, outcome_of(problem, [HANGS] * 3, ()), 3, "program.py:1")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tunesmith.records import UserError, Value
 
 from .callables import callers_location, fingerprint
-from .choice import Choice, KernelFolder, Machine, digest_among, plain_config
+from .choice import KeptChoice, KernelFolder, Machine, digest_among, plain_config
 from .current_device import is_capturing, machine_of
 from .jit_text import JitText, is_jit_function
 from .tuning_key import Bucket, Pruning, TuningKey, nearest
@@ -205,7 +205,7 @@ class AutotunedKernel:
         )
         self.measured = self._measured(problem, remaining, machine, location)
         ties = [plain_config(configs[position]) for position in self.measured.ties]
-        choice = Choice(key, machine, plain_config(configs[self.measured.winner]), tuple(ties), among)
+        choice = KeptChoice(key, machine, plain_config(configs[self.measured.winner]), tuple(ties), among)
         self.folder.keep(choice)
         self._take(choice, configs, among)
         LOG.info("%s %s: %s", self.__name__, key.as_tuple, self._report())
@@ -218,7 +218,7 @@ class AutotunedKernel:
         measure = self._measure or measure_call
         return measure(problem, arguments, self.folder.path, machine, how, location)
 
-    def _take(self, choice: Choice | None, configs: Sequence[Any], among: str = "") -> bool:
+    def _take(self, choice: KeptChoice | None, configs: Sequence[Any], among: str = "") -> bool:
         """Whether a kept choice is used: it was chosen among the same configurations (any, if `among` is empty)."""
         if choice is None or (among and choice.among != among):
             return False

@@ -210,7 +210,7 @@ def span(tensor: Any) -> int:
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     if not prod(shape):
         return 1
-    return 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+    return 1 + sum((int(extent) - 1) * int(stride) for extent, stride in zip(shape, strides, strict=True))
 
 
 def _parameters(listed: Sequence[Mapping[str, Value]], location: str) -> Iterator[str]:
@@ -219,7 +219,7 @@ def _parameters(listed: Sequence[Mapping[str, Value]], location: str) -> Iterato
         values = list(dict.fromkeys(member[name] for member in listed))
         kinds = {type(value) for value in values}
         accepts = _ACCEPTS.get(kinds.pop()) if len(kinds) == 1 else None
-        if accepts is None or min(values) < 0:  # type: ignore[type-var,operator]  # numbers, since `accepts` is one's
+        if accepts is None or min(values) < 0:  # type: ignore[operator]  # numbers, since `accepts` is one's
             yield f"  {name}: {{Values: {json.dumps(sorted(values, key=str))}}}"
         else:
             shown = [False, True] if accepts == "truth value" else [1]

@@ -37,7 +37,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Choice:
+class KeptChoice:
     """The configuration that won for a key, those that could not be told from it (`ties`), and a digest of all
     that it was chosen among: the kernel's text, the machine and the configurations."""
 
@@ -60,12 +60,12 @@ class Choice:
         return json.dumps(document, indent=1)
 
     @staticmethod
-    def from_json(text: str) -> Choice:
+    def from_json(text: str) -> KeptChoice:
         """Raises ValueError, KeyError or TypeError for a text that `to_json` did not make."""
         document = json.loads(text)
         key = TuningKey(tuple(document["values"]), tuple(document["dtypes"]))
         machine = Machine(document["device"], document["toolchain"])
-        return Choice(key, machine, dict(document["config"]), tuple(map(dict, document["ties"])), document["among"])
+        return KeptChoice(key, machine, dict(document["config"]), tuple(map(dict, document["ties"])), document["among"])
 
 
 def plain_config(config: Any) -> PlainConfig:
@@ -100,16 +100,16 @@ class KernelFolder:
             pass
         return KernelFolder(Path(tempfile.mkdtemp(prefix=f"tunesmith-{name}-")))
 
-    def choice(self, key: TuningKey, machine: Machine) -> Choice | None:
+    def choice(self, key: TuningKey, machine: Machine) -> KeptChoice | None:
         """The kept choice for a key on a machine; None without one, or if the file is damaged."""
         return _read(self._file(key, machine))
 
-    def choices(self, machine: Machine) -> list[Choice]:
+    def choices(self, machine: Machine) -> list[KeptChoice]:
         """All kept choices for a machine."""
         files = sorted((self.path / _CHOICES).glob("*.json"))
         return [choice for file in files if (choice := _read(file)) and choice.machine == machine]
 
-    def keep(self, choice: Choice) -> None:
+    def keep(self, choice: KeptChoice) -> None:
         """Write a choice. Its file is whole as soon as it has its name."""
         path = self._file(choice.key, choice.machine)
         path.parent.mkdir(exist_ok=True)
@@ -129,9 +129,9 @@ class KernelFolder:
         return self.path / _CHOICES / f"{_digest(json.dumps(parts))[:24]}.json"
 
 
-def _read(path: Path) -> Choice | None:
+def _read(path: Path) -> KeptChoice | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return Choice.from_json(path.read_text(encoding="utf-8"))
+        return KeptChoice.from_json(path.read_text(encoding="utf-8"))
     return None
 
 

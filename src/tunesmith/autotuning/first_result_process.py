@@ -33,7 +33,7 @@ def launch(folder: Path) -> None:
             for name, dtype in job["arrays"].items()
         }
     function[tuple(job["grid"])](**arrays, **job["numbers"], **job["config"])
-    outputs = {name: array.cpu().view(torch.uint8).numpy() for name, array in arrays.items()}
+    outputs: dict[str, Any] = {name: array.cpu().view(torch.uint8).numpy() for name, array in arrays.items()}
     np.savez(folder / OUTPUTS, **outputs)
 
 

@@ -28,7 +28,7 @@ class MeasuredCall:
     """The winner, and the configurations that could not be told from it, as positions in the problem's list.
 
     `seconds` and `failures` have the configurations that ran right, and the others with the reason. `measured` counts
-    those that were not in the store.
+    those that were not in the store. The finalists among all are then measured again, side by side.
     """
 
     winner: int
@@ -65,27 +65,43 @@ def measure_call(
             caller.register_contents(problem.contents_key(array), contents_of(array))
     caller.register_reference(problem.reference_key, _reference(problem, arguments, machine, how, location))
     with progress(how.quiet) as observer:
-        outcome = _run(path, folder, machine, observer)
-    return chosen(problem, outcome, location)
+        screening = ScreeningObserver(observer)
+        outcome = tune_file(path, folder, device=machine.selector or None, order="file", observe=screening)
+    return chosen(problem, outcome, screening.measured, location)
 
 
-def chosen(problem: CallProblem, outcome: RunOutcome[TuningPlan], location: str) -> MeasuredCall:
+@dataclass
+class ScreeningObserver:
+    """Passes events on, and counts the cells of the run's first batch that were not in the store."""
+
+    observe: events.Observer
+    is_first: bool = True
+    measured: int = 0
+
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.BatchBegan) and self.is_first:
+            self.is_first, self.measured = False, event.cells - event.reused
+        self.observe(event)
+
+
+def chosen(problem: CallProblem, outcome: RunOutcome[TuningPlan], measured: int, location: str) -> MeasuredCall:
     """The decision of a run, by positions in the problem's list. Raises UserError if nothing ran right."""
     seconds, failures, decided = dict[int, float](), dict[int, str](), list[int]()
     for table in (group.table for group in outcome.plan.groups if group.table):
-        for decided_problem, solutions in table.decided.items():
+        for solutions in table.decided.values():
             decided += positions(problem, solutions)
-            assert decided_problem in table.problems
         for position, solution in zip(positions(problem, table.solutions), table.solutions, strict=True):
             cell = table.cell(table.problems[0], solution)
             if cell.time:
                 seconds[position] = cell.time.seconds
             elif cell.outcome is not Outcome.OK:
                 failures[position] = ": ".join(filter(None, (cell.outcome.value, cell.reason, cell.detail)))
+    for position in set(range(len(problem.listed))) - seconds.keys() - failures.keys():
+        failures[position] = "rejected: the device cannot run it"
     if not decided:
         shown = " | ".join(dict.fromkeys([*failures.values(), *outcome.look_at])) or "nothing was measured"
         raise UserError(location, f"no configuration of {problem.entry} ran right: {shown}", "mend the kernel")
-    return MeasuredCall(decided[0], tuple(decided[1:]), seconds, failures, outcome.ledger.measured)
+    return MeasuredCall(decided[0], tuple(decided[1:]), seconds, failures, measured)
 
 
 def positions(problem: CallProblem, solutions: Sequence[Solution]) -> list[int]:
@@ -93,10 +109,6 @@ def positions(problem: CallProblem, solutions: Sequence[Solution]) -> list[int]:
     listed = [tuple(member.items()) for member in problem.listed]
     names = list(problem.listed[0])
     return [listed.index(tuple((name, solution.configuration[name]) for name in names)) for solution in solutions]
-
-
-def _run(path: Path, folder: Path, machine: Machine, observer: events.Observer) -> RunOutcome[TuningPlan]:
-    return tune_file(path, folder, device=machine.selector or None, order="file", observe=observer)
 
 
 def _reference(

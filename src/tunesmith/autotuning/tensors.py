@@ -30,9 +30,10 @@ def finite(array: FlatArray) -> FlatArray:
     """The array with finite numbers only; whole numbers as they are."""
     if array.dtype.kind in "biu":
         return array
-    largest = float(ml_dtypes.finfo(array.dtype).max)
+    largest = float(ml_dtypes.finfo(array.dtype).max)  # type: ignore[no-untyped-call]
     wide = array.astype(np.float64) if array.dtype.kind == "V" else array
-    return np.nan_to_num(wide, nan=0.0, posinf=largest, neginf=-largest).astype(array.dtype)
+    numbers: FlatArray = np.nan_to_num(wide, nan=0.0, posinf=largest, neginf=-largest)
+    return numbers.astype(array.dtype)
 
 
 def strided_tensor(flat: FlatArray, like: Any) -> Any:

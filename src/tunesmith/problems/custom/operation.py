@@ -182,4 +182,6 @@ def _reference_input(storage: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _unit_roundoff(dtype: str) -> float:
-    return float(ml_dtypes.finfo(dtype).eps) / 2 if dtype in FLOATS else 0.0
+    if dtype not in FLOATS:
+        return 0.0
+    return float(ml_dtypes.finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]
