@@ -236,7 +236,7 @@ def test_the_process_gets_numbers_and_one_configuration():
 def test_the_first_configuration_that_runs_in_time_gives_the_values(monkeypatch):
     """Triton's interpreter stands in for a GPU. A BLOCK of 64 hangs, and 100 is no power of two."""
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    arguments = copy_arguments(MODE="hang", bias=torch.zeros(100), x=torch.arange(100, dtype=torch.bfloat16))
+    arguments = copy_arguments(MODE="hang", bias=torch.zeros(100), x=torch.arange(100, dtype=torch.float16))
     configs = [triton.Config({"BLOCK": block}) for block in (100, 64, 128)]
     problem = problem_of(scaled_copy, arguments, configs)
     before = {"x": np.arange(100.0), "y": np.zeros(100), "bias": np.zeros(100)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,7 +128,7 @@ def torch_device(selector: str) -> str:
 
 def written(problem: CallProblem, folder: Path, settings: Mapping[str, Value]) -> Path:
     """Write the tuning file with the files that it names; its path."""
-    head = f"GlobalParameters: {dict(settings)}\n" if settings else ""
+    head = f"GlobalParameters: {json.dumps(dict(settings))}\n" if settings else ""
     texts = {
         f"{problem.name}.py": problem.source,
         f"{problem.name}.kernel.yaml": problem.description,
