@@ -19,7 +19,7 @@ from jit_kernels import softmax  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
-QUICK = {"TimeoutSeconds": 10, "Noise": 0.1, "MaximumSamples": 20, "WarmUpSeconds": 0.02, "ConfirmBlocks": 5}
+QUICK = {"TimeoutSeconds": 5, "Noise": 0.1, "MaximumSamples": 20, "WarmUpSeconds": 0.02, "ConfirmBlocks": 5}
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def cache(monkeypatch, tmp_path):
     monkeypatch.delenv("TUNESMITH_AUTOTUNE", raising=False)
 
 
-def autotuned(fn, blocks, key, **changes):
-    configs = [triton.Config({"BLOCK": block}, num_warps=warps) for block in blocks for warps in (4, 8)]
+def autotuned(fn, blocks, key, warps=(4, 8), **changes):
+    configs = [triton.Config({"BLOCK": block}, num_warps=count) for block in blocks for count in warps]
     return tunesmith.autotune(configs, key, settings=QUICK, quiet=True, **changes)(fn)
 
 
@@ -89,16 +89,16 @@ def test_a_strided_view():
 
 @pytest.mark.parametrize(("mode", "outcome"), [("hang", "timeout"), ("wrong", "wrong result")])
 def test_a_configuration_that_hangs_or_is_wrong_is_recorded(mode, outcome):
-    kernel = autotuned(scaled_copy, (128, 64), ["count"])
+    kernel = autotuned(scaled_copy, (128, 256, 64), ["count"], warps=(4,))
     y, expected = copied(kernel, MODE=mode)
     assert torch.equal(y, expected)
-    assert kernel.best_config.kwargs["BLOCK"] == 128
-    assert len(kernel.measured.failures) == 2
+    assert kernel.best_config.kwargs["BLOCK"] in (128, 256)
+    assert len(kernel.measured.failures) == 1
     assert all(reason.startswith(outcome) for reason in kernel.measured.failures.values())
 
 
 def test_the_first_configuration_hangs():
-    kernel = autotuned(scaled_copy, (64, 128), ["count"], first_seconds=30)
+    kernel = autotuned(scaled_copy, (64, 128), ["count"], warps=(4,), first_seconds=20)
     y, expected = copied(kernel, MODE="hang")
     assert torch.equal(y, expected)
 

@@ -14,21 +14,25 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from autotune_kernels import scaled_copy, strided_rows  # noqa: E402
 from tunesmith import UserError  # noqa: E402
+from tunesmith.autotuning import measured_call  # noqa: E402
 from tunesmith.autotuning.call_problem import call_problem, listed_config, span  # noqa: E402
+from tunesmith.autotuning.choice import Machine  # noqa: E402
 from tunesmith.autotuning.first_result import (  # noqa: E402
     FirstResult,
     ReferenceResult,
     contents_of,
     expectation,
     job,
+    refuse_infinite,
 )
 from tunesmith.autotuning.jit_text import JitText  # noqa: E402
-from tunesmith.autotuning.measured_call import chosen, written  # noqa: E402
+from tunesmith.autotuning.measured_call import CallSettings, at_the_call, chosen, measure_call, written  # noqa: E402
 from tunesmith.autotuning.tensors import flat_contents, strided_tensor  # noqa: E402
 from tunesmith.kernels.custom import CustomTritonKernel  # noqa: E402
 from tunesmith.logic import TableCell  # noqa: E402
 from tunesmith.problems.custom import caller  # noqa: E402
 from tunesmith.records import Configuration, Estimate, Outcome, ProblemType, Solution  # noqa: E402
+from tunesmith.session import events  # noqa: E402
 from tunesmith.session.tuning_file.file import read  # noqa: E402
 
 
@@ -194,6 +198,9 @@ def test_contents_reach_the_worker_in_bfloat16(tmp_path):
     inputs = OPERATIONS["Custom"].inputs(phases.steps[-1].problems[0], np.random.default_rng(0))
     assert inputs["x"].dtype == np.dtype("bfloat16")
     assert float(inputs["x"][64]) == 64
+    for array in problem.arrays:
+        caller.forget(problem.contents_key(array))
+        assert caller.contents(problem.contents_key(array)) is None
 
 
 def test_the_bound_follows_the_type_and_what_the_launch_changed():
@@ -222,6 +229,19 @@ def test_a_reference_changes_copies_or_returns_tensors():
         value, _ = ReferenceResult(problem, reference, arguments)({}, flat)["y"]
         assert value.tolist() == (np.arange(100) * 2.5).tolist()
     assert not arguments["y"].any()
+
+
+def test_a_result_that_is_not_finite_is_told():
+    with pytest.raises(UserError, match=r"program\.py:1: kernel writes numbers into y that are not finite"):
+        refuse_infinite({"n": np.zeros(2, int), "y": np.array([1, np.nan])}, "kernel", "program.py:1")
+
+
+def test_an_error_in_a_file_of_the_run_is_told_at_the_call(tmp_path):
+    found, elsewhere = UserError(f"{tmp_path}/a.yaml:3", "what", "remedy"), UserError("device", "what", "remedy")
+    assert at_the_call(found, tmp_path, "program.py:1").location == "program.py:1"
+    assert at_the_call(elsewhere, tmp_path, "program.py:1") is elsewhere
+    elsewhere.__cause__ = found
+    assert at_the_call(elsewhere, tmp_path, "program.py:1") is found
 
 
 def test_the_process_gets_numbers_and_one_configuration():
@@ -281,3 +301,24 @@ def test_a_run_without_a_winner_is_told_with_its_reasons():
     problem = problem_of(scaled_copy, copy_arguments(), CONFIGS)
     with pytest.raises(UserError, match="no configuration of scaled_copy ran right: timeout: hangs: after 10 s"):
         chosen(problem, outcome_of(problem, [HANGS] * 3, ()), 3, "program.py:1")
+
+
+def test_a_run_finds_files_contents_and_a_reference_that_are_gone_afterwards(monkeypatch, tmp_path):
+    arguments = copy_arguments()
+    problem = problem_of(scaled_copy, arguments, CONFIGS)
+
+    def run(path, folder, device, order, observe):
+        assert read(path, None, None).globals.policy() == {"timeout_seconds": 5}
+        assert caller.contents(problem.contents_key(problem.arrays[1])).tolist() == arguments["x"].tolist()
+        assert caller.registered_reference(problem.reference_key)
+        observe(events.BatchBegan("", 3, 1))
+        observe(events.BatchBegan("", 2, 0))
+        return outcome_of(problem, [RAN, HANGS, RAN], (2,))
+
+    monkeypatch.setattr(measured_call, "tune_file", run)
+    settings = CallSettings(settings={"TimeoutSeconds": 5}, quiet=True)
+    machine = Machine("a GPU", "Triton 0", "CUDA:0")
+    decision = measure_call(problem, arguments, tmp_path, machine, settings, "program.py:1")
+    assert (decision.winner, decision.measured) == (2, 2)
+    assert caller.contents(problem.contents_key(problem.arrays[1])) is None
+    assert not caller.registered_reference(problem.reference_key)

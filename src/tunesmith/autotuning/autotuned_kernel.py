@@ -236,17 +236,19 @@ class AutotunedKernel:
     ) -> None:
         """Use the choice of the nearest key, else the first configuration; said once. With `needs_choice`, raises
         UserError if no key is near."""
-        kept = {choice.key: choice for choice in self.folder.choices(machine)}
+        texts = {str(plain_config(config)) for config in configs}
+        kept = {choice.key: choice for choice in self.folder.choices(machine) if str(choice.config) in texts}
         best = nearest(key, kept)
         if best is not None and self._take(kept[best], configs):
             self.cache[key.as_tuple] = self.cache[best.as_tuple]
-            self._warn(f"{why}: {key.as_tuple} is not tuned, {self.__name__} takes the choice of {best.as_tuple}")
+            self._warn(why, f"{key.as_tuple} is not tuned, {self.__name__} takes the choice of {best.as_tuple}")
         elif needs_choice:
             what = f"{self.__name__} is not tuned for {key.as_tuple}, and {why}"
             raise UserError(self._callers_line, what, f"call {self.__name__}.precompile(.., grid=grid) before")
         else:
             self.cache[key.as_tuple] = configs[0]
-            self._warn(f"{why}: {key.as_tuple} is not tuned, {self.__name__} takes its first configuration")
+            what = "takes its first configuration"
+            self._warn(f"{why} and no key is near", f"{key.as_tuple} is not tuned, {self.__name__} {what}")
 
     def _pruned(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         return self.settings.pruning.pruned(self.configs, self._named(args), kwargs, self._callers_line)
@@ -287,10 +289,11 @@ class AutotunedKernel:
         failed = f", {len(self.measured.failures)} failed" if self.measured.failures else ""
         return f"{self.cache[self._last_key]} ({self.measured.measured} measured{tied}{failed})"
 
-    def _warn(self, sentence: str) -> None:
-        if sentence not in self._warned:
-            self._warned.add(sentence)
-            warnings.warn(sentence, stacklevel=2)
+    def _warn(self, why: str, sentence: str) -> None:
+        """Say a sentence, once for each reason."""
+        if why not in self._warned:
+            self._warned.add(why)
+            warnings.warn(f"{why}: {sentence}", stacklevel=2)
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:

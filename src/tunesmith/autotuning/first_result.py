@@ -50,6 +50,7 @@ class FirstResult:
         for member in self.problem.listed:
             after = self._launched(before, member)
             if not isinstance(after, str):
+                refuse_infinite(after, self.problem.entry, self.location)
                 return expectation(before, after)
             failures.append(after)
         shown = "; ".join(dict.fromkeys(failures))
@@ -120,6 +121,14 @@ def expectation(before: Mapping[str, FlatArray], after: Mapping[str, FlatArray])
     """Value and magnitude of each array. The magnitude of a float is its own and the root mean square of all that the
     launch changed, times the roundings that are allowed."""
     return {name: (_wide(after[name]), _magnitude(array, after[name])) for name, array in before.items()}
+
+
+def refuse_infinite(after: Mapping[str, FlatArray], entry: str, location: str) -> None:
+    """Raise UserError if a result cannot be compared with others."""
+    for name, array in after.items():
+        if not np.isfinite(_wide(array)).all():
+            what = f"{entry} writes numbers into {name} that are not finite, so results cannot be compared"
+            raise UserError(location, what, f"call {entry} with arguments whose results are finite when it is tuned")
 
 
 def _magnitude(before: FlatArray, after: FlatArray) -> FlatArray:

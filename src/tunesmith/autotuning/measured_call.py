@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,14 +62,36 @@ def measure_call(
     """Measure the listed configurations that the store in `folder` lacks, and choose. Raises UserError if none ran
     right, with the reasons."""
     path = written(problem, folder / "source" / problem.name, how.settings)
-    for array in problem.arrays:
-        if array.has_contents:
-            caller.register_contents(problem.contents_key(array), contents_of(array))
-    caller.register_reference(problem.reference_key, _reference(problem, arguments, machine, how, location))
-    with progress(how.quiet) as observer:
+    with progress(how.quiet) as observer, _known_to_workers(problem, arguments, machine, how, location):
         screening = ScreeningObserver(observer)
-        outcome = tune_file(path, folder, device=machine.selector or None, order="file", observe=screening)
+        try:
+            outcome = tune_file(path, folder, device=machine.selector or None, order="file", observe=screening)
+        except UserError as error:
+            raise at_the_call(error, path.parent, location) from error
     return chosen(problem, outcome, screening.measured, location)
+
+
+@contextmanager
+def _known_to_workers(
+    problem: CallProblem, arguments: Mapping[str, Any], machine: Machine, how: CallSettings, location: str
+) -> Iterator[None]:
+    """A context in which the processes of a run find the arrays' contents and the values to compare with."""
+    keys = {problem.contents_key(array): array for array in problem.arrays if array.has_contents}
+    try:
+        for key, array in keys.items():
+            caller.register_contents(key, contents_of(array))
+        caller.register_reference(problem.reference_key, _reference(problem, arguments, machine, how, location))
+        yield
+    finally:
+        for key in (*keys, problem.reference_key):
+            caller.forget(key)
+
+
+def at_the_call(error: UserError, folder: Path, location: str) -> UserError:
+    """An error of a run, told at the user's call if it was found in the files that were made for the run."""
+    if isinstance(error.__cause__, UserError):
+        return error.__cause__
+    return UserError(location, error.what, error.remedy) if error.location.startswith(str(folder)) else error
 
 
 @dataclass
