@@ -14,7 +14,7 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import tunesmith  # noqa: E402
-from autotune_kernels import accumulated, product, scaled_copy, strided_rows  # noqa: E402
+from autotune_kernels import accumulated, masked_copy, product, scaled_copy, strided_rows  # noqa: E402
 from jit_kernels import softmax  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -85,6 +85,15 @@ def test_a_strided_view():
     y = torch.zeros(33, 200, device="cuda")
     kernel[(33,)](y, x, 33, 200, y.stride(0), x.stride(0), x.stride(1))
     assert torch.equal(y, x * 2)
+
+
+def test_truth_values():
+    kernel = autotuned(masked_copy, (64, 256), ["count"])
+    x = torch.rand(5000, device="cuda") < 0.5
+    y = torch.zeros(5000, device="cuda")
+    kernel[lambda meta: (triton.cdiv(5000, meta["BLOCK"]),)](y, x, 5000)
+    assert torch.equal(y, x.float())
+    assert not kernel.measured.failures
 
 
 @pytest.mark.parametrize(("mode", "outcome"), [("hang", "timeout"), ("wrong", "wrong result")])

@@ -12,7 +12,7 @@ from cuda_runner import H200, toolchain
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from autotune_kernels import scaled_copy, strided_rows  # noqa: E402
+from autotune_kernels import masked_copy, scaled_copy, strided_rows  # noqa: E402
 from tunesmith import UserError  # noqa: E402
 from tunesmith.autotuning import measured_call  # noqa: E402
 from tunesmith.autotuning.call_problem import call_problem, listed_config, span  # noqa: E402
@@ -90,6 +90,19 @@ def test_the_modules_compile(tmp_path, dtype):
     ((module, _), *_) = modules(problem_of(scaled_copy, arguments, CONFIGS), tmp_path)
     assert module.constants["divisible_by_16"] == ("y", "x", "count")
     assert toolchain("Triton").compile(module, H200).facts[0].entry == "scaled_copy"
+
+
+@pytest.mark.parametrize(("dtype", "stored"), [("bool", "i8"), ("float8_e5m2", "u8"), ("float8_e4m3fn", "u8")])
+def test_pointers_that_no_description_has_are_cast_in_the_text(tmp_path, dtype, stored):
+    x = torch.tensor([0.0, 1.0] * 50).to(getattr(torch, dtype))
+    problem = problem_of(masked_copy, {"y": torch.zeros(100), "x": x, "count": 100}, CONFIGS)
+    ((module, _), *_) = modules(problem, tmp_path)
+    assert dict(module.constants["signature"])["x"] == f"*{stored}"
+    assert toolchain("Triton").compile(module, H200)
+    flat = contents_of(problem.arrays[1])
+    assert (flat.dtype == problem.arrays[1].dtype, bool(flat[0]), bool(flat[1])) == (True, False, True)
+    after = ReferenceResult(problem, lambda call: {"x": call["x"]}, {})({}, {"x": flat, "y": np.zeros(100)})
+    assert after["x"][0].tolist() == flat.tolist()
 
 
 def test_strides_stay_numbers_and_a_one_is_a_constant(tmp_path):

@@ -54,3 +54,14 @@ def product(c, a, b, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOC
         sums += tl.dot(left, right)
     inside = (row[:, None] < M) & (column[None, :] < N)
     tl.store(c + row[:, None] * N + column[None, :], sums.to(c.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def masked_copy(y, x, count, BLOCK: tl.constexpr):
+    """Ones where x is true. Inverting a mask is right only if x holds truth values."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + at, mask=at < count)
+    if x.dtype.element_ty == tl.int1:
+        tl.store(y + at, 1.0, mask=values & (at < count))
+    else:
+        tl.store(y + at, values.to(tl.float32), mask=at < count)

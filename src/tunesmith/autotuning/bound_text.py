@@ -1,4 +1,7 @@
-"""A jit function's text with the constants of a call bound: their parameters are gone, their values stand above."""
+"""A jit function's text for a call: the parameters of constants are gone, and their values stand above.
+
+A pointer to elements that no description has (truth values) is passed as one to whole numbers, and cast in the text.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,20 @@ from tunesmith.records import UserError
 
 from .jit_text import JitText, statement_of
 
+_CAST = "{name} = {name}.to(triton.language.pointer_type(triton.language.{dtype}))\n"
 
-def bound_text(jit: JitText, constants: Mapping[str, Any], location: str) -> str:
+
+def bound_text(jit: JitText, constants: Mapping[str, Any], casts: Mapping[str, str], location: str) -> str:
     """The text in which the kernel's parameters named in `constants` are constants of the module.
 
     So a constant may be anything that a text can say, also None or a data type. Raises UserError for other values.
+    `casts` has the data type of Triton's to which each pointer that it names is cast.
     """
-    if not constants:
+    if not constants and not casts:
         return jit.text
     tree, lines = ast.parse(jit.text), jit.text.splitlines()
     taken = set(_defined(tree))
-    head = []
+    head = ["import triton.language"]
     for name, value in constants.items():
         statement = statement_of(name, value)
         if statement is None or name in taken:
@@ -32,6 +38,7 @@ def bound_text(jit: JitText, constants: Mapping[str, Any], location: str) -> str
     )
     first, last = definition.decorator_list[0].lineno - 1, definition.end_lineno
     definition.args = _without(definition.args, constants)
+    definition.body[:0] = ast.parse("".join(_CAST.format(name=name, dtype=dtype) for name, dtype in casts.items())).body
     kernel = ast.unparse(definition).splitlines()
     return "\n".join([*head, *lines[:first], *kernel, *lines[last:], ""])
 

@@ -31,6 +31,13 @@ GRID = ("tunesmith_grid_x", "tunesmith_grid_y", "tunesmith_grid_z")
 MOST_COPIED = 256 << 20
 """Bytes up to which the contents of an array of floats are those of the call's tensor; larger ones are random."""
 
+STORED_AS: Mapping[str, tuple[str, str]] = {
+    "bool": ("int8", "int1"),
+    "float8_e4m3fn": ("uint8", "float8e4nv"),
+    "float8_e5m2": ("uint8", "float8e5"),
+}
+"""For data types of torch that no description has: one of the same size that it has, and Triton's own name."""
+
 _ACCEPTS: Mapping[type, str] = {bool: "truth value", int: "natural number"}
 """What a parameter accepts by the type of its values, so that its description does not name the values."""
 
@@ -116,7 +123,9 @@ def call_problem(
         if kinds[name] == "array"
     )
     numbers = {name: value for name, value in arguments.items() if kinds[name] == "number"}
-    source = bound_text(jit, constants, location)
+    torch_types = {array.name: dtype_name(array.tensor) for array in arrays}
+    casts = {name: STORED_AS[dtype][1] for name, dtype in torch_types.items() if dtype in STORED_AS}
+    source = bound_text(jit, constants, casts, location)
     passed = [name for name in arguments if kinds[name] != "constant"]
     parameters = list(_parameters(listed, location))
     name = f"{jit.name}_{_digest(source, passed, arrays_key(arrays), numbers, parameters, tolerance, reference)[:12]}"
@@ -198,11 +207,17 @@ def _parameter(jit: JitText, name: str) -> Any:
 
 
 def _array(name: str, tensor: Any, is_zeroed: bool, location: str) -> CallArray:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    if dtype not in DATA_TYPES:
+    dtype = dtype_name(tensor)
+    if dtype not in (*DATA_TYPES, *STORED_AS):
         what = f"the tensor {name} holds {dtype}"
-        raise UserError(location, what, f"tunesmith.autotune takes tensors of {', '.join(DATA_TYPES)}")
-    return CallArray(name, dtype, span(tensor), tensor, is_zeroed)
+        raise UserError(location, what, f"tunesmith.autotune takes tensors of {', '.join((*DATA_TYPES, *STORED_AS))}")
+    stored, _ = STORED_AS.get(dtype, (dtype, ""))
+    return CallArray(name, stored, span(tensor), tensor, is_zeroed)
+
+
+def dtype_name(tensor: Any) -> str:
+    """NumPy's name of a tensor's data type."""
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def span(tensor: Any) -> int:

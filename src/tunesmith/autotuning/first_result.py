@@ -89,7 +89,10 @@ class ReferenceResult:
         returned = self.reference({**self.arguments, **copies}) or {}
         for name, tensor in returned.items():
             copies[name].copy_(tensor)
-        after = {array.name: flat_contents(_base(copies[array.name]), array.extent) for array in self.problem.arrays}
+        after = {
+            array.name: flat_contents(_base(copies[array.name]), array.extent).view(array.dtype)
+            for array in self.problem.arrays
+        }
         return expectation(before, after)
 
 
@@ -109,7 +112,9 @@ def job(problem: CallProblem, member: Mapping[str, Value], device: str) -> dict[
 
 def contents_of(array: CallArray) -> FlatArray:
     """What a flat array of the problem holds at first."""
-    return np.zeros(array.extent, array.dtype) if array.is_zeroed else flat_contents(array.tensor, array.extent)
+    if array.is_zeroed:
+        return np.zeros(array.extent, array.dtype)
+    return flat_contents(array.tensor, array.extent).view(array.dtype)
 
 
 def storages(problem: CallProblem, arrays: Mapping[str, FlatArray]) -> dict[str, FlatArray]:
