@@ -11,6 +11,8 @@ import pytest
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from triton.runtime.interpreter import InterpretedFunction  # noqa: E402
+
 import tunesmith  # noqa: E402
 from autotune_kernels import scaled_copy  # noqa: E402
 from tunesmith import UserError  # noqa: E402
@@ -216,6 +218,16 @@ def test_a_grid_without_programs_is_launched_and_not_measured(launches):
     x = torch.ones(0)
     kernel[(0,)](x, x, 0, 2.0, None)
     assert launches
+
+
+def test_the_interpreter_takes_the_first_configuration():
+    fn = InterpretedFunction(scaled_copy.fn)
+    kernel = autotuned(no_bench, fn=fn)
+    x = torch.arange(100.0)
+    y = torch.zeros(100)
+    kernel[grid](y, x, 100, 2.0, None)
+    assert (y == 2 * x).all()
+    assert block(kernel) == 64
 
 
 def test_heuristics_below_are_computed_for_each_configuration(launches):

@@ -12,6 +12,8 @@ from cuda_runner import H200, toolchain
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+import triton.language as tl  # noqa: E402
+
 from autotune_kernels import masked_copy, scaled_copy, strided_rows  # noqa: E402
 from tunesmith import UserError  # noqa: E402
 from tunesmith.autotuning import measured_call  # noqa: E402
@@ -90,6 +92,34 @@ def test_the_modules_compile(tmp_path, dtype):
     ((module, _), *_) = modules(problem_of(scaled_copy, arguments, CONFIGS), tmp_path)
     assert module.constants["divisible_by_16"] == ("y", "x", "count")
     assert toolchain("Triton").compile(module, H200).facts[0].entry == "scaled_copy"
+
+
+@triton.heuristics({"EVEN": lambda arguments: arguments["count"] % 2 == 0})
+@triton.jit(
+    do_not_specialize=["count"],
+)
+def counted(
+    y,  # a comment, which the bound text loses
+    count,
+    step=1,
+    EVEN: tl.constexpr = False,  # noqa: N803
+    *,
+    BLOCK: tl.constexpr = 64,  # noqa: N803
+):
+    """The text of a kernel begins below its decorators."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, at * step + EVEN, mask=at < count)
+
+
+def test_a_kernel_below_several_decorators_has_its_defaults_bound(tmp_path):
+    listed = [listed_config(config, {"EVEN": True}, (1,), True, "program.py:1") for config in CONFIGS]
+    arguments = {"y": torch.zeros(64, dtype=torch.int32), "count": 1, "step": 1}
+    problem = call_problem(JitText(counted.fn), arguments, listed, location="program.py:1")
+    assert problem.numbers == {"count": 1}, "a number that is not specialised is passed"
+    ((module, _), *_) = modules(problem, tmp_path)
+    assert dict(module.constants["constexprs"]) == {"EVEN": True, "BLOCK": 64}
+    assert "maxnreg" not in module.constants
+    assert toolchain("Triton").compile(module, H200)
 
 
 @pytest.mark.parametrize(("dtype", "stored"), [("bool", "i8"), ("float8_e5m2", "u8"), ("float8_e4m3fn", "u8")])

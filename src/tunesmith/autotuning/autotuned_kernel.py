@@ -19,7 +19,7 @@ from tunesmith.records import UserError, Value
 from .callables import callers_location, fingerprint
 from .choice import KeptChoice, KernelFolder, Machine, digest_among, plain_config
 from .current_device import is_capturing, machine_of
-from .jit_text import JitText, is_jit_function
+from .jit_text import JitText, is_interpreted, is_jit_function
 from .tuning_key import Bucket, Pruning, TuningKey, nearest
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class AutotunedKernel:
         self, key: TuningKey, args: Sequence[Any], kwargs: Mapping[str, Any], arguments: Mapping[str, Any], grid: Any
     ) -> None:
         configs = self._pruned(args, kwargs)
-        if len(configs) == 1:
+        if len(configs) == 1 or is_interpreted(self.jit_function):
             self.cache[key.as_tuple] = configs[0]
             return
         for name in configs[0].kwargs.keys() & kwargs.keys():

@@ -25,6 +25,11 @@ def is_jit_function(kernel: object) -> bool:
     return type(kernel).__name__ in ("JITFunction", "InterpretedFunction") and hasattr(kernel, "fn")
 
 
+def is_interpreted(kernel: object) -> bool:
+    """Whether a jit function runs in Triton's interpreter, where times say nothing."""
+    return type(kernel).__name__ == "InterpretedFunction"
+
+
 @dataclass
 class JitText:
     """The text of a jit function, and the location in the user's files of each of its lines."""
