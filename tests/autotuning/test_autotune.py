@@ -269,6 +269,15 @@ def test_the_arrays_to_reset_begin_with_zeros():
     assert [array.is_zeroed for array in bench.problems[0].arrays] == [True, False]
 
 
+def test_most_results_differ_from_the_first():
+    decision = MeasuredCall(0, (), {0: 1.0}, {1: "wrong result: wrong value", 2: "wrong result: wrong value"}, 3)
+    with pytest.warns(UserWarning, match="2 of 3 configurations of scaled_copy have other results than the first"):
+        call(autotuned(lambda *arguments: decision), 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(autotuned(lambda *arguments: decision, reference=lambda call: None), 101)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

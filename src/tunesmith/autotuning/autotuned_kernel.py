@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tunesmith.records import UserError, Value
+from tunesmith.records import Outcome, UserError, Value
 
 from .callables import callers_location, fingerprint
 from .choice import KeptChoice, KernelFolder, Machine, digest_among, plain_config
@@ -209,6 +209,12 @@ class AutotunedKernel:
         self.folder.keep(choice)
         self._take(choice, configs, among)
         LOG.info("%s %s: %s", self.__name__, key.as_tuple, self._report())
+        wrong = [reason for reason in self.measured.failures.values() if reason.startswith(Outcome.WRONG_RESULT.value)]
+        if settings.reference is None and len(wrong) > len(self.measured.seconds):
+            differ = (
+                f"{len(wrong)} of {len(configs)} configurations of {self.__name__} have other results than the first"
+            )
+            self._warn("results differ", f"{differ} that runs; if that one is wrong, give autotune a reference")
 
     def _measured(self, problem: Any, arguments: Mapping[str, Any], machine: Machine, location: str) -> MeasuredCall:
         from .measured_call import CallSettings, measure_call
