@@ -23,7 +23,7 @@ QUICK = {"TimeoutSeconds": 5, "Noise": 0.1, "MaximumSamples": 20, "WarmUpSeconds
 
 
 @pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
+def users_cache(monkeypatch, tmp_path):
     """An empty cache of the user's; a skip without a GPU."""
     toolchain("Triton")
     cuda_device()
@@ -107,7 +107,7 @@ def test_a_configuration_that_hangs_or_is_wrong_is_recorded(mode, outcome):
 
 
 def test_the_first_configuration_hangs():
-    kernel = autotuned(scaled_copy, (64, 128), ["count"], warps=(4,), first_seconds=20)
+    kernel = autotuned(scaled_copy, (64, 128), ["count"], warps=(4,), first_seconds=30)
     y, expected = copied(kernel, MODE="hang")
     assert torch.equal(y, expected)
 
