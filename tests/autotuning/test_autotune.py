@@ -208,7 +208,7 @@ def test_one_configuration_needs_no_measurement(launches):
 
 
 def test_an_empty_list_is_tritons_default(launches):
-    kernel = tunesmith.autotune([], key=[])(scaled_copy)
+    kernel = tunesmith.autotune(iter([]), key=[])(scaled_copy)
     call(kernel, 100, BLOCK=32)
     assert launches[0][1]["num_warps"] == 4
 
@@ -283,6 +283,7 @@ def test_most_results_differ_from_the_first():
     [
         ({"key": ["coutn"]}, "key names coutn, which scaled_copy has not; name some of y, x"),
         ({"reset_to_zero": ["z"]}, "reset_to_zero names z"),
+        ({"restore_value": ["z"]}, "restore_value names z"),
         ({"bucket": "tens"}, "bucket cannot be 'tens'"),
         ({"fn": tunesmith.autotune(configs(), [])(scaled_copy)}, "autotune stands above a AutotunedKernel"),
     ],

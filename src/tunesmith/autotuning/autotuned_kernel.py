@@ -44,6 +44,7 @@ class AutotuneSettings:
     key: Sequence[str]
     pruning: Pruning
     reset_to_zero: tuple[str, ...]
+    restore_value: tuple[str, ...]
     bucket: Bucket | None
     reference: CallReference | None
     tolerance: float
@@ -78,7 +79,8 @@ class AutotunedKernel:
         self._last_key: tuple[Any, ...] = ()
         self._measure, self._machine = measure, machine or machine_of
         self._warned: set[str] = set()
-        for argument, names in (("key", self.keys), ("reset_to_zero", self.reset_to_zero)):
+        named = {"key": settings.key, "reset_to_zero": settings.reset_to_zero, "restore_value": settings.restore_value}
+        for argument, names in named.items():
             if unknown := [name for name in names if name not in self.arg_names]:
                 what = f"{argument} names {', '.join(unknown)}, which {self.__name__} has not"
                 raise UserError(settings.location, what, f"name some of {', '.join(self.arg_names)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tunesmith.records import UserError, Value
@@ -21,7 +21,7 @@ FIRST_SECONDS = 60.0
 
 
 def autotune(
-    configs: Sequence[Any],
+    configs: Iterable[Any],
     key: Sequence[str],
     prune_configs_by: Mapping[str, Any] | None = None,
     reset_to_zero: Sequence[str] | None = None,
@@ -57,7 +57,7 @@ def autotune(
 
     Raises UserError with the line of the program for what cannot be tuned.
     """
-    location = callers_location()
+    location, listed = callers_location(), list(configs or ())
     unused = {
         "pre_hook": pre_hook,
         "post_hook": post_hook,
@@ -65,16 +65,17 @@ def autotune(
         "rep": rep,
         "use_cuda_graph": use_cuda_graph,
         "do_bench": do_bench,
-        "the pre_hook of a configuration": any(config.pre_hook for config in configs or ()),
+        "the pre_hook of a configuration": any(config.pre_hook for config in listed),
     }
     if ignored := [name for name, value in unused.items() if value]:
         what = f"{location}: tunesmith measures in processes of its own and does not use {', '.join(ignored)} there"
         warnings.warn(what, stacklevel=2)
     described = AutotuneSettings(
-        configs=list(configs) if configs else [_default_config()],
+        configs=listed or [_default_config()],
         key=tuple(key),
         pruning=Pruning.of(prune_configs_by),
         reset_to_zero=tuple(reset_to_zero or ()),
+        restore_value=tuple(restore_value or ()),
         bucket=bucket_of(bucket, location),
         reference=reference,
         tolerance=tolerance,
