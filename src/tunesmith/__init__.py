@@ -6,13 +6,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .autotuning import In, InOut, KernelLaunch, LocalMemory, Out, Scalar, Scratch, Tuned, tune
+    from .autotuning import (
+        In,
+        InOut,
+        KernelLaunch,
+        LocalMemory,
+        Out,
+        Scalar,
+        Scratch,
+        Tuned,
+        autotune,
+        patch_triton,
+        tune,
+    )
     from .library import load, matmul
     from .records import UserError
 
 __version__ = "0.1.0"
 
-_AUTOTUNING = ("In", "InOut", "KernelLaunch", "LocalMemory", "Out", "Scalar", "Scratch", "Tuned", "tune")
+_AUTOTUNING = (
+    *("In", "InOut", "KernelLaunch", "LocalMemory", "Out", "Scalar", "Scratch", "Tuned", "tune"),
+    *("autotune", "patch_triton"),
+)
 
 _MODULE_OF_NAME = {
     "UserError": "tunesmith.records",
@@ -31,8 +46,10 @@ __all__ = [
     "Scratch",
     "Tuned",
     "UserError",
+    "autotune",
     "load",
     "matmul",
+    "patch_triton",
     "tune",
 ]
 

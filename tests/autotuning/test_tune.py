@@ -155,6 +155,25 @@ def test_contents_of_arrays_are_what_the_kernel_gets_and_changes(tmp_path):
     assert (out == table[where] + 1).all()
 
 
+def test_arrays_may_hold_bfloat16(tmp_path):
+    copied = "kernel void copied(global ushort *x, global ushort *y) { y[get_global_id(0)] = x[get_global_id(0)]; }"
+    x = np.arange(64).astype("bfloat16")
+    tuned = tunesmith.tune(
+        copied,
+        tmp_path,
+        arguments={"x": x, "y": Out("bfloat16", 64)},
+        parameters={"GROUP": [4, 8]},
+        work_group="GROUP",
+        work_items=64,
+        reference=lambda x: x,
+        settings=QUICK,
+        quiet=True,
+        device="OpenCL",
+    )
+    assert tuned.outcome.look_at == []
+    assert (tuned.launch(x=x) == x).all()
+
+
 def reference_of(function):
     """What the bench calls for the reference of a program."""
     kernel = described_kernel(SCALE, "program.py:1", **{**DESCRIBED, "reference": function})

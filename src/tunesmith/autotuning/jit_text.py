@@ -25,6 +25,11 @@ def is_jit_function(kernel: object) -> bool:
     return type(kernel).__name__ in ("JITFunction", "InterpretedFunction") and hasattr(kernel, "fn")
 
 
+def is_interpreted(kernel: object) -> bool:
+    """Whether a jit function runs in Triton's interpreter, where times say nothing."""
+    return type(kernel).__name__ == "InterpretedFunction"
+
+
 @dataclass
 class JitText:
     """The text of a jit function, and the location in the user's files of each of its lines."""
@@ -92,7 +97,7 @@ class JitText:
                 raise UserError(location, what, "call a jit function by its own name")
             self._add_function(value)
             return
-        line = _statement(name, value)
+        line = statement_of(name, value)
         if line is None:
             what = f"{function.__name__} reads {name}, which is a {type(value).__name__}"
             raise UserError(location, what, "pass it as an argument, or make it a number, a text or a jit function")
@@ -108,7 +113,7 @@ class JitText:
         self.lines.append((line, location))
 
 
-def _statement(name: str, value: Any) -> str | None:
+def statement_of(name: str, value: Any) -> str | None:
     """The statement that defines a name in the text; None if none can."""
     if isinstance(value, types.ModuleType):
         return f"import {name}" if value.__name__ == name else f"import {value.__name__} as {name}"

@@ -135,7 +135,7 @@ def _tune_file(
         raise UserError(location, "tune was called with neither a tuning file nor a described kernel", remedy)
     if folder is None:
         raise UserError(location, "tune has no folder for the results", 'name one: tune("file.yaml", "out")')
-    with _observer(quiet, observe) as observer:
+    with progress(quiet, observe) as observer:
         return tune_file(Path(file), Path(folder), observe=observer, **options)
 
 
@@ -160,7 +160,7 @@ def _tune_kernel(
     register(description)
     results = Path(folder) if folder is not None else _default_folder(description, text)
     path = write(results / "source", description, text, tuning)
-    with _observer(quiet, observe) as observer, _in_users_lines(path, text):
+    with progress(quiet, observe) as observer, _in_users_lines(path, text):
         outcome = tune_file(
             path, results, device=device, budget_minutes=budget_minutes, order="file", reuse=reuse, observe=observer
         )
@@ -356,7 +356,7 @@ def write(folder: Path, kernel: KernelDescription, text: DescriptionText, tuning
 
 
 @contextmanager
-def _observer(quiet: bool, observe: events.Observer | None) -> Iterator[events.Observer]:
+def progress(quiet: bool, observe: events.Observer | None = None) -> Iterator[events.Observer]:
     """The progress report, in a terminal, a notebook or a log; or the caller's own observer."""
     if observe is not None:
         yield observe

@@ -54,6 +54,13 @@ def contents(key: str) -> Array | None:
     return np.load(path, allow_pickle=False) if path else None
 
 
+def forget(key: str) -> None:
+    """Remove what is registered and shared under a key, and its files."""
+    _REFERENCES.pop(key, None)
+    for path in (*_folder().glob(f"{key}.npy"), *_folder().glob(f"{key}-*.npz")):
+        path.unlink(missing_ok=True)
+
+
 def digest_of(arrays: Mapping[str, Array]) -> str:
     """Hash of arrays' names, data types, shapes and contents."""
     digest = hashlib.sha256()

@@ -28,7 +28,7 @@ RESERVED = (*LIMITS, "KernelLanguage", "ProblemSizes", "Groups")
 """Names that no size, parameter or argument may have: in a tuning file the last three mean something else."""
 
 LANGUAGES = ("OpenCL", "CUDA", TRITON)
-FLOATS = ("float16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 DATA_TYPES = (*FLOATS, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 _NEEDED = ("Name", "Source", "Sizes", "Arguments", "Reference", "Flops")
@@ -293,8 +293,10 @@ def _arguments(
             )
         else:
             fields = item.fields("an argument", ("Name", "DataType", "Value"))
-            value = _expression(fields["Value"], names)
-            arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), _data_type(fields["DataType"]), value))
+            value, dtype = _expression(fields["Value"], names), _data_type(fields["DataType"])
+            if dtype == "bfloat16":
+                raise fields["DataType"].wrong("no number is passed as bfloat16", "pass it as float32")
+            arguments.append(ValueArgument(_new_name(fields["Name"], "Name"), dtype, value))
     _refuse_twice(entry, [argument.name for argument in arguments])
     return tuple(arguments)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import ml_dtypes  # also teaches NumPy the name bfloat16
 import numpy as np
 
 from tunesmith.problems.base import SMALL, Array, Expected, Operation
@@ -166,6 +167,8 @@ def _registered(array: ArrayArgument, sizes: Mapping[str, Value]) -> Array:
     if registered is None:
         what = f"the contents of {array.name} were an array of the Python program that tuned this kernel"
         raise UserError(array.name, what, "leave Contents out, or give a Range: the contents are random then")
+    if np.dtype(array.dtype).kind == registered.dtype.kind == "V":
+        registered = registered.view(array.dtype)  # NumPy's files do not have the name bfloat16
     if (registered.dtype, registered.shape) != (np.dtype(array.dtype), _shape(array, sizes)):
         what = f"the contents of {array.name} have the shape {registered.shape}, it is {_shape(array, sizes)}"
         raise UserError(array.name, what, "tune again with arrays of this shape")
@@ -175,8 +178,10 @@ def _registered(array: ArrayArgument, sizes: Mapping[str, Value]) -> Array:
 def _reference_input(storage: Array, shape: tuple[int, ...]) -> Array:
     """A copy of an input, so that no reference can change the kernel's input; floats are converted to float64."""
     logical = storage.reshape(shape)
-    return logical.astype(np.float64) if storage.dtype.kind == "f" else logical.copy()
+    return logical.astype(np.float64) if storage.dtype.name in FLOATS else logical.copy()
 
 
 def _unit_roundoff(dtype: str) -> float:
-    return float(np.finfo(dtype).eps) / 2 if dtype in FLOATS else 0.0
+    if dtype not in FLOATS:
+        return 0.0
+    return float(ml_dtypes.finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]

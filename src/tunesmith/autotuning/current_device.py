@@ -1,0 +1,30 @@
+"""The device that a call's tensors lie on, as torch and Triton know it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tunesmith.records import UserError
+
+from .choice import Machine
+
+
+def machine_of(arguments: Mapping[str, Any], location: str) -> Machine:
+    """The GPU of the call's tensors, and Triton's version. Raises UserError if no tensor lies on a GPU."""
+    import torch
+    import triton
+
+    devices = (value.device for value in arguments.values() if hasattr(value, "data_ptr") and hasattr(value, "device"))
+    device = next((device for device in devices if device.type == "cuda"), None)
+    if device is None:
+        raise UserError(location, "no argument is a tensor on a GPU", "move the tensors there: tensor.cuda()")
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return Machine(torch.cuda.get_device_name(index), f"Triton {triton.__version__}", f"CUDA:{index}")
+
+
+def is_capturing() -> bool:
+    """Whether a CUDA graph is being captured on the current stream. A process without torch captures none."""
+    torch = sys.modules.get("torch")
+    return bool(torch and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())

@@ -1,0 +1,163 @@
+"""Measures a call's configurations: the run is that of a tuning file, in the kernel's folder, which keeps all times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tunesmith.problems.custom import caller
+from tunesmith.records import Outcome, Solution, UserError, Value
+from tunesmith.session import RunOutcome, TuningPlan
+from tunesmith.session import tune as tune_file
+from tunesmith.session.frame import events
+
+from .call_problem import CallProblem
+from .callables import in_time
+from .choice import Machine
+from .first_result import CallReference, FirstResult, ReferenceResult, contents_of
+from .tuning import progress
+
+REFERENCE_SECONDS = 600.0
+"""How long a user's reference may take."""
+
+
+@dataclass(frozen=True)
+class MeasuredCall:
+    """The winner, and the configurations that could not be told from it, as positions in the problem's list.
+
+    `seconds` and `failures` have the configurations that ran right, and the others with the reason. `measured` counts
+    those that were not in the store. The finalists among all are then measured again, side by side.
+    """
+
+    winner: int
+    ties: tuple[int, ...] = ()
+    seconds: Mapping[int, float] = field(default_factory=dict)
+    failures: Mapping[int, str] = field(default_factory=dict)
+    measured: int = 0
+
+
+@dataclass(frozen=True)
+class CallSettings:
+    """How a call is measured. `settings` are GlobalParameters of a tuning file; `first_seconds` limit the launch whose
+    result the others are compared with."""
+
+    reference: CallReference | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    first_seconds: float = 60.0
+    quiet: bool = False
+
+
+def measure_call(
+    problem: CallProblem,
+    arguments: Mapping[str, Any],
+    folder: Path,
+    machine: Machine,
+    how: CallSettings,
+    location: str,
+) -> MeasuredCall:
+    """Measure the listed configurations that the store in `folder` lacks, and choose. Raises UserError if none ran
+    right, with the reasons."""
+    path = written(problem, folder / "source" / problem.name, how.settings)
+    with progress(how.quiet) as observer, _known_to_workers(problem, arguments, machine, how, location):
+        screening = ScreeningObserver(observer)
+        try:
+            outcome = tune_file(path, folder, device=machine.selector or None, order="file", observe=screening)
+        except UserError as error:
+            raise at_the_call(error, path.parent, location) from error
+    return chosen(problem, outcome, screening.measured, location)
+
+
+@contextmanager
+def _known_to_workers(
+    problem: CallProblem, arguments: Mapping[str, Any], machine: Machine, how: CallSettings, location: str
+) -> Iterator[None]:
+    """A context in which the processes of a run find the arrays' contents and the values to compare with."""
+    keys = {problem.contents_key(array): array for array in problem.arrays if array.has_contents}
+    try:
+        for key, array in keys.items():
+            caller.register_contents(key, contents_of(array))
+        caller.register_reference(problem.reference_key, _reference(problem, arguments, machine, how, location))
+        yield
+    finally:
+        for key in (*keys, problem.reference_key):
+            caller.forget(key)
+
+
+def at_the_call(error: UserError, folder: Path, location: str) -> UserError:
+    """An error of a run, told at the user's call if it was found in the files that were made for the run."""
+    if isinstance(error.__cause__, UserError):
+        return error.__cause__
+    return UserError(location, error.what, error.remedy) if error.location.startswith(str(folder)) else error
+
+
+@dataclass
+class ScreeningObserver:
+    """Passes events on, and counts the cells of the run's first batch that were not in the store."""
+
+    observe: events.Observer
+    is_first: bool = True
+    measured: int = 0
+
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.BatchBegan) and self.is_first:
+            self.is_first, self.measured = False, event.cells - event.reused
+        self.observe(event)
+
+
+def chosen(problem: CallProblem, outcome: RunOutcome[TuningPlan], measured: int, location: str) -> MeasuredCall:
+    """The decision of a run, by positions in the problem's list. Raises UserError if nothing ran right."""
+    seconds, failures, decided = dict[int, float](), dict[int, str](), list[int]()
+    for table in (group.table for group in outcome.plan.groups if group.table):
+        for solutions in table.decided.values():
+            decided += positions(problem, solutions)
+        for position, solution in zip(positions(problem, table.solutions), table.solutions, strict=True):
+            cell = table.cell(table.problems[0], solution)
+            if cell.time:
+                seconds[position] = cell.time.seconds
+            elif cell.outcome is not Outcome.OK:
+                failures[position] = ": ".join(filter(None, (cell.outcome.value, cell.reason, cell.detail)))
+    for position in set(range(len(problem.listed))) - seconds.keys() - failures.keys():
+        failures[position] = "rejected: the device cannot run it"
+    if not decided:
+        shown = " | ".join(dict.fromkeys([*failures.values(), *outcome.look_at])) or "nothing was measured"
+        raise UserError(location, f"no configuration of {problem.entry} ran right: {shown}", "mend the kernel")
+    return MeasuredCall(decided[0], tuple(decided[1:]), seconds, failures, measured)
+
+
+def positions(problem: CallProblem, solutions: Sequence[Solution]) -> list[int]:
+    """Where the configurations of solutions stand in the problem's list."""
+    listed = [tuple(member.items()) for member in problem.listed]
+    names = list(problem.listed[0])
+    return [listed.index(tuple((name, solution.configuration[name]) for name in names)) for solution in solutions]
+
+
+def _reference(
+    problem: CallProblem, arguments: Mapping[str, Any], machine: Machine, how: CallSettings, location: str
+) -> caller.Reference:
+    if how.reference is None:
+        return FirstResult(problem, torch_device(machine.selector), location, how.first_seconds)
+    by_user = ReferenceResult(problem, how.reference, arguments)
+    return lambda sizes, arrays: in_time(lambda: by_user(sizes, arrays), REFERENCE_SECONDS, "the reference", location)
+
+
+def torch_device(selector: str) -> str:
+    """Torch's name of a device."""
+    return selector.lower() if selector else "cpu"
+
+
+def written(problem: CallProblem, folder: Path, settings: Mapping[str, Value]) -> Path:
+    """Write the tuning file with the files that it names; its path."""
+    head = f"GlobalParameters: {json.dumps(dict(settings))}\n" if settings else ""
+    texts = {
+        f"{problem.name}.py": problem.source,
+        f"{problem.name}.kernel.yaml": problem.description,
+        f"{problem.name}.yaml": head + problem.tuning_file,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / f"{problem.name}.yaml"
