@@ -3,9 +3,9 @@
     python benchmarks/autotune_beside_triton.py [--json RESULT.json]
 
 A softmax with 24 configurations and a product in half precision with 64. Each side runs in a process of its own with
-empty caches; the wall time is that of the first call, without the start of Python and torch. Both winners are timed
-then in one process with Triton's `do_bench`, in turns, three times each. The last figure is the time to the end of the first
-calls in a second process, with the caches of the first, from the import of tunesmith on. It needs a GPU.
+empty caches. The wall time is that of the first call, without the start of Python and torch. Both winners are then
+timed in one process with Triton's `do_bench`, in turns, three times each. The last figure is the time to the end of
+the first calls in a second process, with the caches of the first, from the import of tunesmith on. It needs a GPU.
 """
 
 # ruff: noqa: N803  # constants of Triton functions have names in capitals
