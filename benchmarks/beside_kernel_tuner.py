@@ -6,12 +6,14 @@ Both tuners get the same texts, sizes and configurations, with their default mea
 softmax has 288 configurations, a five-point stencil 96. Each tuner runs in a process of its own with empty caches. The
 wall time includes the start of that process. Then both winners are timed side by side, in interleaved blocks. The lines
 are those of the functions below that call the tuners, without the kernels and their references, which both share.
-`pip install kernel-tuner` first; on a GPU it takes CuPy.
+`pip install kernel-tuner` first; on a GPU it takes CuPy. With --json, this machine's rows take the place of its earlier
+rows in the file, and the rows of other machines stay.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import inspect
 import json
 import os
@@ -127,6 +129,10 @@ KERNELS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+BACKENDS = {"OpenCL": "OpenCL", "CUDA": "CuPy"}
+"""Kernel Tuner's backend for each device."""
+
+
 def with_tunesmith(name: str, kernel: dict[str, Any], device: str, folder: str) -> Any:
     import tunesmith
     from tunesmith import In, Out
@@ -154,9 +160,9 @@ def with_kernel_tuner(name: str, kernel: dict[str, Any], device: str) -> Any:
     results, _ = kernel_tuner.tune_kernel(
         name, kernel["text"], size, [np.empty_like(x), x, np.int32(rows), np.int32(columns)], kernel["parameters"],
         grid_div_x=divisors, block_size_names=["GROUP"], answer=[kernel["reference"](x), None, None, None], atol=1e-5,
-        lang={"OpenCL": "OpenCL", "CUDA": "CuPy"}[device], quiet=True,
+        lang=BACKENDS[device], quiet=True,
     )  # fmt: skip
-    return min((row for row in results if isinstance(row["time"], float)), key=lambda row: row["time"])
+    return [row for row in results if isinstance(row["time"], float)]
 
 
 def lines_of(function: Any) -> int:
@@ -199,6 +205,23 @@ def side_by_side(name: str, folder: Path, device: str, winners: list[dict[str, A
     return [measurement.estimate.seconds if measurement.estimate else float("nan") for measurement in measured]
 
 
+def add_to_record(path: Path, device: str, rows: list[dict[str, Any]]) -> None:
+    """Write the rows of this machine into a record, which may have rows of other machines."""
+    from tunesmith.devices import choose
+
+    target = choose(device)
+    machine = {
+        "name": f"{target.name}, {os.cpu_count()} processors",
+        "date": time.strftime("%Y-%m-%d"),
+        "driver": target.driver,
+        "kernel_tuner": f"{importlib.metadata.version('kernel-tuner')} ({BACKENDS[device]})",
+        "rows": rows,
+    }
+    machines = json.loads(path.read_text(encoding="utf-8"))["machines"] if path.exists() else []
+    others = [other for other in machines if other["name"] != machine["name"]]
+    path.write_text(json.dumps({"machines": [*others, machine]}, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("OpenCL", "CUDA"), default="OpenCL")
@@ -213,8 +236,9 @@ def main() -> None:
             tuned = with_tunesmith(asked.only, kernel, asked.device, f"{asked.folder}/run")
             answer = {"winner": tuned.winner, "configurations": len(tuned.table)}
         else:
-            best = with_kernel_tuner(asked.only, kernel, asked.device)
-            answer = {"winner": {key: int(best[key]) for key in kernel["parameters"]}, "configurations": 0}
+            ran = with_kernel_tuner(asked.only, kernel, asked.device)
+            best = min(ran, key=lambda row: row["time"])
+            answer = {"winner": {key: int(best[key]) for key in kernel["parameters"]}, "configurations": len(ran)}
         print(json.dumps(answer))
         return
     rows: list[dict[str, Any]] = []
@@ -241,7 +265,7 @@ def main() -> None:
             flush=True,
         )
     if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        add_to_record(asked.json, asked.device, rows)
 
 
 if __name__ == "__main__":
