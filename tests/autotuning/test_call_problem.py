@@ -21,6 +21,7 @@ from tunesmith.autotuning.call_problem import call_problem, listed_config, span 
 from tunesmith.autotuning.choice import Machine  # noqa: E402
 from tunesmith.autotuning.first_result import (  # noqa: E402
     FirstResult,
+    LaunchInProcess,
     ReferenceResult,
     contents_of,
     expectation,
@@ -308,6 +309,47 @@ def test_the_first_configuration_that_runs_in_time_gives_the_values(monkeypatch)
     assert (magnitude > value).all()
 
 
+def test_a_launch_that_began_ahead_is_used_once_and_its_process_ends_with_the_block(monkeypatch, tmp_path):
+    """Triton's interpreter stands in for a GPU."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    problem = problem_of(scaled_copy, copy_arguments(bias=torch.zeros(100)), CONFIGS)
+    before = {"x": np.arange(100, dtype=np.float32), "y": np.zeros(100, np.float32), "bias": np.zeros(100, np.float32)}
+    with LaunchInProcess(problem, problem.listed[0], "cpu", before, 30) as ahead:
+        first = FirstResult(problem, "cpu", "program.py:1", 30, ahead)
+        doubled = {**before, "x": 2 * before["x"]}
+        assert first({}, doubled)["y"][0].tolist() == (np.arange(100) * 2.5).tolist(), "what began ahead saw its arrays"
+        assert first({}, doubled)["y"][0].tolist() == (np.arange(100) * 5.0).tolist()
+    with LaunchInProcess(problem, problem.listed[0], "cpu", before, 30) as unused:
+        assert unused.process.poll() is None
+    assert unused.process.poll() is not None
+
+
+@pytest.mark.parametrize("has_reference", [False, True])
+def test_the_first_configuration_is_launched_while_the_run_is_prepared(has_reference, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr(measured_call, "torch_device", lambda selector: "cpu")
+    problem, begun = problem_of(scaled_copy, copy_arguments(bias=torch.zeros(100)), CONFIGS), []
+
+    class Launch(LaunchInProcess):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            begun.append(self)
+
+    def run(path, folder, **options):
+        assert len(begun) == (not has_reference), "before the run asks for anything"
+        inputs = {array.name: caller.contents(problem.contents_key(array)) for array in problem.arrays}
+        value, _ = caller.registered_reference(problem.reference_key)({}, inputs)["y"]
+        assert value.tolist() == (np.arange(100) * 2.5).tolist()
+        return outcome_of(problem, [RAN, HANGS, RAN], (2,))
+
+    monkeypatch.setattr(measured_call, "LaunchInProcess", Launch)
+    monkeypatch.setattr(measured_call, "tune_file", run)
+    arguments = copy_arguments(bias=torch.zeros(100))
+    reference = (lambda call: {"y": call["x"] * call["factor"]}) if has_reference else None
+    settings = CallSettings(reference, first_seconds=30, quiet=True)
+    measure_call(problem, arguments, tmp_path, Machine("a GPU", "Triton 0", "CUDA:0"), settings, "program.py:1")
+
+
 def test_a_list_in_which_nothing_runs_is_told(tmp_path):
     problem = problem_of(scaled_copy, copy_arguments(), CONFIGS[:2])
     with pytest.raises(UserError, match=r"program\.py:1: no configuration of scaled_copy runs: no end within 0\.01 s"):
@@ -350,7 +392,8 @@ def test_a_run_finds_files_contents_and_a_reference_that_are_gone_afterwards(mon
     arguments = copy_arguments()
     problem = problem_of(scaled_copy, arguments, CONFIGS)
 
-    def run(path, folder, device, order, observe):
+    def run(path, folder, device, order, checks_logic, observe):
+        assert not checks_logic
         assert read(path, None, None).globals.policy() == {"timeout_seconds": 5}
         assert caller.contents(problem.contents_key(problem.arrays[1])).tolist() == arguments["x"].tolist()
         assert caller.registered_reference(problem.reference_key)

@@ -134,3 +134,7 @@ def test_a_run_tells_when_the_logic_that_it_wrote_is_wrong(tmp_path, monkeypatch
     (sentence,) = done.look_at
     assert "at 20x20x20" in sentence
     assert "gives a wrong result" in sentence
+    unchecked = session.tune(
+        fake_file(tmp_path, TUNING), tmp_path / "unchecked", device="fake:GPU:8", checks_logic=False
+    )
+    assert unchecked.look_at == []

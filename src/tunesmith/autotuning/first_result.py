@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 from tunesmith.records import UserError, Value
 
 from .call_problem import GRID, CallArray, CallProblem
-from .first_result_process import INPUTS, JOB, OUTPUTS
+from .first_result_process import ERRORS, INPUTS, JOB, OUTPUTS
 from .tensors import FlatArray, flat_contents, strided_tensor
 
 ROUNDINGS = {"float16": 32.0, "bfloat16": 8.0, "float32": 8192.0, "float64": 2.0**20}
@@ -34,44 +35,80 @@ CallReference = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 kernel would, or returns the tensors that the kernel would have changed, by name."""
 
 
-@dataclass(frozen=True)
-class FirstResult:
-    """The arrays after a launch of the first configuration of `problem` that runs on a device of torch's."""
+class LaunchInProcess:
+    """A launch of one configuration in a process of its own, which begins when this object is made.
 
-    problem: CallProblem
-    device: str
-    location: str
-    seconds: float
+    `outputs` waits for the launch. The end of a `with` block kills a process that still runs.
+    """
+
+    def __init__(
+        self,
+        problem: CallProblem,
+        member: Mapping[str, Value],
+        device: str,
+        before: Mapping[str, FlatArray],
+        seconds: float,
+    ) -> None:
+        self._dtypes = {name: array.dtype for name, array in before.items()}
+        self._seconds = seconds
+        self._folder = tempfile.TemporaryDirectory(prefix="tunesmith-first-")
+        folder = Path(self._folder.name)
+        (folder / JOB).write_text(json.dumps(job(problem, member, device)), encoding="utf-8")
+        as_bytes: dict[str, Any] = {name: array.view(np.uint8) for name, array in before.items()}
+        np.savez(folder / INPUTS, **as_bytes)
+        command = [sys.executable, "-P", "-m", f"{__package__}.first_result_process", str(folder)]
+        with (folder / ERRORS).open("wb") as errors:
+            self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        self._deadline = time.monotonic() + seconds
+
+    def outputs(self) -> dict[str, FlatArray] | str:
+        """The arrays after the launch, or why it did not end well."""
+        folder = Path(self._folder.name)
+        try:
+            code = self.process.wait(max(0.0, self._deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return f"no end within {self._seconds:g} s"
+        if code:
+            errors = (folder / ERRORS).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            return (errors or [f"exit code {code}"])[-1]
+        with np.load(folder / OUTPUTS, allow_pickle=False) as outputs:
+            return {name: outputs[name].view(dtype) for name, dtype in self._dtypes.items()}
+
+    def __enter__(self) -> LaunchInProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._folder.cleanup()
+
+
+class FirstResult:
+    """The arrays after a launch of the first configuration of `problem` that runs on a device of torch's.
+
+    A configuration has `seconds` to end. `ahead` is a launch of the first configuration that has begun already.
+    """
+
+    def __init__(
+        self, problem: CallProblem, device: str, location: str, seconds: float, ahead: LaunchInProcess | None = None
+    ) -> None:
+        self._problem, self._device, self._location, self._seconds = problem, device, location, seconds
+        self._ahead = ahead
 
     def __call__(self, sizes: dict[str, Any], arrays: dict[str, FlatArray]) -> Expectation:
         """Value and magnitude of each array, from the arrays before the launch. Raises UserError if nothing runs."""
-        before = storages(self.problem, arrays)
+        before = storages(self._problem, arrays)
         failures = []
-        for member in self.problem.listed:
-            after = self._launched(before, member)
+        for member in self._problem.listed:
+            ahead, self._ahead = self._ahead, None
+            with ahead or LaunchInProcess(self._problem, member, self._device, before, self._seconds) as launch:
+                after = launch.outputs()
             if not isinstance(after, str):
-                refuse_infinite(after, self.problem.entry, self.location)
+                refuse_infinite(after, self._problem.entry, self._location)
                 return expectation(before, after)
             failures.append(after)
         shown = "; ".join(dict.fromkeys(failures))
-        raise UserError(self.location, f"no configuration of {self.problem.entry} runs: {shown}", "mend the kernel")
-
-    def _launched(self, before: Mapping[str, FlatArray], member: Mapping[str, Value]) -> dict[str, FlatArray] | str:
-        """The arrays after a launch of a configuration, or why it did not run."""
-        with tempfile.TemporaryDirectory(prefix="tunesmith-first-") as name:
-            folder = Path(name)
-            (folder / JOB).write_text(json.dumps(job(self.problem, member, self.device)), encoding="utf-8")
-            as_bytes: dict[str, Any] = {name: array.view(np.uint8) for name, array in before.items()}
-            np.savez(folder / INPUTS, **as_bytes)
-            command = [sys.executable, "-P", "-m", f"{__package__}.first_result_process", str(folder)]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=self.seconds)
-            except subprocess.TimeoutExpired:
-                return f"no end within {self.seconds:g} s"
-            if done.returncode:
-                return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-            with np.load(folder / OUTPUTS, allow_pickle=False) as outputs:
-                return {name: outputs[name].view(array.dtype) for name, array in before.items()}
+        raise UserError(self._location, f"no configuration of {self._problem.entry} runs: {shown}", "mend the kernel")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tunesmith.toolchains.triton_text import function_of_text
 
-JOB, INPUTS, OUTPUTS = "job.json", "inputs.npz", "outputs.npz"
+JOB, INPUTS, OUTPUTS, ERRORS = "job.json", "inputs.npz", "outputs.npz", "errors.txt"
 
 
 def launch(folder: Path) -> None:

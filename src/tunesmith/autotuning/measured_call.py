@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from tunesmith.session.frame import events
 from .call_problem import CallProblem
 from .callables import in_time
 from .choice import Machine
-from .first_result import CallReference, FirstResult, ReferenceResult, contents_of
+from .first_result import CallReference, FirstResult, LaunchInProcess, ReferenceResult, contents_of
+from .tensors import FlatArray
 from .tuning import progress
 
 REFERENCE_SECONDS = 600.0
@@ -65,7 +66,9 @@ def measure_call(
     with progress(how.quiet) as observer, _known_to_workers(problem, arguments, machine, how, location):
         screening = ScreeningObserver(observer)
         try:
-            outcome = tune_file(path, folder, device=machine.selector or None, order="file", observe=screening)
+            # The winner is launched through Triton, so nobody loads the logic.
+            selector = machine.selector or None
+            outcome = tune_file(path, folder, device=selector, order="file", checks_logic=False, observe=screening)
         except UserError as error:
             raise at_the_call(error, path.parent, location) from error
     return chosen(problem, outcome, screening.measured, location)
@@ -76,15 +79,17 @@ def _known_to_workers(
     problem: CallProblem, arguments: Mapping[str, Any], machine: Machine, how: CallSettings, location: str
 ) -> Iterator[None]:
     """A context in which the processes of a run find the arrays' contents and the values to compare with."""
-    keys = {problem.contents_key(array): array for array in problem.arrays if array.has_contents}
-    try:
-        for key, array in keys.items():
-            caller.register_contents(key, contents_of(array))
-        caller.register_reference(problem.reference_key, _reference(problem, arguments, machine, how, location))
+    contents = {array.name: contents_of(array) for array in problem.arrays if array.has_contents}
+    keys = {array.name: problem.contents_key(array) for array in problem.arrays if array.has_contents}
+    with ExitStack() as opened:
+        for key in (*keys.values(), problem.reference_key):
+            opened.callback(caller.forget, key)
+        for name, array in contents.items():
+            caller.register_contents(keys[name], array)
+        caller.register_reference(
+            problem.reference_key, _reference(problem, arguments, contents, machine, how, location, opened)
+        )
         yield
-    finally:
-        for key in (*keys, problem.reference_key):
-            caller.forget(key)
 
 
 def at_the_call(error: UserError, folder: Path, location: str) -> UserError:
@@ -136,12 +141,28 @@ def positions(problem: CallProblem, solutions: Sequence[Solution]) -> list[int]:
 
 
 def _reference(
-    problem: CallProblem, arguments: Mapping[str, Any], machine: Machine, how: CallSettings, location: str
+    problem: CallProblem,
+    arguments: Mapping[str, Any],
+    contents: Mapping[str, FlatArray],
+    machine: Machine,
+    how: CallSettings,
+    location: str,
+    opened: ExitStack,
 ) -> caller.Reference:
-    if how.reference is None:
-        return FirstResult(problem, torch_device(machine.selector), location, how.first_seconds)
-    by_user = ReferenceResult(problem, how.reference, arguments)
-    return lambda sizes, arrays: in_time(lambda: by_user(sizes, arrays), REFERENCE_SECONDS, "the reference", location)
+    """The function that gives the values to compare with.
+
+    If the contents of all arrays are known, the first configuration is launched now, while the run is prepared.
+    `opened` ends that launch.
+    """
+    if how.reference is not None:
+        by_user = ReferenceResult(problem, how.reference, arguments)
+        what = "the reference"
+        return lambda sizes, arrays: in_time(lambda: by_user(sizes, arrays), REFERENCE_SECONDS, what, location)
+    device, ahead = torch_device(machine.selector), None
+    if len(contents) == len(problem.arrays):
+        launch = LaunchInProcess(problem, problem.listed[0], device, contents, how.first_seconds)
+        ahead = opened.enter_context(launch)
+    return FirstResult(problem, device, location, how.first_seconds, ahead)
 
 
 def torch_device(selector: str) -> str:

@@ -60,6 +60,8 @@ class RunPlan(ABC):
     the host's load does not show other processes: only the anchor does."""
     measures: bool = True
     """A plan that measures nothing leaves no store in the folder."""
+    checks_logic: bool = True
+    """Whether the written logic is loaded and launched at the end. It need not be if no program will load it."""
 
     def rank(self, oracle: ConfigurationOracle) -> Rank | None:
         """The rank by which a step's cells are measured, lowest first; None leaves them in their order."""
@@ -241,7 +243,8 @@ class Run:
         self.anchor.visit()
         if self.cautions() != self._written_cautions:
             self.write_decided()
-        self.outcome.look_at += check_logic(self.outcome.logic_files, self.spawner)
+        if self.plan.checks_logic:
+            self.outcome.look_at += check_logic(self.outcome.logic_files, self.spawner)
 
     def remarks(self) -> Iterator[str]:
         """Sentences for a person that any command's run may have."""

@@ -39,6 +39,7 @@ def tune(
     budget_minutes: float | None = None,
     order: str | None = None,
     reuse: Reuse = Reuse.ALL,
+    checks_logic: bool = True,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
@@ -46,6 +47,7 @@ def tune(
     Everything goes into `folder`. The same call measures only what is missing there; another `reuse` also measures
     failures again, or everything.
     `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
+    Without `checks_logic` the written logic is not launched at the end, for a caller that does not load it.
     When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything is written.
     """
@@ -54,9 +56,9 @@ def tune(
     for note in file.notes:
         observe(events.Message(note))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
-    return carry_out(
-        TuningPlan(path, file, target, order), folder, budget_minutes=minutes, reuse=reuse, observe=observe
-    )
+    plan = TuningPlan(path, file, target, order)
+    plan.checks_logic = checks_logic
+    return carry_out(plan, folder, budget_minutes=minutes, reuse=reuse, observe=observe)
 
 
 @dataclass
