@@ -27,8 +27,8 @@ def attention(out, q, k, v, HEADS, length, scale, HEAD: tl.constexpr, BLOCK_M: t
         columns = start + tl.arange(0, BLOCK_N)
         at, inside = first + columns[:, None] * HEAD + width[None, :], columns[:, None] < length
         products = tl.dot(queries, tl.trans(tl.load(k + at, mask=inside, other=0.0))) * scale
-        seen = (columns[None, :] <= rows[:, None]) & (columns[None, :] < length)
-        products = tl.where(seen, products, -1.0e30)
+        visible = (columns[None, :] <= rows[:, None]) & (columns[None, :] < length)
+        products = tl.where(visible, products, -1.0e30)
         larger = tl.maximum(largest, tl.max(products, axis=1))
         weights, shrink = tl.exp(products - larger[:, None]), tl.exp(largest - larger)
         values = tl.load(v + at, mask=inside, other=0.0)
