@@ -3,12 +3,13 @@
 Runs resume from it, reports read it.
 """
 
+from .copying import CopyReport, copy_store
 from .entry import FULL, RACE, RECHECK, RenewedKey, StoreEntry, confirm_round, measurement_key
-from .folder import FILE_NAME, POINTER, FolderStore
+from .folder import FILE_NAME, POINTER, VARIABLE, FolderStore, remember, store_for, store_named
 from .location import StoreLocation, without_password
 from .rounds import combined_rounds, full_round_name
 from .runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
-from .store import Failure, Store
+from .store import DeviceCount, Failure, Store
 
 __all__ = [
     "FILE_NAME",
@@ -16,6 +17,9 @@ __all__ = [
     "POINTER",
     "RACE",
     "RECHECK",
+    "VARIABLE",
+    "CopyReport",
+    "DeviceCount",
     "Failure",
     "FolderStore",
     "RenewedKey",
@@ -30,7 +34,11 @@ __all__ = [
     "Winner",
     "combined_rounds",
     "confirm_round",
+    "copy_store",
     "full_round_name",
     "measurement_key",
+    "remember",
+    "store_for",
+    "store_named",
     "without_password",
 ]

@@ -50,6 +50,14 @@ class FolderStore:
         raise UserError(str(path), f"no {FILE_NAME} in it", remedy)
 
 
+def store_named(named: str) -> FolderStore:
+    """The store that a person names: a run's folder, a file or a URL. A folder without a store means a file in it."""
+    location = StoreLocation.of(named)
+    if location.path and location.path.is_dir():
+        return FolderStore.of(location.path) or FolderStore(StoreLocation(location.path / FILE_NAME))
+    return FolderStore(_with_password(location))
+
+
 def store_for(path: Path, asked: str | None, default: str | None = None) -> FolderStore:
     """The store of a folder that is about to be tuned.
 
@@ -57,19 +65,17 @@ def store_for(path: Path, asked: str | None, default: str | None = None) -> Fold
     file of its own. Raises UserError if the folder has another store than the one that is asked for.
     """
     known = FolderStore.of(path)
-    wanted = StoreLocation.of(asked) if asked else None
-    if known and wanted and not known.location.is_same(wanted):
-        remedy = f"leave out --store, or name another folder; `tunesmith store copy {path} {wanted}` copies them"
+    other = StoreLocation.of(asked) if asked else None
+    if known and other and not known.location.is_same(other):
+        remedy = f"leave out --store, or name another folder; `tunesmith store copy {path} {other}` copies them"
         raise UserError(str(path), f"keeps its measurements in {known.location}", remedy)
     if known:
-        return FolderStore(wanted or known.location, known.folder)
-    wanted = wanted or (StoreLocation.of(default) if default else None)
+        return FolderStore(other or known.location, known.folder)
+    other = other or (StoreLocation.of(default) if default else None)
     own = StoreLocation(path / FILE_NAME)
-    if wanted is None or wanted.is_same(own):
+    if other is None or other.is_same(own):
         return FolderStore(own)
-    return FolderStore(
-        wanted if wanted.url else StoreLocation(wanted.path and wanted.path.absolute()), uuid.uuid4().hex
-    )
+    return FolderStore(other if other.url else StoreLocation(other.path and other.path.absolute()), uuid.uuid4().hex)
 
 
 def remember(path: Path, store: FolderStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, String, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, String, case, func, literal, or_, select
 
 from tunesmith.records import Outcome
 
@@ -65,6 +65,17 @@ def whole_rows(conditions: Sequence[ColumnElement[bool]], missing: Collection[st
     for name, text in texts.items():
         query = query.join(text, measurements.c[name] == text.c.digest)
     return query
+
+
+def device_counts(folder: str, missing: Collection[str]) -> Select[Any]:
+    """The number of current measurements, and of those that ran, by target and host."""
+    host = next(column for column in _own(missing) if column.name == "host")
+    ran = func.sum(case((measurements.c.outcome == Outcome.OK.value, 1), else_=0))
+    query = select(_TARGET.c.text.label("target"), host, func.count().label("count"), ran.label("ran"))
+    query = query.join(_TARGET, measurements.c.target == _TARGET.c.digest).where(*filters(folder=folder))
+    return query.select_from(measurements).group_by(
+        _TARGET.c.text, *([] if "host" in missing else [measurements.c.host])
+    )
 
 
 def _own(missing: Collection[str]) -> list[Any]:

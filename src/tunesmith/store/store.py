@@ -36,6 +36,18 @@ class Failure:
     example: str
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceCount:
+    """The current measurements of one device with one driver on one host (empty if unknown), and how many `ran`."""
+
+    device: str
+    api: str
+    driver: str
+    host: str
+    measurements: int
+    ran: int
+
+
 class Store:
     """Measurements, unique by (key, round), with the runs that made them, in an SQLite file or a PostgreSQL database.
 
@@ -218,6 +230,22 @@ class Store:
                     codec.check_spent(name, low)
                     codec.check_spent(name, high)
         return Cost(*totals)
+
+    def count(self) -> int:
+        """The number of rows of measurements in the store (of the folder), with those that were replaced."""
+        query = select(func.count()).select_from(measurements).where(*queries.of_folder(self.folder))
+        return int(self._database.read(lambda connection: connection.execute(query).scalar_one()))
+
+    def devices(self) -> list[DeviceCount]:
+        """What was measured on which device, by the devices' names and hosts."""
+        rows = self._rows(queries.device_counts(self.folder, self._missing))
+        with self._database.decoding():
+            targets = [(codec.target_from_json(row["target"]), row) for row in rows]
+        counts = [
+            DeviceCount(target.name, target.api, target.driver, row["host"], row["count"], int(row["ran"] or 0))
+            for target, row in targets
+        ]
+        return sorted(counts, key=lambda count: (count.device, count.api, count.driver, count.host))
 
     def begin_run(self, start: RunStart) -> str:
         """Record that a run begins; returns its id, for `record_step` and `end_run`. Until the run ends, measurements

@@ -39,6 +39,8 @@ def tune(
     budget_minutes: float | None = None,
     order: str | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
@@ -46,7 +48,9 @@ def tune(
     Everything goes into `folder`. The same call measures only what is missing there; another `reuse` also measures
     failures again, or everything.
     `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
-    When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements.
+    When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements. `store`
+    is the path or URL of the folder's store, if that is no file in it. With `wait`, the call waits for another run
+    that works in the folder.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything is written.
     """
     order = checked_order(order)
@@ -55,7 +59,13 @@ def tune(
         observe(events.Message(note))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
     return carry_out(
-        TuningPlan(path, file, target, order), folder, budget_minutes=minutes, reuse=reuse, observe=observe
+        TuningPlan(path, file, target, order),
+        folder,
+        budget_minutes=minutes,
+        reuse=reuse,
+        store=store,
+        wait=wait,
+        observe=observe,
     )
 
 
@@ -89,6 +99,8 @@ class Group:
 class TuningPlan(RunPlan):
     """`groups` are the size groups begun so far. `order` is the policy whose best guesses are measured first, or
     `file`."""
+
+    may_share = True
 
     def __init__(self, path: Path, file: TuningFile, target: Target, order: str = AS_IN_FILE) -> None:
         self.file, self.target, self.policy = path, target, policy_of(file)
