@@ -226,19 +226,21 @@ STEP = StepRecord(
 )  # fmt: skip
 
 
+END = RunEnd(RunState.FINISHED, 12.5, 100, 20, Cost(1.0, 2.0, 3.0), "all well")
+
+
 def test_runs_and_their_steps_come_back(store):
     finished, killed = store.begin_run(START), store.begin_run(START)
     store.record_step(finished, STEP)
     store.record_step(killed, dataclasses.replace(STEP, number=9))
     store.record_step(finished, dataclasses.replace(STEP, number=4, winners=()))
-    end = RunEnd(RunState.FINISHED, 12.5, 100, 20, Cost(1.0, 2.0, 3.0), "all well")
-    store.end_run(finished, end)
+    store.end_run(finished, END)
 
     assert [step.number for step in store.steps(finished)] == [3, 4]
     assert store.steps(finished)[0] == STEP
     runs = store.runs()
     assert [(run.id, run.state, run.end) for run in runs] == [
-        (finished, RunState.FINISHED, end),
+        (finished, RunState.FINISHED, END),
         (killed, RunState.OPEN, None),
     ]
     assert runs[0].start == START

@@ -56,7 +56,7 @@ def copy_store(
     return _copied_runs(source, target, report)
 
 
-def _pages(source: Store) -> Iterator[list[Row]]:
+def _pages(source: Store) -> Iterator[Sequence[Row]]:
     conditions = queries.of_folder(source.folder)
     query = queries.rows(source._missing).where(*conditions).order_by(measurements.c.id).limit(CHUNK)
     last = 0
@@ -78,8 +78,8 @@ class _PageCopy:
         chains: dict[tuple[str, str], list[Row]] = defaultdict(list)
         keys = sorted({row["key"] for row in self.page})
         known = select(measurements).where(measurements.c.key.in_(keys)).order_by(measurements.c.id)
-        for row in connection.execute(known).mappings():
-            chains[_base(row)].append(row)
+        for known_row in connection.execute(known).mappings():
+            chains[_base(dict(known_row))].append(dict(known_row))
         new: list[Row] = []
         present = older = 0
         for row in self.page:

@@ -14,12 +14,13 @@ _POSTGRESQL = re.compile(r"postgres(ql)?(\+psycopg)?://", re.IGNORECASE)
 _SCHEMES = "give a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 _PASSWORD = re.compile(r"(postgres(?:ql)?(?:\+\w+)?:/{1,3}[^:/?#\s@]*):[^@]*@", re.IGNORECASE)
+_OTHER_PASSWORD = re.compile(r"(\w[\w+.-]*://[^:/?#\s@]*):[^@/\s]*@")
 _PASSWORD_OPTION = re.compile(r"(?<=[?&])(?:ssl)?password=[^&#\s]*&?", re.IGNORECASE)
 
 
 def without_password(text: str) -> str:
-    """A text without the passwords of PostgreSQL's URLs in it, both `user:password@` and `?password=`."""
-    bare = _PASSWORD.sub(r"\1@", text)
+    """A text without the passwords of URLs in it, both `user:password@` and `?password=`."""
+    bare = _OTHER_PASSWORD.sub(r"\1@", _PASSWORD.sub(r"\1@", text))
     shorter = _PASSWORD_OPTION.sub("", bare)
     return shorter if shorter == bare else re.sub(r"[?&]+$", "", shorter)
 
