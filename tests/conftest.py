@@ -10,10 +10,14 @@ from textwrap import dedent, indent
 import pytest
 
 from described import EXAMPLES, STENCIL
+from postgresql_server import postgresql_server
 from tuning_space import read
 
 os.environ["TUNESMITH_CACHE"] = f"{os.devnull}/tunesmith"
 """The user's cache stays as it is: there is no such folder, so nothing is kept but where a test names one."""
+
+os.environ.pop("TUNESMITH_STORE", None)
+"""Folders of tests keep their own measurements, whatever the user's do."""
 
 os.environ.pop("COLUMNS", None)
 """pytest-xdist sets it; lines are then cut that a pipe gets whole."""
@@ -23,6 +27,13 @@ def pytest_collection_finish():
     """The garbage collector leaves out the collected tests, which live until the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """A PostgreSQL server of this process's tests."""
+    with postgresql_server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ from tunesmith.report.portblas import outcome as portblas_outcome
 from tunesmith.report.random import choice as random_choice
 from tunesmith.report.random import tuned as random_tuned
 from tunesmith.report.roofline import tables as roofline
+from tunesmith.report.store import tables as stores
 from tunesmith.report.stream_k import explained as stream_k
 from tunesmith.report.stream_k import sweep as stream_k_sweep
 from tunesmith.session.frame.record import RunOutcome as Done
@@ -61,6 +62,7 @@ from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.swept import Swept
 from tunesmith.session.tuning_file import NumpyComparison, SizeComparison
 from tunesmith.session.tuning_file.compare import PeerRatio
+from tunesmith.store import CopyReport, Store, StoreLocation, store_named
 from tunesmith.toolchains.blas import LoadedBlas
 from tuning_runs import fake_file
 
@@ -136,6 +138,8 @@ def printed(tmp_path_factory):
         "plan": documents.plan(session.plan(file, device=device, calibrate=False)),
         "tune": documents.outcome(done) | {"left_out": {"a constraint": 1}},
         "show": documents.summary(session.summarise(done.folder)),
+        "store copy": stores.copied_document(StoreLocation(folder), StoreLocation(folder), CopyReport()),
+        "store show": _counted(done.folder),
         "select": documents.choice((16, 16, 16), choice),
         "compare": documents.comparison(NumpyComparison((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
         "characterize": roofline.characterized_document(characterize(_listed(folder))),
@@ -155,6 +159,11 @@ def printed(tmp_path_factory):
         "heuristics explain": _policy_explained(),
         "heuristics judge": policies.judged_document(_judged(folder)),
     }
+
+
+def _counted(folder):
+    with Store.read(store_named(str(folder))) as store:
+        return stores.counted_document(store.location, store.devices(), store.runs())
 
 
 def _listed(folder):

@@ -5,6 +5,7 @@ TUNESMITH_KILLS and TUNESMITH_KILLS_OPENCL say how often, on the fake device and
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -19,7 +20,6 @@ import pytest
 
 from command_line import invoke_json
 from tunesmith.bench.injected_faults import PASSAGES, POINTS, VARIABLE
-from tunesmith.store.entry import AGAIN
 from tuning_runs import (
     Key,
     Row,
@@ -219,17 +219,15 @@ def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(how, hanging,
     assert results(folder) == undisturbed[GPU].results
 
 
-def test_two_runs_at_once_on_one_folder_do_no_harm(undisturbed, tmp_path):
+def test_of_two_runs_at_once_on_one_folder_the_second_waits_and_measures_nothing(undisturbed, tmp_path):
     whole, folder = undisturbed[GPU], tmp_path / "run"
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    processes = [
-        subprocess.Popen(command(*tune(whole.file, folder, GPU)), env=environment(), **pipes) for _ in range(2)
-    ]
+    again = (*tune(whole.file, folder, GPU), "--wait", "--json")
+    processes = [subprocess.Popen(command(*again), env=environment(), **pipes) for _ in range(2)]
     outputs = [run.communicate() for run in processes]
     assert [run.returncode for run in processes] == [0, 0], outputs
-    # If both measure a cell at the same moment, the file has both rows, which the store reads as one.
-    merged = {(key, name.rstrip(AGAIN)): found for (key, name), found in measured(rows(folder)).items()}
-    assert merged == measured(whole.rows)
+    assert sorted(json.loads(out)["measured"] for out, _ in outputs) == [0, len(whole.rows)]
+    assert measured(rows(folder)) == measured(whole.rows)
     assert results(folder) == whole.results
 
 

@@ -293,7 +293,7 @@ def test_a_full_disk_ends_the_run_with_what_was_decided_written(monkeypatch, tmp
         entries = list(entries)
         count["confirmed"] += any(entry.round.startswith("confirm/") for entry in entries)
         if count["confirmed"] > 1:
-            raise UserError(str(self.path), "the disk is full", "make room")
+            raise UserError(self.location, "the disk is full", "make room")
         return commit(self, entries)
 
     with monkeypatch.context() as patched:

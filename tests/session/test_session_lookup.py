@@ -141,7 +141,7 @@ def test_blocks_of_which_a_part_is_lost_are_measured_again_as_a_whole(store):
     """Samples of one block belong together: what is left of the first ones counts no more."""
     two = [DEFAULT, DEFAULT | {"LoopUnroll": 16}]
     measure(store, replace(ran(1.0), samples=(1.0, 1.0))).confirm(two, [SIZE])
-    with sqlite3.connect(store.path) as database:
+    with sqlite3.connect(store.location) as database:
         lost = database.execute("DELETE FROM measurements WHERE id = (SELECT max(id) FROM measurements)")
         assert lost.rowcount == 1
     table = measure(store, replace(ran(2.0), samples=(2.0, 2.0))).confirm(two, [SIZE])

@@ -60,8 +60,8 @@ def timed(seconds):
 
 
 @pytest.fixture
-def store(tmp_path):
-    with Store.open(tmp_path / "made" / "on the way" / "store.sqlite") as opened:
+def store(place):
+    with Store.open(place()) as opened:
         yield opened
 
 
@@ -80,13 +80,14 @@ measurements = st.builds(
     st.lists(facts, max_size=3).map(tuple),
     st.builds(Cost, st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6)),
     st.floats(0, 1e12),
+    st.text(),
 )
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(st.text(), measurements, max_size=4))
-def test_a_measurement_comes_back_as_it_was(tmp_path, made):
-    with Store.open(tmp_path / "round.sqlite") as store:
+@given(st.dictionaries(st.text() | st.text("a\0\ue0000e"), measurements, max_size=4))
+def test_a_measurement_comes_back_as_it_was(place, made):
+    with Store.open(place()) as store:
         name = f"round {store.commit([])} {len(list(store.entries()))}"
         store.commit(entry(key, name, measurement) for key, measurement in made.items())
         assert found(store, made, name) == made
@@ -225,19 +226,21 @@ STEP = StepRecord(
 )  # fmt: skip
 
 
+END = RunEnd(RunState.FINISHED, 12.5, 100, 20, Cost(1.0, 2.0, 3.0), "all well")
+
+
 def test_runs_and_their_steps_come_back(store):
     finished, killed = store.begin_run(START), store.begin_run(START)
     store.record_step(finished, STEP)
     store.record_step(killed, dataclasses.replace(STEP, number=9))
     store.record_step(finished, dataclasses.replace(STEP, number=4, winners=()))
-    end = RunEnd(RunState.FINISHED, 12.5, 100, 20, Cost(1.0, 2.0, 3.0), "all well")
-    store.end_run(finished, end)
+    store.end_run(finished, END)
 
     assert [step.number for step in store.steps(finished)] == [3, 4]
     assert store.steps(finished)[0] == STEP
     runs = store.runs()
     assert [(run.id, run.state, run.end) for run in runs] == [
-        (finished, RunState.FINISHED, end),
+        (finished, RunState.FINISHED, END),
         (killed, RunState.OPEN, None),
     ]
     assert runs[0].start == START
@@ -252,7 +255,8 @@ def test_no_statement_ever_changes_or_removes_a_row(store):
     store.record_step(run, STEP)
     store.end_run(run, RunEnd(RunState.INTERRUPTED, 1.0, 2, 0))
     verbs = {statement.split()[0].upper() for statement in statements}
-    assert verbs == {"BEGIN", "INSERT"}
+    assert verbs <= {"BEGIN", "INSERT", "SELECT"}
+    assert "INSERT" in verbs
     assert not [text for text in map(str.upper, statements) if "REPLACE" in text or "DO UPDATE" in text]
 
 
@@ -261,7 +265,7 @@ def test_commit_is_all_or_nothing(store):
     with pytest.raises(Exception, match="required argument"):
         store.commit([entry("a"), unpackable])
     unbindable = dataclasses.replace(entry("z"), identity=object())  # type: ignore[arg-type]
-    with pytest.raises(Exception, match=r"Error binding|type .object. is not supported"):
+    with pytest.raises(Exception, match=r"Error binding|type .object. is not supported|cannot adapt type"):
         store.commit([entry("a"), unbindable])
     assert list(store.entries()) == []
 

@@ -12,8 +12,8 @@ from tunesmith.store import RenewedKey, Store, StoreEntry, confirm_round, measur
 
 
 @pytest.fixture
-def store(tmp_path):
-    with Store.open(tmp_path / "store.sqlite") as opened:
+def store(place):
+    with Store.open(place()) as opened:
         yield opened
 
 

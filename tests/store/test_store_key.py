@@ -85,10 +85,10 @@ class Counting:
             yield job, Measurement(Outcome.OK, samples=(1.0,), estimate=Estimate(1.0, 1.0, 1.0, 1))
 
 
-def asked(folder, target=GPU, policy=None, size=None):
+def asked(location, target=GPU, policy=None, size=None):
     """How many cells the bench measures when a run on this store needs one cell."""
     bench, problem = Counting(), size or Problem(NN, SIZE)
-    with Store.open(folder / "store.sqlite") as store:
+    with Store.open(location) as store:
         oracle = ConfigurationOracle(problem.type, target)
         measure = RecordedMeasure(oracle, bench, store, policy or Policy(), Ledger())  # type: ignore[arg-type]
         table = measure.screen([[CONFIG]], [problem], racing=False)
@@ -124,21 +124,21 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_a_program_or_its_launch_depends_on_is_measured_again_after_a_change(what, tmp_path, monkeypatch):
-    assert (asked(tmp_path), asked(tmp_path)) == (1, 0)
+def test_what_a_program_or_its_launch_depends_on_is_measured_again_after_a_change(what, place, monkeypatch):
+    assert (asked(place()), asked(place())) == (1, 0)
     CHANGES[what](monkeypatch)
-    assert (asked(tmp_path), asked(tmp_path)) == (1, 0)
+    assert (asked(place()), asked(place())) == (1, 0)
 
 
 @pytest.mark.parametrize("part", ["name", "architecture", "driver"])
-def test_another_device_or_driver_is_measured_again(part, tmp_path):
+def test_another_device_or_driver_is_measured_again(part, place):
     other = replace(GPU, **{part: "another"})
-    assert [asked(tmp_path, target) for target in (GPU, other, GPU, other)] == [1, 1, 0, 0]
+    assert [asked(place(), target) for target in (GPU, other, GPU, other)] == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("size", [change["problem"] for change in OTHERS.values() if "problem" in change], ids=str)
-def test_another_problem_is_measured_again(size, tmp_path):
-    assert [asked(tmp_path, size=problem) for problem in (None, size, None, size)] == [1, 1, 0, 0]
+def test_another_problem_is_measured_again(size, place):
+    assert [asked(place(), size=problem) for problem in (None, size, None, size)] == [1, 1, 0, 0]
 
 
 HOW_LONG_TO_WAIT = {"timeout_seconds", "compile_timeout_seconds", "compile_processes"}
@@ -146,12 +146,12 @@ HOW_LONG_TO_WAIT = {"timeout_seconds", "compile_timeout_seconds", "compile_proce
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
-def test_another_policy_is_measured_again_unless_only_its_patience_changed(name, tmp_path):
+def test_another_policy_is_measured_again_unless_only_its_patience_changed(name, place):
     usual = getattr(Policy(), name)
     other = replace(Policy(), **{name: (not usual) if isinstance(usual, bool) else usual + 1})
-    assert [asked(tmp_path, policy=policy) for policy in (None, other)] == [1, int(name not in HOW_LONG_TO_WAIT)]
+    assert [asked(place(), policy=policy) for policy in (None, other)] == [1, int(name not in HOW_LONG_TO_WAIT)]
 
 
-def test_where_a_device_is_plugged_in_is_no_part_of_a_key(tmp_path):
+def test_where_a_device_is_plugged_in_is_no_part_of_a_key(place):
     """Two GPUs of the same kind share their measurements."""
-    assert (asked(tmp_path), asked(tmp_path, replace(GPU, selector="fake:GPU:7"))) == (1, 0)
+    assert (asked(place()), asked(place(), replace(GPU, selector="fake:GPU:7"))) == (1, 0)

@@ -55,8 +55,8 @@ VARYING_TEXT = (
 ONLY_DIGESTS, DIGESTS = (".cl",), "digests.txt"
 """Kinds of files that are long, recorded as SHA-256, and where these are."""
 
-NOT_RECORDED = re.compile(r"(.*/)?(cache|calibration\.runs)/.*|.*\.sqlite(-wal|-shm)?")
-"""Stores and what compilers keep."""
+NOT_RECORDED = re.compile(r"(.*/)?(cache|calibration\.runs)/.*|.*\.sqlite(-wal|-shm)?|(.*/)?tuning\.lock")
+"""Stores, locks, and what compilers keep."""
 
 FITTED = {"stream_k_calibrate": 1e-3, "stream_k_sweep": 1e-3}
 """Commands that solve least squares, whose last digits depend on the libraries of the host: how much numbers of

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tunesmith.store import FolderStore
+
 MARK = "TUNESMITH_TEST_MARK"
 """A variable that every process of a run inherits, so that those that are left behind can be found."""
 
@@ -104,12 +106,35 @@ Row = Mapping[str, Any]
 
 
 def rows(folder: Path) -> dict[Key, Row]:
-    """Every measurement in a run's store, all columns as they lie there, by key and round in the order of commits."""
-    with sqlite3.connect(folder / "measurements.sqlite") as connection:
+    """Every measurement in a run's store, all columns as they lie there, by key and round in the order of commits.
+
+    A folder without a store has none.
+    """
+    kept = FolderStore.of(folder)
+    if kept is None:
+        return {}
+    query = "SELECT * FROM measurements ORDER BY id"
+    found = _of_postgresql(kept.location.url, query) if kept.location.url else _of_sqlite(kept.location.path, query)
+    by_key = {(row["key"], row["round"]): row for row in found}
+    assert len(by_key) == len(found), "key and round are unique"
+    return by_key
+
+
+def _of_sqlite(path: Path | None, query: str) -> list[Row]:
+    assert path is not None
+    with sqlite3.connect(path) as connection:
         connection.row_factory = sqlite3.Row
-        found = [dict(row) for row in connection.execute("SELECT * FROM measurements ORDER BY id")]
+        found: list[Row] = [dict(row) for row in connection.execute(query)]
     connection.close()
-    return {(row["key"], row["round"]): row for row in found}
+    return found
+
+
+def _of_postgresql(url: str, query: str) -> list[Row]:
+    import psycopg
+    from psycopg.rows import dict_row
+
+    with psycopg.connect(url, row_factory=dict_row) as connection:
+        return list(connection.execute(query.encode()).fetchall())
 
 
 def results(folder: Path) -> dict[str, str]:

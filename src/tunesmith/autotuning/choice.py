@@ -6,7 +6,6 @@ the one that holds `tuning` tunes, the others wait and read its choice.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from .tuning_key import TuningKey
 PlainConfig = Mapping[str, Any]
 """Everything that a `triton.Config` sets, as JSON can hold it."""
 
-_LOCK, _CHOICES = "tuning.lock", "choices"
+_CHOICES = "choices"
 
 
 @dataclass(frozen=True)
@@ -119,9 +118,11 @@ class KernelFolder:
 
     @contextmanager
     def tuning(self) -> Iterator[None]:
-        """A context that one process at a time enters; it ends when the process ends, too."""
-        with (self.path / _LOCK).open("a", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        """A context that one process at a time enters, as a run in the folder does; others wait. It ends when the
+        process ends, too."""
+        from tunesmith.session.frame.lock import held_folder  # only a call that tunes needs a session
+
+        with held_folder(self.path, wait=True):
             yield
 
     def _file(self, key: TuningKey, machine: Machine) -> Path:

@@ -52,6 +52,7 @@ def tune(
     max_size: int | None = None,
     order: str | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
     observe: events.Observer | None = None,
 ) -> RunOutcome[TuningPlan]: ...
 
@@ -87,6 +88,7 @@ def tune(
     budget_minutes: float | None = None,
     quiet: bool = False,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
     observe: events.Observer | None = None,
 ) -> Tuned: ...
 
@@ -111,6 +113,8 @@ def tune(kernel: Any, folder: str | Path | None = None, **options: Any) -> Any:
     By default every legal configuration is measured at every size. `settle_first` lists parameters (or groups of them)
     that are decided before the others, one after the other; each value of the parameters in `fork` is tuned by itself.
     `settings` are GlobalParameters of a tuning file, such as SearchStrategy. After `budget_minutes` the run stops.
+    `store` is the path or URL of a store that keeps the measurements, if that is no file in the folder. A call waits
+    for another process that tunes in the folder.
 
     Raises UserError with the line of the program for what is wrong, and if nothing ran right. Ctrl-C keeps everything
     that was measured.
@@ -136,7 +140,7 @@ def _tune_file(
     if folder is None:
         raise UserError(location, "tune has no folder for the results", 'name one: tune("file.yaml", "out")')
     with progress(quiet, observe) as observer:
-        return tune_file(Path(file), Path(folder), observe=observer, **options)
+        return tune_file(Path(file), Path(folder), observe=observer, **{"wait": True, **options})
 
 
 def _tune_kernel(
@@ -151,6 +155,7 @@ def _tune_kernel(
     budget_minutes: float | None = None,
     quiet: bool = False,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
     observe: events.Observer | None = None,
     **described: Any,
 ) -> Tuned:
@@ -162,7 +167,15 @@ def _tune_kernel(
     path = write(results / "source", description, text, tuning)
     with progress(quiet, observe) as observer, _in_users_lines(path, text):
         outcome = tune_file(
-            path, results, device=device, budget_minutes=budget_minutes, order="file", reuse=reuse, observe=observer
+            path,
+            results,
+            device=device,
+            budget_minutes=budget_minutes,
+            order="file",
+            reuse=reuse,
+            store=store,
+            wait=True,
+            observe=observer,
         )
     return Tuned(outcome, description, tuning, path.parent)
 

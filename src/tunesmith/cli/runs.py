@@ -26,6 +26,15 @@ Out = Annotated[Path, typer.Option("-o", "--out", help="Folder for results; the 
 Budget = Annotated[float | None, typer.Option("--budget", min=0.01, help="Minutes to keep to.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Measure again what failed in an earlier run.")]
 Remeasure = Annotated[bool, typer.Option("--remeasure", help="Measure everything again, whatever the folder has.")]
+KeptIn = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="Keep measurements there, not in a file of the folder: postgresql://USER@HOST/DATABASE, or a path.",
+    ),
+]
+Wait = Annotated[bool, typer.Option("--wait", help="If another command tunes in the folder, wait until it ends.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
 
 PlanT = TypeVar("PlanT")
@@ -39,6 +48,8 @@ class RunOptions:
     budget: Budget = None
     retry_failed: RetryFailed = False
     remeasure: Remeasure = False
+    store: KeptIn = None
+    wait: Wait = False
     quiet: Quiet = False
     as_json: Json = False
 

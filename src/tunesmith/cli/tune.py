@@ -12,7 +12,7 @@ from tunesmith import session
 from tunesmith.report import documents, tables
 
 from .output import Device, Json, MaxSize, Order
-from .runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
+from .runs import Budget, KeptIn, Out, Quiet, Remeasure, RetryFailed, Wait, carried_out
 
 
 def tune(
@@ -23,6 +23,8 @@ def tune(
     budget: Budget = None,
     retry_failed: RetryFailed = False,
     remeasure: Remeasure = False,
+    store: KeptIn = None,
+    wait: Wait = False,
     order: Order = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -42,5 +44,7 @@ def tune(
         budget_minutes=budget,
         order=order,
         reuse=session.Reuse.of(retry_failed, remeasure),
+        store=store,
+        wait=wait,
     )
     carried_out(work, out, documents.outcome, tables.outcome, quiet=quiet, as_json=as_json)

@@ -46,7 +46,8 @@ class Measurement:
     `samples` are seconds for one execution of the whole plan, in the order taken. In an interleaved round, sample i of
     every finalist comes from the same block. `raced` says that sampling stopped early because the solution was provably
     slower than the best of its step. `reason` is a constant by which reports count; `detail` is for people. If the
-    outcome is OK and this measurement compared the result with the reference, `detail` states the error.
+    outcome is OK and this measurement compared the result with the reference, `detail` states the error. `started` is
+    in seconds since the epoch. `host` names the host and its device that measured ("node7 CUDA:0"), empty if unknown.
     """
 
     outcome: Outcome
@@ -58,6 +59,7 @@ class Measurement:
     facts: tuple[CompiledFacts, ...] = ()
     cost: Cost = Cost()
     started: float = 0.0
+    host: str = ""
 
     @property
     def ok(self) -> bool:

@@ -1,16 +1,27 @@
-"""The store of measurements: an append-only, content-addressed SQLite file. Runs resume from it, reports read it."""
+"""The store of measurements: append-only and content-addressed, in an SQLite file or in PostgreSQL.
 
+Runs resume from it, reports read it.
+"""
+
+from .copying import CopyReport, copy_store
 from .entry import FULL, RACE, RECHECK, RenewedKey, StoreEntry, confirm_round, measurement_key
+from .folder import FILE_NAME, POINTER, VARIABLE, FolderStore, remember, store_for, store_named
+from .location import StoreLocation, without_password
 from .rounds import combined_rounds, full_round_name
 from .runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
-from .store import FILE_NAME, Failure, Store
+from .store import DeviceCount, Failure, Store
 
 __all__ = [
     "FILE_NAME",
     "FULL",
+    "POINTER",
     "RACE",
     "RECHECK",
+    "VARIABLE",
+    "CopyReport",
+    "DeviceCount",
     "Failure",
+    "FolderStore",
     "RenewedKey",
     "RunEnd",
     "RunStart",
@@ -18,10 +29,16 @@ __all__ = [
     "StepRecord",
     "Store",
     "StoreEntry",
+    "StoreLocation",
     "StoredRun",
     "Winner",
     "combined_rounds",
     "confirm_round",
+    "copy_store",
     "full_round_name",
     "measurement_key",
+    "remember",
+    "store_for",
+    "store_named",
+    "without_password",
 ]

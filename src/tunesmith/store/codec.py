@@ -98,12 +98,14 @@ def row_of(entry: StoreEntry, documents: Mapping[str, str]) -> dict[str, Any]:
         "outcome": measurement.outcome.value,
         "reason": storable(measurement.reason),
         "detail": storable(measurement.detail),
-        **(asdict(estimate) if estimate else dict.fromkeys(_ESTIMATE)),
+        **(_without_nan(asdict(estimate)) if estimate else dict.fromkeys(_ESTIMATE)),
         "samples": pack(measurement.samples),
         "raced": int(measurement.raced),
         "facts": json.dumps([asdict(facts) for facts in measurement.facts]),
         **{f"{activity}_seconds": spent for activity, spent in asdict(measurement.cost).items()},
         "started": measurement.started,
+        "host": storable(measurement.host),
+        "run": entry.run,
     }
 
 
@@ -122,6 +124,7 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
         facts=tuple(typed.typed(CompiledFacts, facts) for facts in json.loads(row["facts"])),
         cost=Cost(*(check_spent(name, typed.number(row, name)) for name in COSTS)),
         started=typed.number(row, "started"),
+        host=typed.text(row, "host"),
     )
 
 
@@ -132,8 +135,13 @@ def check_spent(column: str, seconds: object) -> float:
     return float(seconds)
 
 
+def _without_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """The numbers with NULL for a NaN. SQLite would store it so, and PostgreSQL would order a NaN as the largest."""
+    return {name: None if math.isnan(number) else number for name, number in numbers.items()}
+
+
 def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:
-    """The estimate, or None. SQLite stores a NaN as NULL, so only the count says whether there is an estimate."""
+    """The estimate, or None. A NaN is stored as NULL, so only the count says whether there is an estimate."""
     if row["count"] is None:
         return None
     estimate = typed.typed(Estimate, {name: math.nan if row[name] is None else row[name] for name in _ESTIMATE})
@@ -154,4 +162,5 @@ def entry_of(row: Mapping[str, Any]) -> StoreEntry:
         target=target_from_json(row["target"]),
         toolchain=typed.text(row, "toolchain"),
         measurement=measurement_of(row),
+        run=typed.text(row, "run"),
     )

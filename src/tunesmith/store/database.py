@@ -1,138 +1,204 @@
-"""An SQLite file that processes can share. A process that is killed loses nothing that it committed."""
+"""A database that processes can share (`Database`): what SQLite and PostgreSQL have in common.
+
+A process that is killed loses nothing that it committed.
+"""
 
 from __future__ import annotations
 
-import os
-import sqlite3
 import struct
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import quote
+from dataclasses import dataclass
+from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import DatabaseError, OperationalError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.sql.dml import Insert
 
 from tunesmith.records import UserError
 
-from .schema import APPLICATION_ID, SCHEMA_VERSION, metadata
+from .location import StoreLocation
+from .migrations import OLDEST, migrate
+from .schema import LATER_COLUMNS, SCHEMA_VERSION, metadata
 
 T = TypeVar("T")
 
 BUSY_SECONDS = 60.0
-"""How long SQLite waits for another process's transaction. Ours take milliseconds."""
+"""How long a writer waits for another process's transaction. Ours take milliseconds."""
 
 RETRY_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-"""Seconds between attempts if SQLite answers "busy" at once, as it does while the journal mode changes."""
+"""Seconds between attempts, if SQLite answers "busy" at once, as it does while the journal mode changes, or if
+PostgreSQL's server starts again."""
 
-_BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_PROBLEMS_AND_REMEDIES = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "make room and run the same command again: it goes on where it stopped"),
-    sqlite3.SQLITE_READONLY: ("the store cannot be written", "make the file and its folder writable"),
-    sqlite3.SQLITE_CANTOPEN: ("the store cannot be opened", "make its folder writable, or use a copy of it"),
-    sqlite3.SQLITE_PERM: ("the store cannot be opened", "check who owns the file"),
-    sqlite3.SQLITE_IOERR: ("the disk failed", "check the disk, then run the same command again"),
-    sqlite3.SQLITE_BUSY: ("another process holds the store", "end it, or wait, and run the same command again"),
-    sqlite3.SQLITE_LOCKED: ("another process holds the store", "end it, or wait, and run the same command again"),
-}
+NEWER = "use the newer tunesmith that wrote it, or name another store"
+OLDER = "move it away and measure again, or use the older tunesmith that wrote it"
 
 
-class Database:
-    """A file with the store's tables. Every error of SQLite with the file becomes a UserError.
+@dataclass(frozen=True)
+class FoundSchema:
+    """What a database holds: tables of ours, of a `version`, or another program's, or nothing."""
 
-    Durability: WAL with `synchronous = NORMAL`. The operating system has the data before a commit returns, so killing
-    the process, at any moment and with any signal, loses nothing committed. A power failure may lose the commits since
-    the last checkpoint, which are measured again, but never the file. `FULL` would only help in that case, and would
-    flush the disk at each commit, while kernels are timed.
+    version: int
+    is_ours: bool
+    is_empty: bool
 
-    If the folder may not be written to, the file can only be read. With `reading`, nothing is made or changed.
+
+class Database(ABC):
+    """The store's tables in a database. Every error of the database becomes a UserError.
+
+    `version` is that of the tables. It is today's, unless the database is only read. With `reading`, nothing is made or
+    changed.
     """
 
-    def __init__(self, path: Path, reading: bool = False) -> None:
-        self.path, self._reading = path, reading
-        if path.is_dir():
-            raise UserError(str(path), "is a folder", "name a file in it, such as store.sqlite")
-        if path.exists() and not path.is_file():
-            raise UserError(str(path), "is no regular file", "name a store, or a place for one")
-        if reading and not path.is_file():
-            raise UserError(str(path), "no such file", "name a store, or the folder of a run")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(str(path), f"its folder cannot be made ({error.strerror})", "name another place") from None
-        self.engine = _engine(path, reading)
+    engine: Engine
+    damaged_remedy: str
+    """What to do about a damaged row."""
+    repeats_commits: bool
+    """Whether a transaction may begin again if its commit failed: not if the commit may have been carried out."""
+
+    def __init__(self, location: StoreLocation, reading: bool) -> None:
+        self.location, self.version, self._reading = location, SCHEMA_VERSION, reading
+        self._is_open = False
+        self.name = str(location)
+
+    def _begin(self) -> None:
+        """To be called when the engine is there: make, check or migrate the tables."""
         try:
             with self._translated():
-                _retried(self._set_up)
+                self._retried(self._set_up)
+            self._is_open = True
         except BaseException:
             self.engine.dispose()
             raise
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection whose every statement sees one state of the file."""
-        with self._translated(), self.engine.connect() as connection:
-            yield connection
+    @abstractmethod
+    def insert_new(self, table: Table, unique: tuple[str, ...]) -> Insert:
+        """A statement that inserts rows and leaves out those whose `unique` columns another row has."""
 
-    def write(self, action: Callable[[Connection], T]) -> T:
-        """Carry out `action` in one transaction. If the file is busy, the transaction starts again."""
+    @abstractmethod
+    def _lock(self, connection: Connection) -> None:
+        """Begin a transaction that writes: from here to its end, no other transaction of a store's writes."""
+
+    @abstractmethod
+    def _found(self, connection: Connection) -> FoundSchema:
+        """What the database holds."""
+
+    @abstractmethod
+    def _mark(self, connection: Connection) -> None:
+        """Write today's schema version into the database."""
+
+    @abstractmethod
+    def _may_retry(self, error: OperationalError) -> bool:
+        """Whether a transaction that failed should begin again."""
+
+    @abstractmethod
+    def _explained(self, error: BaseException) -> tuple[str, str] | None:
+        """What is wrong, and the remedy, for an error of the driver; None for our own mistake."""
+
+    @property
+    def _is_writable(self) -> bool:
+        """Whether an older store may be migrated. It is read as it is otherwise."""
+        return not self._reading
+
+    @property
+    def missing_columns(self) -> frozenset[str]:
+        """Columns of `measurements` that the database does not have, since it is of an older version."""
+        return frozenset(name for name, since in LATER_COLUMNS.items() if self.version < since)
+
+    def read(self, action: Callable[[Connection], T]) -> T:
+        """Carry out `action`, which only reads. All its statements see one state of the database."""
 
         def attempt() -> T:
-            with self.engine.begin() as connection:
-                # SQLite waits for a write lock that is requested first. A read that becomes a write fails at once.
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                return action(connection)
+            with self.engine.connect() as connection:
+                return action(self._reader(connection))
 
         with self._translated():
-            return _retried(attempt)
+            return self._retried(attempt)
+
+    def _reader(self, connection: Connection) -> Connection:
+        """The connection, set up to read."""
+        return connection
+
+    def write(self, action: Callable[[Connection], T]) -> T:
+        """Carry out `action` in one transaction, while no other writes. The transaction may begin several times."""
+        with self._translated():
+            return self._retried(lambda: self._attempt(action))
+
+    def _attempt(self, action: Callable[[Connection], T]) -> T:
+        with self.engine.connect() as connection:
+            self._lock(connection)
+            result = action(connection)
+            try:
+                connection.commit()
+            except OperationalError as error:
+                if self.repeats_commits or (explained := self._explained(error.orig or error)) is None:
+                    raise
+                raise UserError(self.name, *explained) from error
+            return result
 
     def close(self) -> None:
         self.engine.dispose()
 
     def _set_up(self) -> None:
         with self.engine.connect() as connection:
-            if not self._reading:
-                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-            version = _pragma(connection, "user_version")
-            owner = _pragma(connection, "application_id")
-            tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-        if version == 0 and owner == 0 and tables == 0 and not self._reading:
-            self.write(self._create)
-        else:
-            self._check(version, owner)
+            found = self._found(connection)
+        if found.is_empty and not self._reading:
+            self._attempt(self._create)
+            return
+        self.version = self._checked(found)
+        if self.version < SCHEMA_VERSION and self._is_writable:
+            self._attempt(self._migrate)
+            self.version = SCHEMA_VERSION
 
     def _create(self, connection: Connection) -> None:
-        if _pragma(connection, "user_version") == 0:  # another process may have created them first
+        if self._found(connection).is_empty:  # another process may have created them first
             metadata.create_all(connection)
-            connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._mark(connection)
 
-    def _check(self, version: int, owner: int) -> None:
-        if owner != APPLICATION_ID:
-            raise UserError(str(self.path), "is another program's database", "name another file for the store")
-        if version != SCHEMA_VERSION:
-            support, remedy = ("knows up to", _NEWER) if version > SCHEMA_VERSION else ("writes", _OLDER)
-            what = f"has schema {version}, this tunesmith {support} {SCHEMA_VERSION}"
-            raise UserError(str(self.path), what, remedy)
+    def _migrate(self, connection: Connection) -> None:
+        version = self._checked(self._found(connection))  # another process may have migrated them first
+        if version < SCHEMA_VERSION:
+            migrate(connection, version)
+            self._mark(connection)
+
+    def _checked(self, found: FoundSchema) -> int:
+        """The version of the tables. Raises UserError if they are another program's, or of no version that is known."""
+        if not found.is_ours:
+            raise UserError(self.name, "is another program's database", "name another file or database for the store")
+        if OLDEST <= found.version <= SCHEMA_VERSION:
+            return found.version
+        support, remedy = ("knows up to", NEWER) if found.version > SCHEMA_VERSION else ("writes", OLDER)
+        what = f"has schema {found.version}, this tunesmith {support} {SCHEMA_VERSION}"
+        raise UserError(self.name, what, remedy)
+
+    def _retried(self, attempt: Callable[[], T]) -> T:
+        for pause in RETRY_PAUSES:
+            try:
+                return attempt()
+            except OperationalError as error:
+                if not self._may_retry(error):
+                    raise
+                time.sleep(pause)
+        return attempt()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn SQLite's errors into UserErrors.
+        """Turn the driver's errors into UserErrors.
 
         SQLAlchemy does not wrap errors of setting up a connection. An error whose message quotes damaged bytes is a
-        UnicodeDecodeError. A ProgrammingError is our own mistake, and is raised as it is.
+        UnicodeDecodeError.
         """
         try:
             yield
-        except (DatabaseError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            cause = error.orig if isinstance(error, DatabaseError) else error
-            if isinstance(cause, sqlite3.ProgrammingError):
+        except (UserError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            cause = error.orig if isinstance(error, DatabaseError) and error.orig else error
+            if (explained := self._explained(cause)) is None:
                 raise
-            unsound = (f"is not a sound SQLite database ({cause})", _MOVE)
-            raise UserError(str(self.path), *_PROBLEMS_AND_REMEDIES.get(_code(cause), unsound)) from error
+            raise UserError(self.name, *explained) from error
 
     @contextmanager
     def decoding(self) -> Iterator[None]:
@@ -149,61 +215,4 @@ class Database:
             ArithmeticError,
             RecursionError,
         ) as error:
-            raise UserError(str(self.path), f"holds a damaged row ({error})", _MOVE) from error
-
-
-_NEWER = "use the newer tunesmith that wrote it, or name another file"
-_OLDER = "move it away and measure again, or use the older tunesmith that wrote it"
-_MOVE = "move it away and run the same command again, or salvage it with `sqlite3 FILE .recover`"
-
-
-def _engine(path: Path, reading: bool) -> Engine:
-    engine = create_engine(
-        _url(path, reading),
-        connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
-        poolclass=QueuePool,
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-
-    return engine
-
-
-def _url(path: Path, reading: bool) -> URL:
-    """The URL by which SQLite opens the file.
-
-    SQLite reads a WAL database only if it may make files beside it, or if the URL says that nobody writes it
-    (`immutable`). We say so if we may not write to the folder and it has no log, since a writer would have a log there,
-    which is part of the database.
-    """
-    log = path.with_name(f"{path.name}-wal")
-    if not os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids) and not log.exists():
-        options = {"immutable": "1"}
-    elif reading:
-        options = {"mode": "ro"}
-    else:
-        return URL.create("sqlite", database=str(path))
-    return URL.create("sqlite", database=f"file:{quote(str(path.absolute()))}", query={**options, "uri": "true"})
-
-
-def _pragma(connection: Connection, name: str) -> int:
-    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-
-
-def _code(error: BaseException | None) -> int:
-    """SQLite's primary result code; SQLITE_OK for an error that is not SQLite's."""
-    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)) & 0xFF
-
-
-def _retried(attempt: Callable[[], T]) -> T:
-    for pause in RETRY_PAUSES:
-        try:
-            return attempt()
-        except OperationalError as error:
-            if _code(error.orig) not in _BUSY_CODES:
-                raise
-            time.sleep(pause)
-    return attempt()
+            raise UserError(self.name, f"holds a damaged row ({error})", self.damaged_remedy) from error

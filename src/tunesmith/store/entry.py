@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tunesmith.records import Measurement, Problem, Solution, Target
 
@@ -23,8 +23,10 @@ class StoreEntry:
     """One measurement under its key and round.
 
     `key` is a hash of everything that could change the measurement (`measurement_key`). `round` is "race", "full",
-    "anchor/<n>" or a `confirm_round`, with "/recheck" for a second result. Key and round together are unique.
-    `identity` is the solution's, `toolchain` the compiler's name and version.
+    "anchor/<n>", "anchor/<folder>/<n>" or a `confirm_round`, with "/recheck" for a second result. Key and round
+    together are unique.
+    `identity` is the solution's, `toolchain` the compiler's name and version. `run` is the id of the run that measured
+    it, empty if that is unknown; the store sets it.
     """
 
     key: str
@@ -35,6 +37,7 @@ class StoreEntry:
     target: Target
     toolchain: str
     measurement: Measurement
+    run: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

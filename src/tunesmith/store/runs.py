@@ -27,7 +27,8 @@ class RunStart:
     """The command of a run, its tuning file with the SHA-256 of the file's bytes, and tunesmith's `version`.
 
     `device` is the target's name, `driver` its driver, `selector` its selector. `remeasures`: the run does not use
-    measurements from before it began.
+    measurements from before it began. `host` is the name of the run's host, empty in the records of earlier versions.
+    `folder` is the id of the run's folder if folders share the store (`folder.py`).
     """
 
     command: tuple[str, ...]
@@ -38,6 +39,8 @@ class RunStart:
     selector: str
     version: str
     remeasures: bool = False
+    host: str = ""
+    folder: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)

@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, String, Table, func, insert, or_, select
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, insert, select
 
 from tunesmith.records import Cost, Measurement, Outcome, Problem
 
-from . import codec
+from . import codec, queries
 from .database import Database
-from .entry import AGAIN, CONFIRM, RECHECK, RenewedKey, StoreEntry, confirm_round
+from .entry import AGAIN, CONFIRM, RenewedKey, StoreEntry, confirm_round
+from .folder import FolderStore
+from .location import StoreLocation
 from .runs import RunEnd, RunStart, StepRecord, StoredRun
-from .schema import COSTS, documents, measurements, run_events, steps
-
-FILE_NAME = "measurements.sqlite"
-"""The name of a store's file in the folder of a run."""
+from .schema import COSTS, documents, folder_keys, measurements, run_events, steps
 
 CHUNK = 500
 """Keys of one query, below every SQLite's limit of variables; and rows of one page when entries are read."""
-
-_LATER = measurements.alias("later")
-_BASE, _LATER_BASE = (func.rtrim(table.c.round, AGAIN, type_=String) for table in (measurements, _LATER))
-_IS_CURRENT = ~(
-    select(_LATER.c.id)
-    .where(
-        _LATER.c.key == measurements.c.key,
-        _LATER.c.id > measurements.c.id,
-        _LATER.c.round.endswith(AGAIN),
-        or_(_LATER_BASE == _BASE, _LATER_BASE + RECHECK == _BASE),
-    )
-    .correlate(measurements)
-    .exists()
-)
-"""The condition that no later row replaced a row. Measuring a round again also replaces its second result."""
-
-_SOLUTION, _PROBLEM, _TARGET = (documents.alias(name) for name in ("solution_text", "problem_text", "target_text"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +36,54 @@ class Failure:
     example: str
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceCount:
+    """The current measurements of one device with one driver on one host (empty if unknown), and how many `ran`."""
+
+    device: str
+    api: str
+    driver: str
+    host: str
+    measurements: int
+    ran: int
+
+
 class Store:
-    """An append-only SQLite file of measurements, unique by (key, round), with the runs that made them.
+    """Measurements, unique by (key, round), with the runs that made them, in an SQLite file or a PostgreSQL database.
 
     Several processes may use it at once. A killed process loses nothing that it committed (see `database.Database`). A
-    store must not be used after a fork. Every method raises UserError if the file is damaged or locked for long, or the
-    disk is full.
+    store must not be used after a fork. Every method raises UserError if the database is damaged or locked for long,
+    cannot be reached, or has no room.
+
+    If `folder` is not empty, several folders share the store, and it is used for the folder with this id: `runs`,
+    `entries`, `best`, `failures` and `cost` have only what is the folder's. `rounds` finds every measurement, since a
+    key holds everything that could change it.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
-        self._database, self._clock = database, clock
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time, folder: str = "") -> None:
+        self._database, self._clock, self.folder = database, clock, folder
+        self._run = ""
+        self._asked_for: set[str] = set()
 
     @staticmethod
-    def open(path: Path | str) -> Store:
-        """Open a store, and make it and its folder if need be. UserError if the file is no store of this version."""
-        return Store(Database(Path(path)))
+    def open(named: FolderStore | StoreLocation | Path | str) -> Store:
+        """Open a store by its path, its URL (`location.StoreLocation.of`), or as that of a folder.
+
+        The file with its folder, or the database's tables, are made if need be. Tables of an older version are
+        migrated. Raises UserError if it is no store, or one of a newer version.
+        """
+        return _opened(named, reading=False)
 
     @staticmethod
-    def read(path: Path | str) -> Store:
-        """Open an existing store only to read. Raises UserError as `open` does, and if there is no file."""
-        return Store(Database(Path(path), reading=True))
+    def read(named: FolderStore | StoreLocation | Path | str) -> Store:
+        """Open an existing store only to read; it stays as it is. Raises UserError as `open` does, and if there is no
+        store."""
+        return _opened(named, reading=True)
 
     @property
-    def path(self) -> Path:
-        return self._database.path
+    def location(self) -> str:
+        """The file's path, or the URL without a password."""
+        return self._database.name
 
     def close(self) -> None:
         self._database.close()
@@ -101,27 +106,43 @@ class Store:
         for entry in entries:
             parts = {column: (codec.digest(text), text) for column, text in codec.documents_of(entry).items()}
             texts.update(parts.values())
-            rows.append(codec.row_of(entry, {column: digest for column, (digest, _) in parts.items()}))
+            row = codec.row_of(entry, {column: digest for column, (digest, _) in parts.items()})
+            rows.append({**row, "run": row["run"] or self._run})
         if not rows:
             return 0
 
         def append(connection: Connection) -> int:
-            add_documents = sqlite.insert(documents).on_conflict_do_nothing(index_elements=["digest"])
+            add_documents = self._database.insert_new(documents, ("digest",))
             connection.execute(add_documents, [{"digest": digest, "text": text} for digest, text in texts.items()])
-            add_measurements = sqlite.insert(measurements).on_conflict_do_nothing(index_elements=["key", "round"])
-            return connection.execute(add_measurements, [_renamed(connection, row, replacing) for row in rows]).rowcount
+            add_measurements = self._database.insert_new(measurements, ("key", "round"))
+            named = [_renamed(connection, row, replacing) for row in rows]
+            return connection.execute(add_measurements, named, execution_options={"preserve_rowcount": True}).rowcount
 
         return self._database.write(append)
 
     def rounds(self, keys: Iterable[str]) -> dict[str, dict[str, Measurement]]:
         """Every measurement of these keys, by key and round. A key without measurements has no rounds."""
         rounds: dict[str, dict[str, Measurement]] = {key: {} for key in keys}
-        query = select(measurements).where(_IS_CURRENT).order_by(measurements.c.id)
+        query = queries.rows(self._missing).where(queries.IS_CURRENT).order_by(measurements.c.id)
         for rows in self._rows_with(query, measurements.c.key, rounds):
             with self._database.decoding():
                 for row in rows:
                     rounds[row["key"]][row["round"].rstrip(AGAIN)] = codec.measurement_of(row)
         return rounds
+
+    def ask_for(self, keys: Iterable[str]) -> None:
+        """Record that the folder's runs use the measurements of these keys, whoever made them."""
+        if new := sorted(set(keys) - self._asked_for if self.folder else ()):
+            add = self._database.insert_new(folder_keys, ("folder", "key"))
+            rows = [{"folder": self.folder, "key": key} for key in new]
+            self._database.write(lambda connection: connection.execute(add, rows))
+            self._asked_for.update(new)
+
+    def made_by(self, runs: Collection[str], keys: Iterable[str]) -> set[tuple[str, str]]:
+        """The key and round of each measurement of these keys that one of these runs made."""
+        query = select(measurements.c.key, measurements.c.round).where(queries.IS_CURRENT, measurements.c.run.in_(runs))
+        pages = self._rows_with(query, measurements.c.key, keys) if runs else ()
+        return {(row["key"], row["round"].rstrip(AGAIN)) for page in pages for row in page}
 
     def carry_over(self, renewed: Mapping[str, RenewedKey]) -> int:
         """Copy the entries with former keys to the keys of today, all rounds or none; returns how many copies are new.
@@ -132,7 +153,7 @@ class Store:
         former = self._entries_with(measurements.c.key, renewed)
         names = {entry.round for entry in former if entry.round.startswith(CONFIRM)}
         finalists: dict[str, set[str]] = {name: set() for name in names}
-        for entry in self._entries_with(_BASE, names):
+        for entry in self._entries_with(queries.BASE_ROUND, names):
             finalists[entry.round].add(entry.key)
         rounds = {entry.round: entry.round for entry in former if entry.round not in names}
         for name, keys in finalists.items():
@@ -146,7 +167,8 @@ class Store:
         self, problem_type: str = "", round_prefix: str = "", outcomes: Collection[Outcome] = ()
     ) -> Iterator[StoreEntry]:
         """Entries in the order of their commits. An empty filter selects everything."""
-        query = _whole(_filters(problem_type, round_prefix, outcomes)).order_by(measurements.c.id).limit(CHUNK)
+        conditions = queries.filters(problem_type, round_prefix, outcomes, self.folder)
+        query = queries.whole_rows(conditions, self._missing).order_by(measurements.c.id).limit(CHUNK)
         last = 0
         while rows := self._rows(query.where(measurements.c.id > last)):
             last = rows[-1]["id"]
@@ -156,7 +178,7 @@ class Store:
                 yield entry
 
     def problems(self, problem_type: str) -> list[Problem]:
-        """Every problem, of the type with this name, that has a measurement."""
+        """Every problem, of the type with this name, that has a measurement in the store."""
         digests = select(measurements.c.problem).where(measurements.c.problem_type == problem_type)
         rows = self._rows(select(documents.c.text).where(documents.c.digest.in_(digests)).order_by(documents.c.digest))
         with self._database.decoding():
@@ -164,13 +186,15 @@ class Store:
 
     def best(self, problem_type: str = "", round_prefix: str = "") -> dict[Problem, StoreEntry]:
         """The entry with the smallest median for each problem with a successful run, over all devices in the store."""
-        filters = [*_filters(problem_type, round_prefix, (Outcome.OK,)), measurements.c.seconds.is_not(None)]
+        ran = queries.filters(problem_type, round_prefix, (Outcome.OK,), self.folder)
         rank = func.row_number().over(
             partition_by=measurements.c.problem, order_by=(measurements.c.seconds, measurements.c.id)
         )
-        ranked = select(measurements.c.id, rank.label("rank")).where(*filters).subquery()
+        ranked_rows = select(measurements.c.id, rank.label("rank")).where(*ran, measurements.c.seconds.is_not(None))
+        ranked = ranked_rows.subquery()
         firsts = select(ranked.c.id).where(ranked.c.rank == 1)
-        rows = self._rows(_whole([measurements.c.id.in_(firsts)]).order_by(measurements.c.id))
+        conditions = [measurements.c.id.in_(firsts)]
+        rows = self._rows(queries.whole_rows(conditions, self._missing).order_by(measurements.c.id))
         with self._database.decoding():
             return {entry.problem: entry for entry in map(codec.entry_of, rows)}
 
@@ -180,7 +204,7 @@ class Store:
         count = func.count().label("count")
         query = (
             select(*columns, count, func.min(measurements.c.detail).label("example"))
-            .where(*_filters(problem_type, round_prefix, ()), measurements.c.outcome != Outcome.OK.value)
+            .where(*queries.filters(problem_type, round_prefix, (), self.folder), _HAS_FAILED)
             .group_by(*columns)
             .order_by(count.desc(), *columns)
         )
@@ -192,30 +216,51 @@ class Store:
             ]
 
     def cost(self) -> Cost:
-        """Wall seconds spent on all measurements in the store."""
-        aggregates = (func.total, func.min, func.max)
-        query = select(*(aggregate(measurements.c[name]) for aggregate in aggregates for name in COSTS))
-        with self._database.reading() as connection:
-            numbers = tuple(connection.execute(query).one())
-        sums, least, most = (numbers[first : first + len(COSTS)] for first in range(0, len(numbers), len(COSTS)))
+        """Wall seconds spent on all measurements in the store, or on those that the folder's runs made."""
+        runs = [run.id for run in self.runs()] if self.folder else None
+        made = [measurements.c.run.in_(runs)] if runs is not None else []
+        sums = (func.coalesce(func.sum(measurements.c[name]), 0.0) for name in COSTS)
+        extremes = (extreme(measurements.c[name]) for extreme in (func.min, func.max) for name in COSTS)
+        query = select(*sums, *extremes).where(*made)
+        numbers = tuple(self._database.read(lambda connection: connection.execute(query).one()))
+        totals, least, most = (numbers[first : first + len(COSTS)] for first in range(0, len(numbers), len(COSTS)))
         with self._database.decoding():
             for name, low, high in zip(COSTS, least, most, strict=True):
                 if low is not None:
                     codec.check_spent(name, low)
                     codec.check_spent(name, high)
-        return Cost(*sums)
+        return Cost(*totals)
+
+    def count(self) -> int:
+        """The number of rows of measurements in the store (of the folder), with those that were replaced."""
+        query = select(func.count()).select_from(measurements).where(*queries.of_folder(self.folder))
+        return int(self._database.read(lambda connection: connection.execute(query).scalar_one()))
+
+    def devices(self) -> list[DeviceCount]:
+        """What was measured on which device, by the devices' names and hosts."""
+        rows = self._rows(queries.device_counts(self.folder, self._missing))
+        with self._database.decoding():
+            targets = [(codec.target_from_json(row["target"]), row) for row in rows]
+        counts = [
+            DeviceCount(target.name, target.api, target.driver, row["host"], row["count"], int(row["ran"] or 0))
+            for target, row in targets
+        ]
+        return sorted(counts, key=lambda count: (count.device, count.api, count.driver, count.host))
 
     def begin_run(self, start: RunStart) -> str:
-        """Record that a run begins; returns its id, for `record_step` and `end_run`."""
-        run = uuid.uuid4().hex
+        """Record that a run begins; returns its id, for `record_step` and `end_run`. Until the run ends, measurements
+        that are committed here are the run's."""
+        run = self._run = uuid.uuid4().hex
+        start = replace(start, folder=self.folder)
         self._append(run_events, run=run, kind="begin", time=self._clock(), payload=start.to_json())
         return run
 
     def end_run(self, run: str, end: RunEnd) -> None:
+        self._run = ""
         self._append(run_events, run=run, kind="end", time=self._clock(), payload=end.to_json())
 
     def runs(self) -> list[StoredRun]:
-        """Every run, in the order in which they began. A run that was killed has no end."""
+        """Every run (of the folder), in the order in which they began. A run that was killed has no end."""
         rows = self._rows(select(run_events).order_by(run_events.c.id))
         runs: dict[str, StoredRun] = {}
         with self._database.decoding():
@@ -225,7 +270,7 @@ class Store:
                 else:
                     end = RunEnd.from_json(row["payload"])
                     runs[row["run"]] = replace(runs[row["run"]], ended=row["time"], end=end)
-        return list(runs.values())
+        return [run for run in runs.values() if self.folder in ("", run.start.folder)]
 
     def record_step(self, run: str, step: StepRecord) -> None:
         self._append(steps, run=run, payload=step.to_json())
@@ -242,7 +287,8 @@ class Store:
     def _entries_with(self, column: ColumnElement[str], values: Iterable[str]) -> list[StoreEntry]:
         """Entries whose column has one of these values, in the order of their commits."""
         entries: list[StoreEntry] = []
-        for rows in self._rows_with(_whole([_IS_CURRENT]).order_by(measurements.c.id), column, sorted(values)):
+        query = queries.whole_rows([queries.IS_CURRENT], self._missing).order_by(measurements.c.id)
+        for rows in self._rows_with(query, column, sorted(values)):
             with self._database.decoding():
                 entries += map(codec.entry_of, rows)
         return entries
@@ -256,8 +302,26 @@ class Store:
             yield self._rows(query.where(column.in_(all_values[start : start + CHUNK])))
 
     def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
-        with self._database.reading() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        return self._database.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()])
+
+    @property
+    def _missing(self) -> frozenset[str]:
+        return self._database.missing_columns
+
+
+_HAS_FAILED = measurements.c.outcome != Outcome.OK.value
+
+
+def _opened(named: FolderStore | StoreLocation | Path | str, reading: bool) -> Store:
+    """The store. A backend is imported if it is used, since PostgreSQL's needs an optional package."""
+    store = named if isinstance(named, FolderStore) else FolderStore(StoreLocation.of(named))
+    if store.location.url:
+        from .postgresql import PostgreSQLDatabase
+
+        return Store(PostgreSQLDatabase(store.location, reading), folder=store.folder)
+    from .sqlite import SQLiteDatabase
+
+    return Store(SQLiteDatabase(store.location, reading), folder=store.folder)
 
 
 def _renamed(connection: Connection, row: dict[str, Any], replacing: Collection[tuple[str, str]]) -> dict[str, Any]:
@@ -277,25 +341,3 @@ def _copy(entry: StoreEntry, today: RenewedKey, round_: str) -> StoreEntry:
     return StoreEntry(
         today.key, round_, entry.identity, today.solution, today.problem, entry.target, entry.toolchain, free
     )
-
-
-def _filters(problem_type: str, round_prefix: str, outcomes: Collection[Outcome]) -> list[ColumnElement[bool]]:
-    columns = measurements.c
-    filters: list[ColumnElement[bool]] = [_IS_CURRENT]
-    if problem_type:
-        filters.append(columns.problem_type == problem_type)
-    if round_prefix:
-        filters.append(func.substr(columns.round, 1, len(round_prefix)) == round_prefix)
-    if outcomes:
-        filters.append(columns.outcome.in_([outcome.value for outcome in outcomes]))
-    return filters
-
-
-def _whole(filters: Sequence[ColumnElement[bool]]) -> Select[Any]:
-    """Measurements with their documents' texts in place of the digests."""
-    texts = {"solution": _SOLUTION, "problem": _PROBLEM, "target": _TARGET}
-    own = [column for column in measurements.c if column.name not in texts]
-    query = select(*own, *(text.c.text.label(name) for name, text in texts.items())).where(*filters)
-    for name, text in texts.items():
-        query = query.join(text, measurements.c[name] == text.c.digest)
-    return query

@@ -28,6 +28,15 @@ def roofline(
 
     Example: `tunesmith calibrate roofline s d -o roofline.yaml`
     """
-    work = partial(calibrate_roofline, types, out, device=run.device, budget_minutes=run.budget, reuse=run.reuse)
+    work = partial(
+        calibrate_roofline,
+        types,
+        out,
+        device=run.device,
+        budget_minutes=run.budget,
+        reuse=run.reuse,
+        store=run.store,
+        wait=run.wait,
+    )
     folder, document = roofline_runs(out), report.measured_document
     carried_out(work, folder, document, report.measured, quiet=run.quiet, as_json=run.as_json)

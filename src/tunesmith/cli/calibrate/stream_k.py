@@ -43,6 +43,15 @@ def stream_k(
     Example: `tunesmith calibrate stream-k examples/wiki.yaml --tile 64x64 -o calibration.yaml`
     """
     task = CalibrationTask(tuple(what), TileFilter.of(tile) if tile else None, kernel, compute_units, occupancy)
-    work = partial(calibrate_stream_k, task, out, device=run.device, budget_minutes=run.budget, reuse=run.reuse)
+    work = partial(
+        calibrate_stream_k,
+        task,
+        out,
+        device=run.device,
+        budget_minutes=run.budget,
+        reuse=run.reuse,
+        store=run.store,
+        wait=run.wait,
+    )
     folder, document = runs_folder(out), report.calibrated_document
     carried_out(work, folder, document, report.calibrated, quiet=run.quiet, as_json=run.as_json)

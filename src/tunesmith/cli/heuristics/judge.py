@@ -14,7 +14,7 @@ from tunesmith.session.heuristics.judge import JudgeTask, judge_heuristics
 from tunesmith.session.heuristics.matrices import MatrixTask
 
 from ..output import Json
-from ..runs import Budget, Quiet, Remeasure, RetryFailed, carried_out
+from ..runs import Budget, KeptIn, Quiet, Remeasure, RetryFailed, Wait, carried_out
 
 
 def judge(
@@ -50,6 +50,8 @@ def judge(
     budget: Budget = None,
     retry_failed: RetryFailed = False,
     remeasure: Remeasure = False,
+    store: KeptIn = None,
+    wait: Wait = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -65,5 +67,7 @@ def judge(
     """
     task = JudgeTask(MatrixTask(tuple(matrices), sizes, tuple(without)), tuple(policy), tuple(heuristic), tuple(kernel))
     reuse = Reuse.of(retry_failed, remeasure)
-    work = partial(judge_heuristics, task, out, device=device, budget_minutes=budget, reuse=reuse)
+    work = partial(
+        judge_heuristics, task, out, device=device, budget_minutes=budget, reuse=reuse, store=store, wait=wait
+    )
     carried_out(work, out, report.judged_document, report.judged, quiet=quiet, as_json=as_json)

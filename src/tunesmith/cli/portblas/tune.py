@@ -15,7 +15,7 @@ from tunesmith.session.portblas.plan import tune_portblas
 from tunesmith.session.portblas.task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
 
 from ..output import Device, Json
-from ..runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
+from ..runs import Budget, KeptIn, Out, Quiet, Remeasure, RetryFailed, Wait, carried_out
 from .generate import Folders
 
 SIZES = ("M", "K", "N", "BATCH", "REP")
@@ -53,6 +53,8 @@ def tune(
     budget: Budget = None,
     retry_failed: RetryFailed = False,
     remeasure: Remeasure = False,
+    store: KeptIn = None,
+    wait: Wait = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -85,7 +87,14 @@ def tune(
         vendor=vendor,
     )
     work = partial(
-        tune_portblas, task, out, device=device, budget_minutes=budget, reuse=Reuse.of(retry_failed, remeasure)
+        tune_portblas,
+        task,
+        out,
+        device=device,
+        budget_minutes=budget,
+        reuse=Reuse.of(retry_failed, remeasure),
+        store=store,
+        wait=wait,
     )
     carried_out(work, out, report.document, report.tables, quiet=quiet, as_json=as_json)
 

@@ -19,7 +19,7 @@ from tunesmith.session.random.plan import tune_random
 from tunesmith.session.random.task import RandomTask
 
 from ..output import Device, Json
-from ..runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
+from ..runs import Budget, KeptIn, Out, Quiet, Remeasure, RetryFailed, Wait, carried_out
 
 _UNITS = {"": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -60,6 +60,8 @@ def tune(
     benchmark_out_format: Annotated[Format, typer.Option("--benchmark_out_format")] = Format.JSON,
     retry_failed: RetryFailed = False,
     remeasure: Remeasure = False,
+    store: KeptIn = None,
+    wait: Wait = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -99,6 +101,8 @@ def tune(
             device=device,
             budget_minutes=budget,
             reuse=Reuse.of(retry_failed, remeasure),
+            store=store,
+            wait=wait,
             benchmark_out=benchmark_out,
         )
         carried_out(tuning, out, report.tuned_document, report.tuned, quiet=quiet, as_json=as_json)

@@ -75,5 +75,15 @@ def sweep(
         compute_units=compute_units,
         occupancy=occupancy,
     )
-    work = partial(sweep_stream_k, task, out, device=run.device, budget_minutes=run.budget, reuse=run.reuse, draw=plot)
+    work = partial(
+        sweep_stream_k,
+        task,
+        out,
+        device=run.device,
+        budget_minutes=run.budget,
+        reuse=run.reuse,
+        store=run.store,
+        wait=run.wait,
+        draw=plot,
+    )
     carried_out(work, out, report.document, report.swept, quiet=run.quiet, as_json=run.as_json)

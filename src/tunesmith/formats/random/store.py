@@ -13,7 +13,17 @@ from pathlib import Path
 
 from tunesmith.problems import OPERATIONS, beginning_of
 from tunesmith.records import LaunchShape, Measurement, Target, UserError
-from tunesmith.store import FILE_NAME, FULL, RACE, RECHECK, Store, StoredRun, StoreEntry, combined_rounds
+from tunesmith.store import (
+    FULL,
+    RACE,
+    RECHECK,
+    FolderStore,
+    Store,
+    StoredRun,
+    StoreEntry,
+    StoreLocation,
+    combined_rounds,
+)
 
 from . import google_benchmark
 from .reading import DoubtError, Reading
@@ -41,34 +51,32 @@ def store_rows(path: Path) -> Reading:
 
     Raises UserError if there is no store, or if the store has no measurement of a generator.
     """
-    if path.is_dir():
-        path = path / FILE_NAME
-        if not path.is_file():
-            remedy = "name the folder that `tunesmith random tune -o` wrote, or the files in this one"
-            raise UserError(str(path.parent), f"no {FILE_NAME} in it", remedy)
-    with Store.read(path) as store:
-        measured, others, unknown = _split(store.entries(), str(path))
+    remedy = "name the folder that `tunesmith random tune -o` wrote, or the files in this one"
+    kept = FolderStore.here(path, remedy) if path.is_dir() else FolderStore(StoreLocation(path))
+    file = str(kept.location)
+    with Store.read(kept) as store:
+        measured, others, unknown = _split(store.entries(), file)
     if not measured and unknown:
         return Reading(complaints=unknown)
     if not measured:
         what = f"holds no measurement of a generator{f', but {others} of other kernels' if others else ''}"
-        raise UserError(str(path), what, "name the store of `tunesmith random tune`")
-    kept, older = _latest(measured)
+        raise UserError(file, what, "name the store of `tunesmith random tune`")
+    newest, older = _latest(measured)
     by_target: dict[Target, list[google_benchmark.BenchmarkEntry]] = defaultdict(list)
-    for target, benchmark_entry in kept:
+    for target, benchmark_entry in newest:
         by_target[target].append(benchmark_entry)
-    with Store.read(path) as store:
+    with Store.read(kept) as store:
         caution_entries = {
             target: google_benchmark.cautions_context(cautions_of(store, target)) for target in by_target
         }
     rows = Reading(complaints=unknown)
     for target, entries in by_target.items():
         document = google_benchmark.document(entries, google_benchmark.context(target, 0, **caution_entries[target]))
-        rows += google_benchmark.read_rows(document, str(path), target.architecture)
+        rows += google_benchmark.read_rows(document, file, target.architecture)
     if not older:
         return rows
     what = f"{older} measurements with another device, driver, compiler or parameter than the last of their kind"
-    return rows + Reading(complaints=(DoubtError(str(path), f"{what} are left out", "tune each in its own folder"),))
+    return rows + Reading(complaints=(DoubtError(file, f"{what} are left out", "tune each in its own folder"),))
 
 
 def cautions_of(store: Store, target: Target) -> list[str]:

@@ -28,11 +28,12 @@ class Anchor:
     """The first cell that ran, measured at the beginning of a run, at most twice a minute meanwhile, and at the end.
 
     Each visit is committed under a round of its own. A resumed run adds to the same series and compares all of it,
-    since its tables mix times of both runs.
+    since its tables mix times of both runs. `series` tells the folder's visits from those of other folders in the same
+    store, which were made on other machines.
     """
 
-    def __init__(self, observe: events.Observer, clock: Callable[[], float] = time.monotonic) -> None:
-        self._observe, self._clock = observe, clock
+    def __init__(self, observe: events.Observer, clock: Callable[[], float] = time.monotonic, series: str = "") -> None:
+        self._observe, self._clock, self._prefix = observe, clock, f"anchor/{series}/" if series else "anchor/"
         self._chosen: tuple[RecordedMeasure, Cell] | None = None
         self._series: list[Estimate | None] = []
         self._last, self._measured_then = 0.0, 0
@@ -73,7 +74,7 @@ class Anchor:
         measure, cell = self._chosen
         if measure.ledger.measured == self._measured_then:
             return
-        measurement = measure.again(cell, _round(len(self._series)))
+        measurement = measure.again(cell, self._round())
         if machine_failure(measurement):
             return  # it is not in the store, and the next visit takes its number
         self._series.append(measurement.estimate)
@@ -101,10 +102,14 @@ class Anchor:
         change = drift(last_two[0], last_two[1])
         return max(change.ratio, 1 / change.ratio) if change.alarm else 0.0
 
+    def _round(self) -> str:
+        """The store's name of the next visit."""
+        return f"{self._prefix}{len(self._series)}"
+
     def _choose(self, measure: RecordedMeasure, cell: Cell) -> None:
         self._chosen = measure, cell
         rounds = measure.rounds(cell)
-        while earlier := rounds.get(_round(len(self._series))):
+        while earlier := rounds.get(self._round()):
             self._series.append(earlier.estimate)
 
 
@@ -123,7 +128,3 @@ class _Screening:
         for (_, problem), estimate in times.items():
             best[problem] = min(estimate.seconds, best.get(problem, math.inf))
         return [cell for cell, estimate in times.items() if estimate.low <= best[cell[1]] * change * (1 + DRIFT)]
-
-
-def _round(visit: int) -> str:
-    return f"anchor/{visit}"

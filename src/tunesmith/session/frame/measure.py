@@ -6,10 +6,11 @@ A stored measurement is used if `reuse.ReuseRule` says so. All results of the be
 from __future__ import annotations
 
 import math
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
 from tunesmith.bench.injected_faults import pass_point
@@ -94,6 +95,7 @@ class RecordedMeasure:
         self._keys: dict[Cell, str] = {}
         self._remembered: dict[str, Mapping[str, Measurement]] = {}
         self._replaced: set[tuple[str, str]] = set()
+        self._host = f"{socket.gethostname()} {oracle.target.selector}"
         self._stored: list[Problem] | None = None
         self._unstored: dict[str, dict[str, Measurement]] = {}
 
@@ -222,7 +224,9 @@ class RecordedMeasure:
     def _recall(self, cells: Iterable[Cell]) -> None:
         missing = {key: cell for cell in cells if (key := self.key(cell)) not in self._remembered}
         if missing:
+            self.store.ask_for(missing)
             self._carry_over(missing.values())
+            self.reuse_rule.measured_now |= self.store.made_by(self.reuse_rule.resumed, missing)
             for key, rounds in self.store.rounds(missing).items():
                 reused = {name: stored for name, stored in rounds.items() if self.reuse_rule.reuses(key, name, stored)}
                 self._replaced |= {(key, name) for name in rounds.keys() - reused.keys()}
@@ -320,7 +324,7 @@ class RecordedMeasure:
                 problem=cell[1],
                 target=self.oracle.target,
                 toolchain=self.toolchain(cell[0]),
-                measurement=measurement,
+                measurement=measurement if measurement.host else replace(measurement, host=self._host),
             )
             for cell, measurement in stored
         ]

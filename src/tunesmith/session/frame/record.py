@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import sys
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from tunesmith.bench import Drift
 from tunesmith.logic import Logic
 from tunesmith.problems import bytes_of
 from tunesmith.records import Target, UserError
-from tunesmith.store import RunEnd, RunStart, RunState, Store
+from tunesmith.store import RunEnd, RunStart, RunState, Store, without_password
 
 from .measure import Ledger
 
@@ -80,7 +81,7 @@ def recorded_run(
 
 def _start(target: Target, file: Path | None, remeasures: bool) -> RunStart:
     return RunStart(
-        command=tuple(sys.argv),
+        command=tuple(map(without_password, sys.argv)),
         tuning_file=str(file.resolve()) if file else "",
         tuning_file_sha256=hashlib.sha256(bytes_of(file, "YAML")).hexdigest() if file else "",
         device=target.name,
@@ -88,6 +89,7 @@ def _start(target: Target, file: Path | None, remeasures: bool) -> RunStart:
         selector=target.selector,
         version=tunesmith.__version__,
         remeasures=remeasures,
+        host=socket.gethostname(),
     )
 
 

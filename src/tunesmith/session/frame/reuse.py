@@ -38,12 +38,14 @@ class ReuseRule:
 
     Measurements from `since` on (seconds since the epoch) are reused unless the machine caused their failure: `since`
     is the start of this run, or of the stopped run that this run resumes. `measured_now` has the key and round of each
-    measurement that this run made itself; those are always used.
+    measurement that this run made itself; those are always used. `resumed` are the runs that this run resumes, if
+    folders share the store: then other folders' measurements were made since, too, on other machines.
     """
 
     reuse: Reuse = Reuse.ALL
     since: float = field(default_factory=time.time)
     measured_now: set[tuple[str, str]] = field(default_factory=set)
+    resumed: list[str] = field(default_factory=list)
 
     @staticmethod
     def of(store: Store, reuse: Reuse) -> ReuseRule:
@@ -54,7 +56,10 @@ class ReuseRule:
             for run in reversed(store.runs()):
                 if not run.start.remeasures or run.state is RunState.FINISHED:
                     break
-                rule.since = run.started
+                if store.folder:
+                    rule.resumed.append(run.id)
+                else:
+                    rule.since = run.started
         return rule
 
     def reuses(self, key: str, round_: str, measurement: Measurement) -> bool:

@@ -6,6 +6,7 @@ deadline.
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -21,17 +22,18 @@ from tunesmith.bench.injected_faults import pass_point
 from tunesmith.devices import environment
 from tunesmith.models.stream_k.open_grids import OpenGrids
 from tunesmith.records import ProblemType, Solution, Target, UserError
-from tunesmith.store import RunState, StepRecord, Store
+from tunesmith.store import VARIABLE, FolderStore, RunState, StepRecord, Store, StoreLocation, remember, store_for
 
 from . import events
 from .drift import Anchor
 from .earlier import SizeKey
 from .health import HealthWatch
+from .lock import held_folder
 from .logic_check import check_logic
 from .measure import OutOfBudgetError, RecordedMeasure
 from .oracle import ConfigurationOracle
 from .order import Rank
-from .outputs import CACHE, LOGIC, STORE, Output
+from .outputs import CACHE, LOGIC, Output
 from .record import RunOutcome, recorded_run
 from .reuse import Reuse, ReuseRule
 
@@ -62,6 +64,8 @@ class RunPlan(ABC):
     """A plan that measures nothing leaves no store in the folder."""
     checks_logic: bool = True
     """Whether the written logic is loaded and launched at the end. It need not be if no program will load it."""
+    may_share: bool = False
+    """Whether the measurements of a new folder go into the store that the environment names, if there is one."""
 
     def rank(self, oracle: ConfigurationOracle) -> Rank | None:
         """The rank by which a step's cells are measured, lowest first; None leaves them in their order."""
@@ -94,21 +98,39 @@ def carry_out(
     *,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[PlanT]:
     """Carry out a plan; everything goes into `folder`, and the same call resumes a run that was stopped.
 
     The run ends when `budget_minutes` are spent. `reuse` says which measurements in the folder's store are used again.
+    `store` is the path or URL of the folder's store; without it, that is the store that the folder has, or a file in
+    it. One run at a time works in a folder: if another does, UserError says who, or this run waits (`wait`).
     Raises UserError and KeyboardInterrupt, after all decisions are written.
     """
+    with held_folder(folder, wait, lambda sentence: observe(events.Message(sentence))):
+        return _carried_out(plan, folder, budget_minutes, reuse, store, observe)
+
+
+def _carried_out(
+    plan: PlanT,
+    folder: Path,
+    budget_minutes: float | None,
+    reuse: Reuse,
+    named: str | None,
+    observe: events.Observer,
+) -> RunOutcome[PlanT]:
     outcome = RunOutcome(plan, plan.target, folder)
     health = HealthWatch(plan.target)
     own_load_only = plan.target.shares_the_host and plan.loads_the_host
     watching = observe if own_load_only else health.watching(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
-    location = folder / STORE if plan.measures else IN_MEMORY
-    with Store.open(location) as store, ExitStack() as opened:
+    default = os.environ.get(VARIABLE) if plan.may_share else None
+    kept = store_for(folder, named, default) if plan.measures else FolderStore(StoreLocation(IN_MEMORY))
+    with Store.open(kept) as store, ExitStack() as opened:
+        remember(folder, kept)
         reuse_rule = ReuseRule.of(store, reuse)
         number = opened.enter_context(recorded_run(outcome, store, plan.file, reuse is Reuse.NONE))
         run = Run(outcome, store, number, events.BatchMerger(watching), deadline, opened, reuse_rule)
@@ -157,7 +179,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.plan: RunPlan = self.outcome.plan
-        self.anchor = Anchor(self.observe)
+        self.anchor = Anchor(self.observe, series=self.store.folder)
         self.grids = OpenGrids(self.outcome.target, [self.outcome.folder / LOGIC], self.say)
 
     def measure(self, kind: ProblemType, target: Target | None = None) -> RecordedMeasure:

@@ -17,7 +17,7 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.records import Configuration, Estimate, Measurement, Problem, Solution, Target, UserError
 from tunesmith.session.frame.outputs import LOGIC, TABLES
-from tunesmith.store import FILE_NAME, FULL, Store, StoreEntry
+from tunesmith.store import FILE_NAME, FULL, FolderStore, Store, StoreEntry
 
 from .targets import target_of
 
@@ -68,9 +68,9 @@ def cells_of_final(table: Path, note: Callable[[str], None]) -> Iterator[MatrixC
     return _of_store(table, store)
 
 
-def cells_of_store(file: Path) -> Iterator[MatrixCell]:
+def cells_of_store(kept: FolderStore) -> Iterator[MatrixCell]:
     """Every time and every failure of a store."""
-    with Store.read(file) as store:
+    with Store.read(kept) as store:
         for entry in store.entries():
             yield from _of_entry(entry)
 
@@ -119,7 +119,7 @@ def _problem(columns: Mapping[str, int], logic: Document, location: str) -> Prob
     return Problem(kind, sizes, tuple(columns[name] for name in names if name in columns))
 
 
-def _of_store(table: Path, store: Path) -> Iterator[MatrixCell]:
+def _of_store(table: Path, store: FolderStore) -> Iterator[MatrixCell]:
     """All cells of the store at the table's sizes and types, also of solutions that are not in the final."""
     sheet = read_csv(table)
     cells: list[MatrixCell] = []
@@ -146,9 +146,9 @@ def _run_folder(table: Path) -> Path:
     return next((folder.parent for folder in table.absolute().parents if folder.name == TABLES), table.parent)
 
 
-def _store_beside(table: Path) -> Path | None:
+def _store_beside(table: Path) -> FolderStore | None:
     folders = dict.fromkeys((table.parent, _run_folder(table)))
-    return next((path for folder in folders if (path := folder / FILE_NAME).exists()), None)
+    return next((kept for folder in folders if (kept := FolderStore.of(folder))), None)
 
 
 def _logic_of(table: Path) -> Document | None:

@@ -60,6 +60,8 @@ def judge_heuristics(
     device: str | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     policy: Policy = POLICY,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[JudgePlan]:
@@ -69,7 +71,7 @@ def judge_heuristics(
     Raises UserError for a task that makes no sense, KeyboardInterrupt after everything is written.
     """
     plan = JudgePlan(task, device, policy, lambda sentence: observe(events.Message(sentence)))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, store=store, wait=wait, observe=observe)
 
 
 @dataclass(frozen=True, slots=True)

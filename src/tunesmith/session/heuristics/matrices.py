@@ -16,7 +16,7 @@ from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import Configuration, Estimate, Problem, Solution, Target, UserError
-from tunesmith.store import FILE_NAME, RACE
+from tunesmith.store import FILE_NAME, RACE, FolderStore, StoreLocation
 
 from .finals import FailedCell, MatrixCell, TimedCell, cells_of_final, cells_of_store
 
@@ -141,10 +141,12 @@ def _cells(path: Path, note: Callable[[str], None]) -> Iterator[MatrixCell]:
 
 
 def _of_store(path: Path) -> Iterator[MatrixCell]:
+    if kept := FolderStore.of(path):
+        return cells_of_store(kept)
     file = path / FILE_NAME if path.is_dir() else path
     if not file.exists():
         raise UserError(str(file), "is not there", f"give a {FILE_NAME}, its folder, or a *_Final.csv")
-    return cells_of_store(file)
+    return cells_of_store(FolderStore(StoreLocation(file)))
 
 
 def _subject(

@@ -13,10 +13,10 @@ from tunesmith.formats.winners.final_details import NamedDevice
 from tunesmith.models.intensity.policies.chips import architecture_code
 from tunesmith.models.intensity.policies.known_targets import KNOWN_TARGETS
 from tunesmith.records import Target, UserError
-from tunesmith.store import FILE_NAME, Store
+from tunesmith.store import FILE_NAME, FolderStore, Store
 
 
-def target_of(device: NamedDevice, store: Path | None, table: Path) -> Target:
+def target_of(device: NamedDevice, store: FolderStore | None, table: Path) -> Target:
     """The target of a table's times: from the store beside the table, else from the same device here, else the known
     target of the architecture. Raises UserError if there is none of these."""
     if store:

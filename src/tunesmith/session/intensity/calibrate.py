@@ -67,6 +67,8 @@ def calibrate_roofline(
     policy: Policy = POLICY,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[RooflinePlan]:
     """Measure peak and bandwidth for data types (words that `letter_of` knows) and write them to `out`.
@@ -75,7 +77,9 @@ def calibrate_roofline(
     call resumes. Raises UserError for a type, file or device that makes no sense.
     """
     plan = RooflinePlan(types, out, device, large, policy)
-    return carry_out(plan, roofline_runs(out), budget_minutes=budget_minutes, reuse=reuse, observe=observe)
+    return carry_out(
+        plan, roofline_runs(out), budget_minutes=budget_minutes, reuse=reuse, store=store, wait=wait, observe=observe
+    )
 
 
 def roofline_runs(out: Path) -> Path:

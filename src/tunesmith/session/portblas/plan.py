@@ -40,6 +40,8 @@ def tune_portblas(
     device: str | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[PortBlasPlan]:
     """Measure, choose, and write logic and header into `folder`. The same call resumes a stopped run; `reuse` says
@@ -49,11 +51,13 @@ def tune_portblas(
     """
     task.check()
     plan = PortBlasPlan(task, task.target(device))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, store=store, wait=wait, observe=observe)
 
 
 class PortBlasPlan(RunPlan):
     """`tuned` has the results of every transposition so far, also of those that a spent budget left out."""
+
+    may_share = True
 
     def __init__(self, task: PortBlasTask, target: Target) -> None:
         self.task, self.target, self.policy = task, target, task.policy

@@ -77,6 +77,8 @@ def tune_random(
     device: str | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     benchmark_out: Path | None = None,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[RandomPlan]:
@@ -88,7 +90,13 @@ def tune_random(
     task.check()
     target = choose_device(device, languages=sorted({family.language for family in families_of("Random")}))
     return carry_out(
-        RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe
+        RandomPlan(task, target, benchmark_out),
+        folder,
+        budget_minutes=budget_minutes,
+        reuse=reuse,
+        store=store,
+        wait=wait,
+        observe=observe,
     )
 
 
@@ -97,6 +105,7 @@ class RandomPlan(RunPlan):
 
     policy = POLICY
     loads_the_host = False
+    may_share = True
 
     def __init__(self, task: RandomTask, target: Target, benchmark_out: Path | None = None) -> None:
         self.task, self.target, self._benchmark_out = task, target, benchmark_out

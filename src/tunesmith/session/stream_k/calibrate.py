@@ -60,6 +60,8 @@ def calibrate_stream_k(
     device: str | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[CalibrationPlan]:
     """Measure, fit, and write `out`; the same call resumes a stopped run. `reuse` says which earlier measurements are
@@ -74,6 +76,8 @@ def calibrate_stream_k(
         runs_folder(out),
         budget_minutes=budget_minutes,
         reuse=reuse,
+        store=store,
+        wait=wait,
         observe=observe,
     )
 

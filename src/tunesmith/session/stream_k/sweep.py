@@ -72,6 +72,8 @@ def sweep_stream_k(
     device: str | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
+    store: str | None = None,
+    wait: bool = False,
     draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[SweepPlan]:
@@ -82,7 +84,7 @@ def sweep_stream_k(
     everything is written.
     """
     plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Message(sentence)))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, store=store, wait=wait, observe=observe)
 
 
 class SweepPlan(RunPlan):
@@ -94,6 +96,7 @@ class SweepPlan(RunPlan):
     """
 
     policy = POLICY
+    may_share = True
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tunesmith.logic import Logic, Sheet, read_csv
 from tunesmith.records import Cost, Outcome, UserError
-from tunesmith.session.frame.outputs import LOGIC, STORE, TABLES
-from tunesmith.store import Failure, StepRecord, Store, StoredRun
+from tunesmith.session.frame.outputs import LOGIC, TABLES
+from tunesmith.store import Failure, FolderStore, StepRecord, Store, StoredRun
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,11 @@ class Summary:
 
 def summarise(folder: Path) -> Summary:
     """Read a run's folder. Raises UserError if there is no run in it."""
-    if not (folder / STORE).is_file():
-        raise UserError(str(folder), f"no {STORE} in it", "give the folder that `tunesmith tune -o` wrote to")
-    with Store.open(folder / STORE) as store:
+    kept = FolderStore.here(folder, "give the folder that `tunesmith tune -o` wrote to")
+    with Store.read(kept) as store:
         runs = store.runs()
         if not runs:
-            raise UserError(str(folder / STORE), "no run is recorded in it", "run `tunesmith tune FILE -o` first")
+            raise UserError(store.location, "no run is recorded in it", "run `tunesmith tune FILE -o` first")
         failures = tuple(failure for failure in store.failures() if failure.outcome is not Outcome.REJECTED)
         return Summary(
             run=runs[-1],

@@ -40,6 +40,8 @@ def tune(
     order: str | None = None,
     reuse: Reuse = Reuse.ALL,
     checks_logic: bool = True,
+    store: str | None = None,
+    wait: bool = False,
     observe: events.Observer = events.nobody,
 ) -> RunOutcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
@@ -48,7 +50,9 @@ def tune(
     failures again, or everything.
     `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
     Without `checks_logic` the written logic is not launched at the end, for a caller that does not load it.
-    When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements.
+    When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements. `store`
+    is the path or URL of the folder's store, if that is no file in it. With `wait`, the call waits for another run
+    that works in the folder.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything is written.
     """
     order = checked_order(order)
@@ -58,7 +62,7 @@ def tune(
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
     plan = TuningPlan(path, file, target, order)
     plan.checks_logic = checks_logic
-    return carry_out(plan, folder, budget_minutes=minutes, reuse=reuse, observe=observe)
+    return carry_out(plan, folder, budget_minutes=minutes, reuse=reuse, store=store, wait=wait, observe=observe)
 
 
 @dataclass
@@ -91,6 +95,8 @@ class Group:
 class TuningPlan(RunPlan):
     """`groups` are the size groups begun so far. `order` is the policy whose best guesses are measured first, or
     `file`."""
+
+    may_share = True
 
     def __init__(self, path: Path, file: TuningFile, target: Target, order: str = AS_IN_FILE) -> None:
         self.file, self.target, self.policy = path, target, policy_of(file)

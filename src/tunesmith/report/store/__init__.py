@@ -1,0 +1,1 @@
+"""Tables and documents of the commands of `tunesmith store`."""
