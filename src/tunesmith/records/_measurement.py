@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ._program import CompiledFacts
@@ -46,7 +46,8 @@ class Measurement:
     `samples` are seconds for one execution of the whole plan, in the order taken. In an interleaved round, sample i of
     every finalist comes from the same block. `raced` says that sampling stopped early because the solution was provably
     slower than the best of its step. `reason` is a constant by which reports count; `detail` is for people. If the
-    outcome is OK and this measurement compared the result with the reference, `detail` states the error.
+    outcome is OK and this measurement compared the result with the reference, `detail` states the error. `device` names
+    the device that measured, if a run has several; two measurements that differ only in it are equal.
     """
 
     outcome: Outcome
@@ -58,6 +59,7 @@ class Measurement:
     facts: tuple[CompiledFacts, ...] = ()
     cost: Cost = Cost()
     started: float = 0.0
+    device: str = field(default="", compare=False)
 
     @property
     def ok(self) -> bool:

@@ -18,8 +18,8 @@ from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import readable, rows_of
+from tunesmith.session.frame.ledger import OutOfBudgetError
 from tunesmith.session.frame.logic import logic_output, stored_table
-from tunesmith.session.frame.measure import OutOfBudgetError
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
