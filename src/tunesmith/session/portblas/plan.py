@@ -20,6 +20,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import readable, rows_of
 from tunesmith.session.frame.ledger import OutOfBudgetError
 from tunesmith.session.frame.logic import logic_output, stored_table
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
@@ -37,10 +38,11 @@ def tune_portblas(
     task: PortBlasTask,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[PortBlasPlan]:
     """Measure, choose, and write logic and header into `folder`. The same call resumes a stopped run; `reuse` says
     which earlier measurements are used again.
@@ -49,7 +51,7 @@ def tune_portblas(
     """
     task.check()
     plan = PortBlasPlan(task, task.target(device))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe, benches=benches)
 
 
 class PortBlasPlan(RunPlan):

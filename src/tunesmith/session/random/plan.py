@@ -40,6 +40,7 @@ from tunesmith.records import (
 from tunesmith.search import Candidates, Growing, MeasuredTimes, MeasureMode
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import write_table
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.measure import ROUNDS_MORE
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import RunOutcome
@@ -74,11 +75,12 @@ def tune_random(
     task: RandomTask,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     benchmark_out: Path | None = None,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[RandomPlan]:
     """Measure launch shapes and choose; everything goes into `folder`, and the same call resumes a stopped run.
 
@@ -88,7 +90,12 @@ def tune_random(
     task.check()
     target = choose_device(device, languages=sorted({family.language for family in families_of("Random")}))
     return carry_out(
-        RandomPlan(task, target, benchmark_out), folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe
+        RandomPlan(task, target, benchmark_out),
+        folder,
+        budget_minutes=budget_minutes,
+        reuse=reuse,
+        observe=observe,
+        benches=benches,
     )
 
 

@@ -13,9 +13,10 @@ from tunesmith.models.stream_k.calibration_file import read
 from tunesmith.models.stream_k.decision_models import Calibrations, StreamKChoice
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
-from tunesmith.records import Configuration, Estimate, UserError
+from tunesmith.records import Configuration, Estimate, Target, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import write_table
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
@@ -69,11 +70,12 @@ def sweep_stream_k(
     task: SweepTask,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[SweepPlan]:
     """Measure, compare, and write a table into `folder`; the same call resumes a stopped run.
 
@@ -82,7 +84,7 @@ def sweep_stream_k(
     everything is written.
     """
     plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Message(sentence)))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe)
+    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, observe=observe, benches=benches)
 
 
 class SweepPlan(RunPlan):
@@ -99,7 +101,7 @@ class SweepPlan(RunPlan):
         self,
         task: SweepTask,
         folder: Path,
-        device: str | None,
+        device: str | Target | None,
         draw: Callable[[SweepPlan], str] | None,
         say: Callable[[str], None],
     ) -> None:

@@ -17,6 +17,7 @@ from tunesmith.protocol import ContestDecision, Final, Phases, ProtocolResult, S
 from tunesmith.records import Problem, ProblemType, Target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.logic import logic_output
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.order import Rank
@@ -34,18 +35,20 @@ def tune(
     path: Path,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     max_size: int | None = None,
     budget_minutes: float | None = None,
     order: str | None = None,
     reuse: Reuse = Reuse.ALL,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
 
     Everything goes into `folder`. The same call measures only what is missing there; another `reuse` also measures
     failures again, or everything.
     `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
+    `device` may be the target of `benches`, which make benches of several devices (`frame.many_devices`).
     When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements.
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything is written.
     """
@@ -55,7 +58,12 @@ def tune(
         observe(events.Message(note))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
     return carry_out(
-        TuningPlan(path, file, target, order), folder, budget_minutes=minutes, reuse=reuse, observe=observe
+        TuningPlan(path, file, target, order),
+        folder,
+        budget_minutes=minutes,
+        reuse=reuse,
+        observe=observe,
+        benches=benches,
     )
 
 
