@@ -17,7 +17,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame.many_devices import BenchFactory, ManyDevices
 
 from .bench import ClusterBench
-from .connection import ClusterConnection
+from .connection import CONNECT_SECONDS, ClusterConnection
 from .devices import is_interchangeable, kinds_of
 from .local import LocalHost, RunningScheduler, spawner
 from .messages import Role
@@ -72,14 +72,23 @@ def open_local(devices: str, cache: Path, say: Say) -> Iterator[OpenCluster]:
         yield OpenCluster(connection, _kinds(connection))
 
 
+def connected(address: str) -> ClusterConnection:
+    """A connection to a scheduler, by its address or the path of its file. Waits a while for a file to appear."""
+    if "://" in address:
+        return ClusterConnection(address)
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while not Path(address).is_file():
+        if time.monotonic() > deadline:
+            remedy = "write tcp://HOST:PORT, tls://HOST:PORT, or the path of a scheduler file"
+            raise UserError("--cluster", f"{address!r} is neither an address nor a file that exists", remedy)
+        time.sleep(0.2)
+    return ClusterConnection(scheduler_file=address)
+
+
 @contextmanager
 def open_remote(address: str, wait_for: int, say: Say) -> Iterator[OpenCluster]:
     """A cluster that is there: `address` is a scheduler's, or the path of its file. Waits for so many devices."""
-    is_file = "://" not in address and (os.sep in address or Path(address).exists())
-    if not is_file and "://" not in address:
-        remedy = "write tcp://HOST:PORT, tls://HOST:PORT, or the path of a scheduler file"
-        raise UserError("--cluster", f"{address!r} is neither an address nor a file that exists", remedy)
-    connection = ClusterConnection(scheduler_file=address) if is_file else ClusterConnection(address)
+    connection = connected(address)
     with ExitStack() as opened:
         opened.callback(connection.close)
         if is_exposed(connection.address):
@@ -91,6 +100,47 @@ def open_remote(address: str, wait_for: int, say: Say) -> Iterator[OpenCluster]:
             say(f"Dask's dashboard: {connection.dashboard}")
         _wait_for(connection, wait_for, say)
         yield OpenCluster(connection, _kinds(connection))
+
+
+@dataclass(frozen=True)
+class JoinedHost:
+    """This host's workers in somebody else's cluster."""
+
+    host: LocalHost
+    devices: tuple[str, ...]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the scheduler is gone, or every device was given up."""
+        return self.host.scheduler_lost.is_set() or self._all_failed
+
+    def raise_failures(self) -> None:
+        """Raise the first device's UserError if every device was given up."""
+        if self._all_failed:
+            raise self.host.failures[self.devices[0]]
+
+    @property
+    def _all_failed(self) -> bool:
+        return set(self.devices) <= set(self.host.failures)
+
+
+@contextmanager
+def joined(address: str, devices: str, name: str, cache: Path, processes: int, say: Say) -> Iterator[JoinedHost]:
+    """Workers of this host that join a cluster; `processes` compile at once (0: one for each core). They end with the
+    context. Raises UserError if the devices are not there or the scheduler cannot be reached."""
+    chosen = host_devices(devices)
+    connection = connected(address)
+    scheduler = connection.address
+    connection.close()
+    starts = worker_starts(chosen, scheduler, name, cache, processes)
+    names = tuple(start.device for start in starts if start.role is Role.DEVICE)
+    with spawner() as processes_of_host:
+        host = LocalHost(processes_of_host, starts, say)
+        try:
+            say(f"{len(names)} devices of {name} join the cluster at {scheduler}: {', '.join(names)}")
+            yield JoinedHost(host, names)
+        finally:
+            host.close()
 
 
 def worker_starts(

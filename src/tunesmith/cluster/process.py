@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -82,6 +83,7 @@ class WorkerStart:
 def main(connection: Connection) -> None:
     """Run what the first message says, until it ends."""
     start = connection.recv()
+    name_process(start.role.value if isinstance(start, WorkerStart) else "scheduler")
     logging.getLogger("distributed").setLevel(logging.ERROR)
     work = _scheduler(start, connection) if isinstance(start, SchedulerStart) else _worker(start, connection)
     try:
@@ -90,6 +92,12 @@ def main(connection: Connection) -> None:
         connection.send(error)
     except OSError as error:
         connection.send(UserError("cluster", str(error), "see that the scheduler runs and can be reached"))
+
+
+def name_process(role: str) -> None:
+    """Let `ps` and `top` show what this process is; all are forked from one program."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(f"ts-{role}")
 
 
 async def _scheduler(start: SchedulerStart, connection: Connection) -> None:

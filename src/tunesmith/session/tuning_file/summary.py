@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.logic import Logic, Sheet, read_csv
-from tunesmith.records import Cost, Outcome, UserError
+from tunesmith.records import Cost, Outcome, Problem, UserError
+from tunesmith.session.frame.drift import ROUND
 from tunesmith.session.frame.outputs import LOGIC, STORE, TABLES
 from tunesmith.store import Failure, StepRecord, Store, StoredRun
 
 
 @dataclass(frozen=True)
+class MeasuringDevice:
+    """One of several devices: how many measurements in the store are its own, and on which problems."""
+
+    device: str
+    measured: int
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
 class Summary:
-    """The last run and its steps, the final tables by name, the logic, failures by reason, wall time by purpose."""
+    """The last run and its steps, the final tables by name, the logic, failures by reason, wall time by purpose.
+    `devices` says which device measured what, if there were several."""
 
     run: StoredRun
     runs: int
@@ -22,6 +34,7 @@ class Summary:
     logic: tuple[tuple[Path, Logic], ...]
     failures: tuple[Failure, ...]
     cost: Cost
+    devices: tuple[MeasuringDevice, ...] = ()
 
 
 def summarise(folder: Path) -> Summary:
@@ -41,4 +54,17 @@ def summarise(folder: Path) -> Summary:
             logic=tuple((p, Logic.load(p)) for p in sorted((folder / LOGIC).glob("*.yaml"))),
             failures=failures,
             cost=store.cost(),
+            devices=_devices(store),
         )
+
+
+def _devices(store: Store) -> tuple[MeasuringDevice, ...]:
+    """Which device measured what. Runs of several devices are known by the names of their anchors' rounds."""
+    if not any("/" in entry.round.removeprefix(ROUND) for entry in store.entries(round_prefix=ROUND)):
+        return ()
+    counts: Counter[str] = Counter()
+    problems: dict[str, dict[Problem, None]] = defaultdict(dict)
+    for entry in store.entries():
+        counts[entry.target.selector] += 1
+        problems[entry.target.selector][entry.problem] = None
+    return tuple(MeasuringDevice(device, counts[device], tuple(problems[device])) for device in sorted(counts))
