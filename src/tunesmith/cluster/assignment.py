@@ -9,7 +9,7 @@ IEEE Transactions on Computers 36, 1987, 1425).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable, MutableMapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -68,8 +68,15 @@ class Assignment(Generic[ItemT]):
     _open: dict[Hashable, _OpenGroup[ItemT]] = field(default_factory=dict)
 
     @staticmethod
-    def of(groups: Iterable[CellGroup[ItemT]], homes: MutableMapping[Hashable, str]) -> Assignment[ItemT]:
-        opened = {group.key: _OpenGroup(group, deque(group.items)) for group in groups if group.items}
+    def of(
+        groups: Iterable[CellGroup[ItemT]], homes: MutableMapping[Hashable, str], begun: Container[Hashable] = ()
+    ) -> Assignment[ItemT]:
+        """Groups that were `begun` earlier in the same step stay with their homes."""
+        opened = {
+            group.key: _OpenGroup(group, deque(group.items), homes.get(group.key, "") if group.key in begun else "")
+            for group in groups
+            if group.items
+        }
         return Assignment(homes, opened)
 
     @property
@@ -114,7 +121,7 @@ class Assignment(Generic[ItemT]):
         own = [group for group in waiting if group.device == device]
         if own:
             return own[0]
-        unbegun = [group for group in waiting if not group.device]
+        unbegun = [group for group in waiting if group.device not in devices]
         others = set(devices) - {device}
         near = [group for group in unbegun if self.homes.get(group.group.key) not in others]
         return max(near or unbegun, key=lambda group: group.rank, default=None)

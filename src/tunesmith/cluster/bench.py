@@ -68,7 +68,7 @@ class ClusterBench(ManyDevices):
             ]
             return Batch(tuple(races), batch.racing, batch.step)
 
-        for result in self._dispatcher.carry_out(self._groups(items.values()), portion):
+        for result in self._dispatcher.carry_out(self._groups(items.values()), portion, step=batch.step):
             (measurement,) = result.measurements
             (job,) = result.item.jobs
             if measurement.estimate is not None and measurement.ok:

@@ -51,6 +51,7 @@ class SentPortion:
     items: Mapping[str, WorkItem]
     future: Future
     purpose: Purpose
+    needs_programs: bool = False
     waiting: dict[str, WorkItem] = field(default_factory=dict)
     began: float | None = None
 

@@ -58,6 +58,8 @@ class Dispatcher:
         self._programs = ProgramTasks(connection, target, policy)
         self._assignment: Assignment[WorkItem] | None = None
         self._homes: dict[Any, str] = {}
+        self._step = ""
+        self._begun: set[Any] = set()
         self._number = 0
         self._losses: dict[str, int] = {}
         self._admission: tuple[Job, Admission] | None = None
@@ -69,10 +71,17 @@ class Dispatcher:
     def admit_by(self, job: Job, admission: Admission) -> None:
         self._admission = job, admission
 
-    def carry_out(self, groups: Sequence[CellGroup[WorkItem]], make: Make, most: int = MOST) -> Iterator[ItemResult]:
-        """Measure all items, each group on one device, and yield results as they come. A portion has at most `most`
-        items."""
-        self._assignment = Assignment.of(groups, self._homes)
+    def carry_out(
+        self, groups: Sequence[CellGroup[WorkItem]], make: Make, most: int = MOST, step: str = ""
+    ) -> Iterator[ItemResult]:
+        """Measure all items, each group on one device, and yield results as they come.
+
+        A portion has at most `most` items. A group that an earlier request of the same step began stays on its device.
+        """
+        self._begun = self._begun if step and step == self._step else set()
+        self._step = step
+        self._assignment = Assignment.of(groups, self._homes, self._begun)
+        self._begun |= {group.key for group in groups}
         pending, fresh = self._assignment.left, {device.name for device in self.fleet}
         try:
             while pending:
@@ -111,7 +120,7 @@ class Dispatcher:
         if self._programs.are_lost:
             # What waits for a compile task would wait for ever.
             for device in self.fleet:
-                for portion in [portion for portion in device.held if portion.began is None]:
+                for portion in [portion for portion in device.held if portion.needs_programs and not portion.began]:
                     self._take_back(device, portion)
 
     def _results(self, news: News | None) -> Iterator[ItemResult]:
@@ -173,7 +182,8 @@ class Dispatcher:
         future = self._connection.submit(
             self._number, measure_portion, portion, tasks, workers=[device.address], allow_other_workers=False, key=key
         )
-        device.held.append(SentPortion(self._number, {item.name: item for item in items}, future, purpose))
+        named = {item.name: item for item in items}
+        device.held.append(SentPortion(self._number, named, future, purpose, bool(tasks)))
 
     def _lost(self, device: ClusterDevice) -> Iterator[ItemResult]:
         """Give what a device held to others. A job is given up if devices are lost at it again and again."""

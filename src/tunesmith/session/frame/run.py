@@ -199,6 +199,12 @@ class Run:
             self._benches[target] = self.opened.enter_context(own)
         return self._benches[target]
 
+    @property
+    def device_count(self) -> int:
+        """How many devices measure at once for the plan's target."""
+        bench = self.bench(self.outcome.target)
+        return max(1, len(bench.devices)) if isinstance(bench, ManyDevices) else 1
+
     def devices(self) -> tuple[DeviceShare, ...]:
         """What each device did, with its time of the anchor beside its siblings'; nothing with one device."""
         relative = self.anchor.relative_times()

@@ -17,6 +17,7 @@ from tunesmith.logic import Document, FinalTable, write_atomically
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
 from tunesmith.session.frame import events
+from tunesmith.session.frame.ahead import screen_ahead
 from tunesmith.session.frame.earlier import readable, rows_of
 from tunesmith.session.frame.ledger import OutOfBudgetError
 from tunesmith.session.frame.logic import logic_output, stored_table
@@ -68,6 +69,9 @@ class PortBlasPlan(RunPlan):
         for note in self.config.notes:
             run.say(note)
         spent: OutOfBudgetError | None = None
+        if run.device_count > 1:
+            begun = [Transposition(name, self.task, self._listed, run) for name in self.task.names]
+            screen_ahead([screening for transposition in begun for screening in transposition.screenings()])
         for name in self.task.names:
             transposition = Transposition(name, self.task, self._listed, run)
             try:
