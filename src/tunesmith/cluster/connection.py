@@ -19,7 +19,7 @@ from tunesmith.records import UserError
 
 from .messages import STARTUP, Role, WorkerIdentity
 
-CONNECT_SECONDS = 15.0
+CONNECT_SECONDS = 10.0
 PING_SECONDS, SILENCE_SECONDS = 2.0, 20.0
 """How often the scheduler is asked whether it lives, and how long it may take to answer."""
 

@@ -150,7 +150,7 @@ class LocalHost:
     def _replace(self, member: _Member, why: str) -> None:
         assert member.child is not None
         ended, words = member.child.end(patience=1.0), member.child.last_words()
-        member.child = None
+        member.child, member.joined = None, False
         if self._closing.is_set() or self.scheduler_lost.is_set():
             return
         is_quick = time.monotonic() - member.began < QUICK_SECONDS
