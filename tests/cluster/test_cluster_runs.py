@@ -207,7 +207,9 @@ def test_two_workers_of_one_device_do_not_measure_at_once(cluster, tmp_path):
     assert any("another worker has that device" in event.text for event in said if isinstance(event, events.Message))
 
 
-def test_no_scheduler_is_a_mistake_with_a_remedy():
+def test_no_scheduler_is_a_mistake_with_a_remedy(monkeypatch):
+    for module in ("connection", "opened"):
+        monkeypatch.setattr(f"tunesmith.cluster.{module}.CONNECT_SECONDS", 0.5)
     with pytest.raises(UserError, match=r"tcp://127.0.0.1:1: no scheduler can be reached.*dask scheduler"):
         ClusterConnection("tcp://127.0.0.1:1")
     with pytest.raises(UserError, match="neither an address nor a file"):

@@ -29,6 +29,9 @@ Cluster = Annotated[
 WaitFor = Annotated[int, typer.Option("--wait-for", min=1, help="With --cluster: devices to wait for at the start.")]
 
 
+Say = Callable[[str], None]
+
+
 @dataclass(frozen=True)
 class KindOfDevice:
     """What a run is handed to measure on devices of one kind, and the folder for its results."""
@@ -54,7 +57,7 @@ class ManyDevicesOptions:
         return "--cluster" if self.cluster is not None else "--devices" if self.devices is not None else ""
 
     @contextmanager
-    def kinds(self, folder: Path, say: Callable[[str], None]) -> Iterator[list[KindOfDevice]]:
+    def kinds(self, folder: Path, say: Say, warn: Say) -> Iterator[list[KindOfDevice]]:
         """The kinds of device to run on, one after the other. Each of several kinds has a folder of its own.
 
         Raises UserError without Dask, and for options that exclude each other.
@@ -68,7 +71,7 @@ class ManyDevicesOptions:
         from tunesmith.cluster import opened
 
         if self.cluster is not None:
-            context = opened.open_remote(self.cluster, self.wait_for, say)
+            context = opened.open_remote(self.cluster, self.wait_for, say, warn)
         else:
             context = opened.open_local(self.devices or "", folder / CACHE, say)
         with context as cluster:

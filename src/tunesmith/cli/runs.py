@@ -71,6 +71,11 @@ def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
+def _warn(sentence: str) -> None:
+    """Print a warning, whatever the output is."""
+    messages.print(printable(sentence))
+
+
 def carried_out(
     work: Callable[..., RunOutcome[PlanT]],
     folder: Path,
@@ -92,7 +97,7 @@ def carried_out(
     try:
         with report(messages, quiet or as_json) as progress:
             if many and many.option:
-                with many.kinds(folder, lambda sentence: progress(Message(sentence))) as kinds:
+                with many.kinds(folder, lambda sentence: progress(Message(sentence)), _warn) as kinds:
                     outcomes = [work(observe=progress, **vars(kind)) for kind in kinds]
             else:
                 outcomes = [work(observe=progress)]

@@ -86,13 +86,14 @@ def connected(address: str) -> ClusterConnection:
 
 
 @contextmanager
-def open_remote(address: str, wait_for: int, say: Say) -> Iterator[OpenCluster]:
-    """A cluster that is there: `address` is a scheduler's, or the path of its file. Waits for so many devices."""
+def open_remote(address: str, wait_for: int, say: Say, warn: Say) -> Iterator[OpenCluster]:
+    """A cluster that is there: `address` is a scheduler's, or the path of its file. Waits for so many devices.
+    `warn` is told if the scheduler is open to others."""
     connection = connected(address)
     with ExitStack() as opened:
         opened.callback(connection.close)
         if is_exposed(connection.address):
-            say(
+            warn(
                 f"the scheduler at {connection.address} is neither on this host nor protected: whoever reaches it can"
                 " run programs as you on every worker (docs/many-devices.md, Safety)"
             )
