@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,24 @@ def test_a_lost_scheduler_ends_a_wait_and_says_so(tmp_path):
         with pytest.raises(UserError, match="the same command goes on"):
             connection.members()
         connection.close()
+
+
+def test_a_command_that_ends_leaves_no_device_at_work(cluster):
+    """Its workers stop after the measurement at hand; the next command does not wait for the rest of a portion."""
+    connection = ClusterConnection(cluster.scheduler.address)
+    jobs = [job(16, LoopUnroll=unroll) for unroll in range(20, 120)]
+    slow = replace(QUICK, noise=1e-9, minimum_samples=10_000, maximum_samples=10_000, sampling_seconds=60)
+    measured = ClusterBench(connection, cluster.kind, slow).run(Batch((Race(tuple(jobs)),)))
+    for _ in range(5):
+        next(measured)
+    connection.close()
+
+    def count():
+        sent = cluster.connection.client.get_events(connection.topic)
+        return sum(event["kind"] == "measured" for _, event in sent)
+
+    time.sleep(1)
+    after_a_second = count()
+    time.sleep(1)
+    assert count() <= after_a_second + 1, "the measurement at hand may still end"
+    assert after_a_second < len(jobs) / 2

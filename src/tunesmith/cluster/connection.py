@@ -124,6 +124,12 @@ class ClusterConnection:
         future.add_done_callback(lambda done: self._on_done(portion, done))
         return future
 
+    def cancel(self, future: Future) -> None:
+        """Let the cluster forget a call. A lost scheduler has forgotten it already."""
+        if not self._lost and self.client.status == "running":
+            with suppress(OSError, RuntimeError, CommClosedError, asyncio.CancelledError):
+                future.cancel()
+
     def close(self) -> None:
         self._watch.cancel()
         with suppress(Exception):

@@ -54,6 +54,7 @@ class SentPortion:
     needs_programs: bool = False
     waiting: dict[str, WorkItem] = field(default_factory=dict)
     began: float | None = None
+    ended: bool = False
 
     def __post_init__(self) -> None:
         self.waiting = dict(self.items)

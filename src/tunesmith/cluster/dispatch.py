@@ -160,6 +160,7 @@ class Dispatcher:
                 yield from self._lost(device)
             case MessageKind.ENDED:
                 device.busy += float(facts["seconds"])
+                portion.ended = True
                 self._take_back(device, portion)
 
     def _result(
@@ -221,7 +222,8 @@ class Dispatcher:
     def _take_back(self, device: ClusterDevice, portion: SentPortion) -> None:
         """Take a portion from a device; its items without a result wait again. A visit is not repeated."""
         device.held.remove(portion)
-        portion.future.cancel()
+        if not portion.ended:
+            self._connection.cancel(portion.future)
         if self._assignment is None or portion.purpose is not Purpose.WORK:
             return
         by_problem: dict[Problem, list[WorkItem]] = {}
