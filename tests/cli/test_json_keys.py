@@ -44,6 +44,7 @@ from tunesmith.report.roofline import tables as roofline
 from tunesmith.report.store import tables as stores
 from tunesmith.report.stream_k import explained as stream_k
 from tunesmith.report.stream_k import sweep as stream_k_sweep
+from tunesmith.session.frame.many_devices import DeviceShare
 from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.session.heuristics.audit import audit_heuristics
 from tunesmith.session.heuristics.entrants import entrants
@@ -62,12 +63,14 @@ from tunesmith.session.stream_k.refit import Refit
 from tunesmith.session.stream_k.swept import Swept
 from tunesmith.session.tuning_file import NumpyComparison, SizeComparison
 from tunesmith.session.tuning_file.compare import PeerRatio
+from tunesmith.session.tuning_file.summary import MeasuringDevice
 from tunesmith.store import CopyReport, Store, StoreLocation, store_named
 from tunesmith.toolchains.blas import LoadedBlas
 from tuning_runs import fake_file
 
 COMMANDS = (
-    *OWN_COMMANDS,
+    # `worker` prints no facts.
+    *(command for command in OWN_COMMANDS if command != "worker"),
     *(f"{group} {command}" for group, (_, commands) in GROUPS.items() for command in commands),
     "random tune --arch",
 )
@@ -107,6 +110,10 @@ BenchmarkProblems:
 """Something of everything: winners, a failure, an illegal lineage, leading dimensions."""
 
 
+SHARES = (DeviceShare("CUDA:1@a", 0.9, 7, 1.01),)
+MEASURING = (MeasuringDevice("CUDA:1@a", 7, (Problem(gemm_type(), (1, 1, 1)),)),)
+
+
 @pytest.fixture(scope="module")
 def documented():
     """For each command, every key on the page, including keys of the tables that the page refers to."""
@@ -128,7 +135,7 @@ def printed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     file, device = fake_file(folder, TUNING), "fake:GPU:8"
     done = session.tune(file, folder / "run", device=device)
-    done.health = {"clock_mhz_least": 1980}
+    done.health, done.devices = {"clock_mhz_least": 1980}, SHARES
     with load(folder / "run") as library:
         choice = library.select(16, 16, 16)
     time = Estimate(1.0, 1.0, 1.0, 7)
@@ -137,7 +144,7 @@ def printed(tmp_path_factory):
         "devices": documents.devices([FoundDevice("it", fake_target()), FoundDevice("other", problem="gone")]),
         "plan": documents.plan(session.plan(file, device=device, calibrate=False)),
         "tune": documents.outcome(done) | {"left_out": {"a constraint": 1}},
-        "show": documents.summary(session.summarise(done.folder)),
+        "show": documents.summary(replace(session.summarise(done.folder), devices=MEASURING)),
         "store copy": stores.copied_document(StoreLocation(folder), StoreLocation(folder), CopyReport()),
         "store show": _counted(done.folder),
         "select": documents.choice((16, 16, 16), choice),
@@ -173,7 +180,7 @@ def _listed(folder):
 
 def _done(folder, **plan):
     """A run with something of everything in its head; `plan` is what the command's own keys are about."""
-    done = Done(SimpleNamespace(**plan), fake_target(), folder, health={"clock_mhz_least": 1980})
+    done = Done(SimpleNamespace(**plan), fake_target(), folder, health={"clock_mhz_least": 1980}, devices=SHARES)
     done.ledger.failures["key"] = "wrong result: wrong value"
     done.drift = Drift(1.5, True)
     return done
@@ -182,7 +189,7 @@ def _done(folder, **plan):
 def _portblas_outcome(folder):
     """A winner, and a candidate that does not run."""
     outcome = tune_like_portblas(fake(listed=(faulty("wrong value"),)), folder / "portblas")
-    outcome.health = {"clock_mhz_least": 1980}
+    outcome.health, outcome.devices = {"clock_mhz_least": 1980}, SHARES
     outcome.drift = Drift(1.0, False)
     return outcome
 

@@ -178,6 +178,9 @@ class Remembering:
                 cells[config, problem] = estimate
         return TimeTable(cells)
 
+    def announce(self, confirmations):
+        """What will be asked for is measured when it is asked for."""
+
     def confirm(self, configs, problems):
         paired = {}
         names = {config: self.oracle.identity(config) for config in configs}

@@ -185,6 +185,9 @@ class Scripted:
     def screen_cells(self, groups, racing):
         return TimeTable({(c, p): Estimate(*self.first[c.integer("a")], 9) for group in groups for c, p in group})
 
+    def announce(self, confirmations):
+        """What will be asked for is measured when it is asked for."""
+
     def confirm(self, configs, problems):
         self.confirmed.append([c.integer("a") for c in configs])
         known = {c: self.again.get(c.integer("a"), ()) for c in configs}

@@ -62,7 +62,7 @@ def committed(store, **rounds):
     names = {"race": RACE, "full": FULL, "race_recheck": RACE + RECHECK, "full_recheck": FULL + RECHECK}
     made = measure(store)
     for name, measurement in rounds.items():
-        made._commit([(CELL, measurement)], names[name])
+        made.commit([(CELL, measurement)], names[name])
     return made
 
 

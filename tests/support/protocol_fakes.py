@@ -134,6 +134,9 @@ class Exact:
                 cells[config, problem] = Estimate(seconds, seconds, seconds, 1)
         return TimeTable(cells)
 
+    def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
+        """What will be asked for is measured when it is asked for."""
+
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         self.confirms.append((list(configs), list(problems)))
         paired = {}
@@ -160,6 +163,9 @@ class Noisy:
             if (seconds := self.seconds(config, problem)) is not None:
                 cells[config, problem] = self._estimate(seconds)
         return TimeTable(cells)
+
+    def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
+        """What will be asked for is measured when it is asked for."""
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         paired = {}

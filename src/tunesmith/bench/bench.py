@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -74,6 +74,12 @@ class Bench:
             yield from finished
             if waiting and not finished:
                 wait_until(compilers.connections, compilers.deadline)
+
+    def supply(self, compilations: Sequence[Compilation], charged: Container[str] = ()) -> None:
+        """Take modules that were compiled elsewhere, for this target. Jobs are charged for those whose digests are in
+        `charged`."""
+        for compilation in compilations:
+            self._tools.compilers.supply(compilation, compilation.module.digest() in charged)
 
     def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
         """Measure every job once. Results come as they are made, not always in the order of the jobs.

@@ -30,10 +30,12 @@ class Race:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Jobs to measure once each. With `racing`, a job that is provably slower than the best of its race on the same
-    problem is stopped early."""
+    problem is stopped early. `step` names the step of the run: a bench of several devices measures all jobs of one
+    problem in one step on one device."""
 
     races: tuple[Race, ...]
     racing: bool = False
+    step: str = ""
 
 
 @dataclass(frozen=True, slots=True)

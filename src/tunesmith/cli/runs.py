@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from tunesmith.records import printable
 from tunesmith.report import CompilingReport, ProgressReport
+from tunesmith.session.frame.events import Message
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
 
+from .many_devices import ManyDevicesOptions
 from .output import Device, Json, messages, print_facts
 
 INTERRUPTED = 130
@@ -80,6 +82,11 @@ def takes_run_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
+def _warn(sentence: str) -> None:
+    """Print a warning, whatever the output is."""
+    messages.print(printable(sentence))
+
+
 def carried_out(
     work: Callable[..., RunOutcome[PlanT]],
     folder: Path,
@@ -89,21 +96,35 @@ def carried_out(
     quiet: bool,
     as_json: bool,
     report: type[ProgressReport] | type[CompilingReport] = ProgressReport,
+    many: ManyDevicesOptions | None = None,
 ) -> None:
     """Do the work with an observer, and print the outcome. The exit code is 1 if there is something to look at.
+
+    With several devices (`many`), the work is done for each kind of device, and all outcomes are printed.
 
     Ctrl-C and SIGTERM end the work, with a message that everything so far is in `folder`.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with report(messages, quiet or as_json) as progress:
-            outcome = work(observe=progress)
+            if many and many.option:
+                with many.kinds(folder, lambda sentence: progress(Message(sentence)), _warn) as kinds:
+                    outcomes = [work(observe=progress, **vars(kind)) for kind in kinds]
+            else:
+                outcomes = [work(observe=progress)]
     except KeyboardInterrupt:
         done = "compiled" if report is CompilingReport else "measured"
         messages.print(
             f"stopped; everything {done} is in {printable(str(folder))}, and the same command goes on from there"
         )
         raise typer.Exit(INTERRUPTED) from None
-    print_facts(as_json, document, tables, outcome)
-    if outcome.look_at:
+    if len(outcomes) == 1:
+        print_facts(as_json, document, tables, outcomes[0])
+    else:
+        print_facts(
+            as_json,
+            lambda: {"kinds": [document(outcome) for outcome in outcomes]},
+            lambda: Group(*map(tables, outcomes)),
+        )
+    if any(outcome.look_at for outcome in outcomes):
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ import typer
 from tunesmith import session
 from tunesmith.report import documents, tables
 
+from .many_devices import Cluster, Devices, ManyDevicesOptions, WaitFor
 from .output import Device, Json, MaxSize, Order
 from .runs import Budget, KeptIn, Out, Quiet, Remeasure, RetryFailed, Wait, carried_out
 
@@ -19,6 +20,9 @@ def tune(
     file: Annotated[Path, typer.Argument(help="A tuning file (docs/tuning-file.md).")],
     out: Out,
     device: Device = None,
+    devices: Devices = None,
+    cluster: Cluster = None,
+    wait_for: WaitFor = 1,
     max_size: MaxSize = None,
     budget: Budget = None,
     retry_failed: RetryFailed = False,
@@ -34,11 +38,13 @@ def tune(
     Ctrl-C keeps everything that was measured.
 
     Example: `tunesmith tune examples/quickstart.yaml -o out`
+
+    Example: `tunesmith tune examples/quickstart.yaml -o out --devices all`
     """
     work = partial(
         session.tune,
         file,
-        out,
+        folder=out,
         device=device,
         max_size=max_size,
         budget_minutes=budget,
@@ -47,4 +53,5 @@ def tune(
         store=store,
         wait=wait,
     )
-    carried_out(work, out, documents.outcome, tables.outcome, quiet=quiet, as_json=as_json)
+    many = ManyDevicesOptions(devices, cluster, wait_for, device)
+    carried_out(work, out, documents.outcome, tables.outcome, quiet=quiet, as_json=as_json, many=many)

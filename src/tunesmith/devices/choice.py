@@ -67,19 +67,26 @@ def discover(selector: str = "", check: bool = True) -> tuple[FoundDevice, ...]:
         return tuple(sorted((after_trial(device, drivers) for device in found) if check else found, key=_rank))
 
 
-def asks_for_hidden(selector: str | None) -> bool:
-    """Whether this selector, or TUNESMITH_DEVICE if there is none, names an API that a search does not show."""
+def asks_for_hidden(selector: str | Target | None) -> bool:
+    """Whether this device, or TUNESMITH_DEVICE if there is none, names an API that a search does not show."""
+    if isinstance(selector, Target):
+        return selector.api in HIDDEN
     requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
     return requested.partition(":")[0] in HIDDEN
 
 
-def choose(selector: str | None = None, languages: Collection[str] = ()) -> Target:
+def choose(selector: str | Target | None = None, languages: Collection[str] = ()) -> Target:
     """The device to use: the first usable device that matches `selector`, or TUNESMITH_DEVICE without a selector.
+    A Target, of a device that was chosen already and need not be on this host, is returned as it is.
 
     A selector is a full one (`OpenCL:0:0`), a kind (`CPU`, `GPU`) or part of a name. GPUs come before CPUs. With
     `languages` (those of a file), only devices that run one of them are considered. The chosen device has compiled and
     run a kernel. Raises UserError, which lists the devices, if none matches.
     """
+    if isinstance(selector, Target):
+        if not _runs(selector, languages):
+            raise _no_common_language("device", [FoundDevice(selector.name, selector)], languages)
+        return selector
     requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
     location = "device" if selector is not None or not requested else SELECTOR_VARIABLE
     failed = []

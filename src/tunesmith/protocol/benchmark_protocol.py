@@ -116,6 +116,7 @@ class _MeasuredStep:
             searches = [self._all_of(rivals, step) for rivals in self._rivals(proposed, step.names)]
             table, cells = carry_out(searches, self.measure, self.oracle.identity)
             times = table.rows()
+            self._announce(self._contest(proposal, step, times) for proposal in proposed if not proposal.refusal)
             trials = tuple(self._tried(proposal, step, times, self.measure.confirm) for proposal in proposed)
             measured = _lineages_after(trials)
         kept = best_of_each(measured, step, self.phases.objective, self.oracle)
@@ -131,14 +132,22 @@ class _MeasuredStep:
         table, cells = carry_out([searched], self.measure, self.oracle.identity)
         times = table.rows()
         result = StepResult(self.name, step, lineages, _lineages_after(trials), trials, table, cells)
-        for problem in step.problems:
-            contest = Contest(survivors, (problem,), times, Objective.GEOMEAN, self.oracle.work)
+        contests = [
+            Contest(survivors, (problem,), times, Objective.GEOMEAN, self.oracle.work) for problem in step.problems
+        ]
+        self._announce(contests)
+        for problem, contest in zip(step.problems, contests, strict=True):
             if decision := choose(contest, self.measure.confirm):
                 decisions = {**result.decisions, problem: decision}
                 paired = {cell: samples for each in decisions.values() for cell, samples in each.paired.items()}
                 result = replace(result, table=replace(table, paired=paired), decisions=decisions)
                 decided(result)
         return result
+
+    def _announce(self, contests: Iterable[Contest]) -> None:
+        """Announce the finalists of all contests that will be decided next."""
+        batches = (batch for contest in contests for batch in _finalist_batches(contest))
+        self.measure.announce((batch.configurations, batch.problems) for batch in batches)
 
     def _propose(
         self, lineages: Sequence[Lineage], choices: Combinations, problems: Sequence[Problem]

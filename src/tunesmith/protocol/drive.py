@@ -51,6 +51,8 @@ def carry_out(
             if any(groups):
                 measured = measure.screen_cells([group for group in groups if group], mode is MeasureMode.RACED).cells
                 times.update({cell: measured.get(cell) for group in groups for cell in group})
+        confirmed = [(searched, batch) for searched, batch in asks if batch.mode is MeasureMode.CONFIRMED]
+        measure.announce((batch.configurations, batch.problems or own.problems) for own, batch in confirmed)
         for (searched, batch), cells in zip(asks, cells_of_asks, strict=True):
             if batch.mode is MeasureMode.CONFIRMED:
                 table = measure.confirm(batch.configurations, batch.problems or searched.problems)

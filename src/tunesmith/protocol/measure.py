@@ -3,7 +3,7 @@ the tests have implementations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,7 +36,7 @@ class TimeTable:
 
 
 class Measure(Protocol):
-    """Measures configurations of one problem type. Both methods may answer from earlier measurements."""
+    """Measures configurations of one problem type. All methods may answer from earlier measurements."""
 
     def screen_cells(self, groups: Sequence[Sequence[Cell]], racing: bool) -> TimeTable:
         """Measure every cell of every group once.
@@ -49,4 +49,9 @@ class Measure(Protocol):
 
     def confirm(self, configs: Sequence[Configuration], problems: Sequence[Problem]) -> TimeTable:
         """Measure the finalists again, interleaved. `paired` of the result has every cell that ran."""
+        ...
+
+    def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
+        """Learn what `confirm` will be asked for next, one question after the other. Several devices may measure it
+        now, at once. With one device nothing need be done, and the iterable is not read."""
         ...

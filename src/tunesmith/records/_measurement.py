@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ._program import CompiledFacts
@@ -48,6 +48,8 @@ class Measurement:
     slower than the best of its step. `reason` is a constant by which reports count; `detail` is for people. If the
     outcome is OK and this measurement compared the result with the reference, `detail` states the error. `started` is
     in seconds since the epoch. `host` names the host and its device that measured ("node7 CUDA:0"), empty if unknown.
+    `device` names the device within its run if the run has several. It is not stored, and two measurements that differ
+    only in it are equal.
     """
 
     outcome: Outcome
@@ -60,6 +62,7 @@ class Measurement:
     cost: Cost = Cost()
     started: float = 0.0
     host: str = ""
+    device: str = field(default="", compare=False)
 
     @property
     def ok(self) -> bool:

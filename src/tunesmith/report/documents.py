@@ -14,6 +14,7 @@ from tunesmith.protocol import StepForecast
 from tunesmith.records import Configuration, thaw
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.tuning_file import Forecast, GroupForecast, NumpyComparison, Summary, TuningPlan
+from tunesmith.session.tuning_file.summary import MeasuringDevice
 from tunesmith.store import Winner
 
 from .run import Document, fields, head
@@ -64,7 +65,13 @@ def summary(found: Summary) -> Document:
         ],
         "failures": [fields(failure, "outcome", "reason", "count", "example") for failure in found.failures],
         "cost_seconds": asdict(found.cost),
+        **({"devices": [_measuring(device) for device in found.devices]} if found.devices else {}),
     }
+
+
+def _measuring(device: MeasuringDevice) -> Document:
+    sizes = [list(problem.sizes) for problem in device.problems]
+    return {"device": device.device, "measured": device.measured, "sizes": sizes}
 
 
 def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Document:

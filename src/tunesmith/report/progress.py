@@ -22,6 +22,9 @@ from . import numbers
 QUIET_SECONDS = 20.0
 """Time between two lines if the output is not a terminal."""
 
+MOST_DEVICES = 16
+"""Devices that have a line of their own in the live display."""
+
 PATIENCE = 2.0
 """Seconds of compiling before the display of a compilation appears."""
 
@@ -43,6 +46,7 @@ class _State:
     rejected: Counter[str] = field(default_factory=Counter)
     compiling: int = 0
     drift: float | None = None
+    devices: tuple[events.DeviceState, ...] = ()
 
     def remaining(self, now: float) -> float | None:
         """Seconds left in this batch, from the rate since its first new cell."""
@@ -121,6 +125,8 @@ class ProgressReport(_Display):
                 state.drift = ratio - 1
                 if alarm:
                     self._say(f"the anchor drifted by {100 * (ratio - 1):+.1f} %, more than noise: the machine changed")
+            case events.DevicesShown(devices=devices):
+                state.devices = devices
             case events.Message(text=text):
                 self._say(text)
             case ModuleCompiled(waiting=waiting):
@@ -167,6 +173,9 @@ class ProgressReport(_Display):
         picture = Table.grid()
         picture.add_row(self._bar)
         picture.add_row(printable("   ".join(_facts(state, now))))
+        for device in state.devices[:MOST_DEVICES]:
+            busy = f"busy {100 * device.busy:3.0f} %   {device.rate:5.2g}/s   {device.problem}"
+            picture.add_row(printable(f"  {device.device}   {busy}"))
         return picture
 
 
@@ -219,6 +228,9 @@ def _facts(state: _State, now: float) -> list[str]:
         facts.append(f"anchor drift {100 * abs(state.drift):.1f} %")
     if state.fresh:
         facts.append(f"{state.rate(now):.2g}/s")
+    if state.devices:
+        busy = [100 * device.busy for device in state.devices]
+        facts.append(f"{len(busy)} devices busy {min(busy):.0f} to {max(busy):.0f} %")
     if (left := state.remaining(now)) is not None:
         facts.append(f"{numbers.duration(left)} left")
     return facts

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tunesmith.records import printable
+from tunesmith.session.frame.many_devices import DeviceShare
 from tunesmith.session.frame.record import RunOutcome
+from tunesmith.session.frame.siblings import spread
 
 from . import numbers
 
@@ -32,6 +34,7 @@ def head(outcome: RunOutcome[Any]) -> Document:
         "health": dict(outcome.health),
         "written": [str(path) for path in outcome.written],
         "look_at": list(outcome.look_at),
+        **({"devices": [asdict(share) for share in outcome.devices]} if outcome.devices else {}),
     }
 
 
@@ -45,12 +48,24 @@ def finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
+def _devices(shares: Sequence[DeviceShare]) -> Iterable[str]:
+    """A line for each device of several, and one on how far apart they are."""
+    for share in shares:
+        anchor = f", anchor {share.anchor:.3f} of its siblings'" if share.anchor is not None else ""
+        why = f"; left out: {share.left_out}" if share.left_out else ""
+        yield printable(f"{share.device}: {share.measured} measured, busy {100 * share.busy:.0f} %{anchor}{why}")
+    relative = {share.device: share.anchor for share in shares if share.anchor is not None}
+    if len(relative) > 1:
+        yield f"spread between the {len(relative)} devices by their anchors: {100 * spread(relative):.1f} %"
+
+
 def closing(outcome: RunOutcome[Any], written: Iterable[Path] = ()) -> list[str]:
     """The lines with which the text of every run ends: what it measured and cost, what it wrote, what to look at."""
     ledger = outcome.ledger
     return [
         f"{ledger.measured} measured, {ledger.reused} found in the store, in {numbers.duration(outcome.seconds)} "
         f"({numbers.cost(ledger.cost)})",
+        *_devices(outcome.devices),
         *(f"wrote {printable(str(path))}" for path in written),
         *(f"look at: {sentence}" for sentence in outcome.look_at),
     ]

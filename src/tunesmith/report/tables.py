@@ -146,6 +146,9 @@ def summary(found: Summary) -> RenderableType:
         parts += [titled("rejected, and so not measured", counted), ""]
     if found.failures:
         parts += [titled("failures", _failures(found.failures)), ""]
+    if found.devices:
+        shown = ((each.device, each.measured, ", ".join(map(str, each.problems))) for each in found.devices)
+        parts += [titled("devices", table("device", "measured", "sizes", right=("measured",), rows=shown)), ""]
     last = f"; the last run took {_numbers.duration(end.seconds)}" if end else ""
     return Group(*parts, f"cost: {_numbers.cost(found.cost)}{last}")
 

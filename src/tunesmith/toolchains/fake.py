@@ -21,6 +21,9 @@ class FakeToolchain(Toolchain):
     def version(self, target: Target) -> str:
         return "fake 1.0"
 
+    def architectures(self) -> tuple[str, ...]:
+        return ("fake",)
+
     def compile(self, module: Module, target: Target) -> Binary:
         fault = module.constants.get("Fault", "")
         if fault == "compile error":

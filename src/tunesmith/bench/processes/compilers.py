@@ -28,11 +28,13 @@ CRASHED, TIMED_OUT = "compiler crashes", "compiler timed out"
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """A module's binary, or the measurement that says why there is none. `found`: the binary was in the disk cache."""
+    """A module's binary, or the measurement that says why there is none. `found`: the binary was in the disk cache.
+    Making it took `seconds`."""
 
     module: Module
     made: Binary | Measurement
     found: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(eq=False)
@@ -100,7 +102,20 @@ class Compilers:
         """The result for a module that was requested; None if it is not decided yet."""
         task = self._tasks[digest]
         result = task.failure or (task.built and task.built.binary)
-        return Compilation(module, result, task.found) if result else None
+        return Compilation(module, result, task.found, task.built.seconds if task.built else 0.0) if result else None
+
+    def supply(self, compilation: Compilation, is_charged: bool) -> None:
+        """Take what was compiled elsewhere, unless the module is known here. `is_charged`: the next job that needs the
+        module is charged for it."""
+        digest, made = compilation.module.digest(), compilation.made
+        if digest in self._tasks:
+            return
+        task = self._tasks[digest] = _Task(digest, compilation.module, found=compilation.found)
+        if isinstance(made, Measurement):
+            task.built, task.failure = Built(compilation.seconds, None, made.reason, made.detail), made
+        else:
+            task.built = Built(compilation.seconds, made)
+        task.uncharged = compilation.seconds if is_charged else 0.0
 
     def pump(self) -> None:
         """Collect finished tasks, end those that take too long, and hand out waiting ones. Never blocks for long."""

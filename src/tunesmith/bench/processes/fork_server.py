@@ -23,9 +23,9 @@ MOST_REQUEST_BYTES = 4096
 
 
 def main(arguments: list[str]) -> None:
-    requests, parent = map(int, arguments)
+    requests, parent = map(int, arguments[:2])
     die_with_parent(parent)
-    for module in PRELOADED:
+    for module in (*PRELOADED, *arguments[2:]):
         import_module(module)
     gc.collect()
     gc.freeze()

@@ -14,6 +14,7 @@ from tunesmith.session import Reuse
 from tunesmith.session.portblas.plan import tune_portblas
 from tunesmith.session.portblas.task import ALL, FAMILIES, LAYOUTS, TRANSPOSES, TYPES, PortBlasTask
 
+from ..many_devices import Cluster, Devices, ManyDevicesOptions, WaitFor
 from ..output import Device, Json
 from ..runs import Budget, KeptIn, Out, Quiet, Remeasure, RetryFailed, Wait, carried_out
 from .generate import Folders
@@ -42,6 +43,9 @@ def tune(
         typer.Option(help="The current library: a logic or a folder of them; OUT's own if absent."),
     ] = None,
     device: Device = None,
+    devices: Devices = None,
+    cluster: Cluster = None,
+    wait_for: WaitFor = 1,
     language: Annotated[str, typer.Option(help=f"{' or '.join(FAMILIES)}; the device's first if absent.")] = "",
     data_type: Annotated[str, typer.Option("--type", help=f"Precision: {', '.join(TYPES)}.")] = "s",
     guided: Annotated[
@@ -89,14 +93,15 @@ def tune(
     work = partial(
         tune_portblas,
         task,
-        out,
+        folder=out,
         device=device,
         budget_minutes=budget,
         reuse=Reuse.of(retry_failed, remeasure),
         store=store,
         wait=wait,
     )
-    carried_out(work, out, report.document, report.tables, quiet=quiet, as_json=as_json)
+    many = ManyDevicesOptions(devices, cluster, wait_for, device)
+    carried_out(work, out, report.document, report.tables, quiet=quiet, as_json=as_json, many=many)
 
 
 def _sizes(words: list[str]) -> list[int]:

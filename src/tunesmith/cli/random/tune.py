@@ -18,6 +18,7 @@ from tunesmith.session.random.compile import compile_random
 from tunesmith.session.random.plan import tune_random
 from tunesmith.session.random.task import RandomTask
 
+from ..many_devices import Cluster, Devices, ManyDevicesOptions, WaitFor
 from ..output import Device, Json
 from ..runs import Budget, KeptIn, Out, Quiet, Remeasure, RetryFailed, Wait, carried_out
 
@@ -49,6 +50,9 @@ def tune(
         typer.Option("--arch", help="Only compile, for a device that is not here, such as sm_90."),
     ] = None,
     device: Device = None,
+    devices: Devices = None,
+    cluster: Cluster = None,
+    wait_for: WaitFor = 1,
     budget: Budget = None,
     benchmark_filter: Annotated[
         str,
@@ -87,9 +91,11 @@ def tune(
         seed=seed,
         grow=grow,
     )
+    many = ManyDevicesOptions(devices, cluster, wait_for, device)
     if arch is not None:
-        if device is not None:
-            raise UserError("--arch", "is for a device that is not here", "give --arch or --device")
+        if device is not None or many.option:
+            given = many.option or "--device"
+            raise UserError("--arch", "is for a device that is not here", f"give --arch or {given}")
         compiling = partial(compile_random, task, out, arch)
         document, tables = report.compiled_document, report.compiled
         carried_out(compiling, out, document, tables, quiet=quiet, as_json=as_json, report=CompilingReport)
@@ -97,7 +103,7 @@ def tune(
         tuning = partial(
             tune_random,
             task,
-            out,
+            folder=out,
             device=device,
             budget_minutes=budget,
             reuse=Reuse.of(retry_failed, remeasure),
@@ -105,7 +111,7 @@ def tune(
             wait=wait,
             benchmark_out=benchmark_out,
         )
-        carried_out(tuning, out, report.tuned_document, report.tuned, quiet=quiet, as_json=as_json)
+        carried_out(tuning, out, report.tuned_document, report.tuned, quiet=quiet, as_json=as_json, many=many)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from tunesmith.session.stream_k.choices import GRIDS
 from tunesmith.session.stream_k.kernels import TileFilter
 from tunesmith.session.stream_k.sweep import SweepTask, sweep_stream_k
 
+from ..many_devices import Cluster, Devices, ManyDevicesOptions, WaitFor
 from ..output import ComputeUnits, Family, Occupancy
 from ..runs import RunOptions, carried_out, takes_run_options
 
@@ -50,6 +51,9 @@ def sweep(
     grids: Annotated[int, typer.Option(min=1, help="Grids to try, from 1 to all work-groups, log-spaced.")] = GRIDS,
     compute_units: ComputeUnits = None,
     occupancy: Occupancy = 1,
+    devices: Devices = None,
+    cluster: Cluster = None,
+    wait_for: WaitFor = 1,
     *,
     run: RunOptions,
 ) -> None:
@@ -78,7 +82,7 @@ def sweep(
     work = partial(
         sweep_stream_k,
         task,
-        out,
+        folder=out,
         device=run.device,
         budget_minutes=run.budget,
         reuse=run.reuse,
@@ -86,4 +90,5 @@ def sweep(
         wait=run.wait,
         draw=plot,
     )
-    carried_out(work, out, report.document, report.swept, quiet=run.quiet, as_json=run.as_json)
+    many = ManyDevicesOptions(devices, cluster, wait_for, run.device)
+    carried_out(work, out, report.document, report.swept, quiet=run.quiet, as_json=run.as_json, many=many)

@@ -14,14 +14,25 @@ from typing import TYPE_CHECKING
 from tunesmith.bench import Drift, drift
 from tunesmith.bench.machine_failures import machine_failure
 from tunesmith.protocol import DRIFT, Cell
-from tunesmith.records import Estimate, Problem
+from tunesmith.records import Estimate, Measurement, Problem
 
 from . import events
+from .many_devices import ManyDevices
+from .siblings import SLOWER, relative_times, slow_devices
 
 if TYPE_CHECKING:
     from .measure import RecordedMeasure
 
 SECONDS_BETWEEN = 30.0
+
+ROUND = "anchor/"
+"""How the store's names of the anchor's rounds begin. The number of the visit ends them."""
+
+ON = "on "
+"""Stands before a device's name in the name of a round, if the run has several devices."""
+
+ANCHOR_TRIES = 3
+"""With several devices, the anchor is the first of so many cells that runs on all of them."""
 
 
 class Anchor:
@@ -29,15 +40,46 @@ class Anchor:
 
     Each visit is committed under a round of its own. A resumed run adds to the same series and compares all of it,
     since its tables mix times of both runs. `series` tells the folder's visits from those of other folders in the same
-    store, which were made on other machines.
+    store, which were made on other machines. With several devices a visit measures the cell on each of them, and each
+    has a series of its own. A device that is slower than its siblings beyond `siblings.SLOWER` is left out.
     """
 
-    def __init__(self, observe: events.Observer, clock: Callable[[], float] = time.monotonic, series: str = "") -> None:
-        self._observe, self._clock, self._prefix = observe, clock, f"anchor/{series}/" if series else "anchor/"
+    def __init__(
+        self,
+        observe: events.Observer,
+        clock: Callable[[], float] = time.monotonic,
+        complain: Callable[[str], None] = lambda sentence: None,
+        series: str = "",
+    ) -> None:
+        self._observe, self._clock, self._complain = observe, clock, complain
+        self._prefix = f"{ROUND}{series}/" if series else ROUND
         self._chosen: tuple[RecordedMeasure, Cell] | None = None
-        self._series: list[Estimate | None] = []
+        self._offered: tuple[RecordedMeasure, Sequence[Cell]] | None = None
+        self._series: dict[str, list[Estimate | None]] = {}
+        self._slow: set[str] = set()
+        self._visits = 0
         self._last, self._measured_then = 0.0, 0
         self._since_visit: list[_Screening] = []
+
+    def before_screening(self, measure: RecordedMeasure, cells: Sequence[Cell], measures: bool) -> None:
+        """To be called before some of these cells are measured (`measures`), or none. With several devices, the first
+        cells of a run contain its anchor, which compares the devices before any of them is given work."""
+        if self._chosen is not None or not isinstance(measure.bench, ManyDevices):
+            return
+        self._offered = self._offered or (measure, cells[:ANCHOR_TRIES])
+        if not measures:
+            return
+        first, offered = self._offered
+        for cell in offered:
+            self._choose(first, cell)
+            self._measure()
+            latest = self._latest()
+            if latest and len(latest) == len(self._series):
+                break
+        else:
+            self._chosen, self._offered = None, None
+            return
+        measure.bench.admit_by(first.job(cell), self._admit)
 
     def after_screening(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool) -> None:
         """To be called when some of these cells were measured for the first time.
@@ -48,9 +90,9 @@ class Anchor:
         if self._chosen is None:
             return
         self._since_visit.append(_Screening(measure, cells, racing))
-        visits = len(self._series)
+        visits = self._visits
         self.visit_if_due(measure, ())
-        if len(self._series) == visits:
+        if self._visits == visits:
             return
         screenings, self._since_visit = self._since_visit, []
         if change := self._change:
@@ -69,48 +111,92 @@ class Anchor:
 
     def visit(self) -> None:
         """Measure the anchor once more, unless nothing new was measured since the last time."""
-        if self._chosen is None:
-            return
-        measure, cell = self._chosen
-        if measure.ledger.measured == self._measured_then:
-            return
-        measurement = measure.again(cell, self._round())
-        if machine_failure(measurement):
-            return  # it is not in the store, and the next visit takes its number
-        self._series.append(measurement.estimate)
-        self._last, self._measured_then = self._clock(), measure.ledger.measured
-        if len(self._changes) > 1 and self._series[-1]:
-            self._observe(events.DriftMeasured(self._changes[-1].ratio, self._changes[-1].alarm))
+        if self._chosen is not None and self._chosen[0].ledger.measured != self._measured_then:
+            self._measure()
 
     @property
     def worst(self) -> Drift | None:
-        """The largest change since the first visit; None before the second."""
-        return max(self._changes[1:], key=lambda change: abs(change.ratio - 1), default=None)
+        """The largest change of a device since its first visit; None before the second."""
+        changes = (change for device in self._series for change in self._changes(device)[1:])
+        return max(changes, key=lambda change: abs(change.ratio - 1), default=None)
 
-    @property
-    def _changes(self) -> list[Drift]:
-        """Every visit that ran, compared with the first that ran."""
-        ran = [estimate for estimate in self._series if estimate]
+    def relative_times(self) -> dict[str, float]:
+        """Each device's last time of the anchor over that of the device in the middle."""
+        return relative_times(self._latest())
+
+    def _measure(self) -> None:
+        assert self._chosen is not None
+        measure, cell = self._chosen
+        visited = False
+        for device, measurement in measure.everywhere(cell, self._round).items():
+            if machine_failure(measurement):
+                continue  # it is not in the store, and the next visit takes its number
+            visited = True
+            self._series.setdefault(device, []).append(measurement.estimate)
+            changes = self._changes(device)
+            if len(changes) > 1 and self._series[device][-1]:
+                self._observe(events.DriftMeasured(changes[-1].ratio, changes[-1].alarm))
+        if visited:
+            self._visits += 1
+            self._last, self._measured_then = self._clock(), measure.ledger.measured
+            self._leave_out_slow(measure)
+
+    def _leave_out_slow(self, measure: RecordedMeasure) -> None:
+        if not isinstance(measure.bench, ManyDevices):
+            return
+        for device, ratio in slow_devices(self._latest()).items():
+            if device not in self._slow:
+                self._slow.add(device)
+                why = f"its anchor takes {ratio:.2f} of its siblings' time, and {1 + SLOWER:.2f} is allowed"
+                measure.bench.leave_out(device, why)
+                self._complain(f"{device} was left out: {why}")
+
+    def _admit(self, device: str, measurement: Measurement) -> bool:
+        """Take the anchor's time on a device that has joined. Whether the device may work."""
+        assert self._chosen is not None
+        measure, cell = self._chosen
+        # The device may have been here before, under this name; then its series goes on.
+        measure.commit([(cell, measurement)], self._round(device))
+        if not machine_failure(measurement):
+            self._series.setdefault(device, []).append(measurement.estimate)
+            self._leave_out_slow(measure)
+        return measurement.ok and device not in self._slow
+
+    def _latest(self) -> dict[str, Estimate]:
+        """The last time of the anchor on each device on which it ran."""
+        return {device: series[-1] for device, series in self._series.items() if series and series[-1]}
+
+    def _changes(self, device: str) -> list[Drift]:
+        """Every visit that ran on a device, compared with the first that ran there."""
+        ran = [estimate for estimate in self._series[device] if estimate]
         return [drift(ran[0], estimate) for estimate in ran]
 
     @property
     def _change(self) -> float:
-        """The change of speed between the last two visits, as a factor above 1; 0 if it is no more than noise."""
-        last_two = self._series[-2:]
-        if len(last_two) < 2 or last_two[0] is None or last_two[1] is None:
-            return 0.0
-        change = drift(last_two[0], last_two[1])
-        return max(change.ratio, 1 / change.ratio) if change.alarm else 0.0
-
-    def _round(self) -> str:
-        """The store's name of the next visit."""
-        return f"{self._prefix}{len(self._series)}"
+        """The largest change of a device's speed between its last two visits, as a factor above 1; 0 if there is no
+        more than noise."""
+        changes = (
+            drift(before, now) for *_, before, now in (s for s in self._series.values() if len(s) > 1) if before and now
+        )
+        return max((max(change.ratio, 1 / change.ratio) for change in changes if change.alarm), default=0.0)
 
     def _choose(self, measure: RecordedMeasure, cell: Cell) -> None:
-        self._chosen = measure, cell
-        rounds = measure.rounds(cell)
-        while earlier := rounds.get(self._round()):
-            self._series.append(earlier.estimate)
+        self._chosen, self._series = (measure, cell), {}
+        stored = measure.rounds(cell)
+        for name in stored:
+            if name.startswith(f"{self._prefix}{ON}"):
+                device = name.removeprefix(f"{self._prefix}{ON}").rpartition("/")[0]
+                self._series.setdefault(device, [])
+            elif name == f"{self._prefix}0":
+                self._series.setdefault("", [])
+        for device, series in self._series.items():
+            while earlier := stored.get(self._round(device)):
+                series.append(earlier.estimate)
+
+    def _round(self, device: str) -> str:
+        """The store's name of a device's next visit. The name of the only device is empty."""
+        visit = len(self._series.get(device, ()))
+        return f"{self._prefix}{ON}{device}/{visit}" if device else f"{self._prefix}{visit}"
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,24 @@ class CompilingBegan:
     modules: int
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """What one of several devices does: the share of the time in which it was `busy`, measurements a second since the
+    run's first, and the problem that it measures."""
+
+    device: str
+    busy: float
+    rate: float
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesShown:
+    """What all devices of a run do, about once a second."""
+
+    devices: tuple[DeviceState, ...]
+
+
 Event = (
     RunBegan
     | GroupBegan
@@ -88,6 +106,7 @@ Event = (
     | DriftMeasured
     | Message
     | CompilingBegan
+    | DevicesShown
     | bench.Event
 )
 Observer = Callable[[Event], None]

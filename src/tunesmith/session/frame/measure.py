@@ -10,14 +10,14 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from tunesmith.bench import Batch, Bench, Job, Policy, Race
+from tunesmith.bench import Bench, Job, Policy
 from tunesmith.bench.injected_faults import pass_point
 from tunesmith.bench.machine_failures import machine_failure
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, TimeTable
-from tunesmith.records import Configuration, Cost, Estimate, Measurement, Problem
+from tunesmith.records import Configuration, Estimate, Measurement, Problem
 from tunesmith.store import (
     FULL,
     RACE,
@@ -33,36 +33,18 @@ from tunesmith.store import (
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
+from .ahead import Interleaved, first_round, interleave_ahead, run_races
+from .ledger import Ledger, OutOfBudgetError
+from .many_devices import Confirmation, ManyDevices
 from .oracle import ConfigurationOracle
 from .order import CellRace, Rank, in_order
 from .reuse import ReuseRule, failed
 
-
-class OutOfBudgetError(Exception):
-    """The time that the user gave is spent; everything measured is committed."""
-
-
-@dataclass
-class Ledger:
-    """Counts of a run: cells `measured` now and `reused` from the store, and the `cost` of those measured now.
-
-    By a cell's key: the reasons of `failures`, and the reasons for which the machine left a cell `unmeasured`.
-    """
-
-    measured: int = 0
-    reused: int = 0
-    cost: Cost = field(default_factory=Cost)
-    failures: dict[str, str] = field(default_factory=dict)
-    unmeasured: dict[str, str] = field(default_factory=dict)
-
-    def add(self, cost: Cost) -> None:
-        self.measured += 1
-        total = self.cost
-        self.cost = Cost(total.compile + cost.compile, total.verify + cost.verify, total.timing + cost.timing)
-
-
 AfterScreening = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
 """Called with the cells of a screening that measured some of them for the first time, and whether they raced."""
+
+BeforeScreening = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
+"""Called with the legal cells of a screening, and whether some of them are about to be measured."""
 
 
 class RecordedMeasure:
@@ -85,19 +67,21 @@ class RecordedMeasure:
         reuse_rule: ReuseRule | None = None,
         after_screening: AfterScreening = lambda measure, cells, racing: None,
         rank: Rank | None = None,
+        before_screening: BeforeScreening = lambda measure, cells, measures: None,
     ) -> None:
         self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
         self.reuse_rule = reuse_rule or ReuseRule()
-        self._after_screening, self._rank = after_screening, rank
+        self._before_screening, self._after_screening, self._rank = before_screening, after_screening, rank
         self.purpose = ""
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
         self._remembered: dict[str, Mapping[str, Measurement]] = {}
         self._replaced: set[tuple[str, str]] = set()
-        self._host = f"{socket.gethostname()} {oracle.target.selector}"
         self._stored: list[Problem] | None = None
         self._unstored: dict[str, dict[str, Measurement]] = {}
+        self.ahead: set[tuple[str, str]] = set()
+        """Keys and rounds that were measured before the plan asked for them; then they do not count as reused."""
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> TimeTable:
         """The times of every legal configuration on every problem, each measured once; see `protocol.Measure`."""
@@ -108,10 +92,11 @@ class RecordedMeasure:
         grouped = [self._legal(group) for group in groups]
         legal = list(dict.fromkeys(cell for group in grouped for cell in group))
         known = self.lookup(legal, racing)
-        self.ledger.reused += len(known)
+        self._reuse(known, first_round(racing))
         self._begin(len(legal), len(known))
+        self._before_screening(self, legal, len(known) < len(legal))
         if len(known) < len(legal):
-            self._run(self._races(grouped, known), _first(racing), racing)
+            self._run(self._races(grouped, known), first_round(racing), racing)
             self._after_screening(self, legal, racing)
             known = self.lookup(legal, racing)
         self.ledger.failures |= {
@@ -121,13 +106,23 @@ class RecordedMeasure:
         }
         return TimeTable(_times(known))
 
+    def missing(self, groups: Sequence[Sequence[Cell]], racing: bool) -> list[CellRace]:
+        """The races that `screen_cells` would have measured now. They count as the plan's when it asks for them."""
+        grouped = [self._legal(group) for group in groups]
+        legal = list(dict.fromkeys(cell for group in grouped for cell in group))
+        known = self.lookup(legal, racing)
+        self._before_screening(self, legal, len(known) < len(legal))
+        races = self._races(grouped, known)
+        self.ahead |= {(self.key(cell), first_round(racing)) for race in races for cell in race.cells}
+        return races
+
     def times(self, cells: Sequence[Cell], racing: bool) -> dict[Cell, Estimate]:
         """The times of the cells that ran."""
         return _times(self.lookup(cells, racing))
 
     def renew(self, cells: Sequence[Cell], racing: bool) -> None:
         """Measure cells again, without racing, after the machine has changed since their first times."""
-        round_ = _first(racing) + RECHECK
+        round_ = first_round(racing) + RECHECK
         stale = tuple(cell for cell in cells if round_ not in self.rounds(cell))
         if stale:
             self.observe(events.BatchBegan(f"{self.purpose}, again after a change of speed", len(stale), 0))
@@ -174,6 +169,17 @@ class RecordedMeasure:
         if round_ not in self.rounds(cell):
             self._run([CellRace((cell,))], round_, racing=False)
         return self.rounds(cell)[round_]
+
+    def everywhere(self, cell: Cell, round_of: Callable[[str], str]) -> dict[str, Measurement]:
+        """One cell measured on each device, by the device's name, under the round that `round_of` gives the device. A
+        bench of one device has no name for it."""
+        if not isinstance(self.bench, ManyDevices):
+            return {"": self.again(cell, round_of(""))}
+        measured: dict[str, Measurement] = {}
+        for measurement in self.bench.everywhere(self.job(cell)):
+            self.commit([(cell, measurement)], round_of(measurement.device))
+            measured[measurement.device] = measurement
+        return measured
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
         """The stored measurements that answer for cells; a later result (a crash, a recheck) goes before an earlier.
@@ -273,39 +279,52 @@ class RecordedMeasure:
         return in_order([race for race in (*shared, *races) if race.cells], self.oracle, self._rank)
 
     def _run(self, races: Sequence[CellRace], round_: str, racing: bool) -> None:
-        """Measure and commit. A second result for a cell (it broke another's worker) has a round of its own."""
-        by_key = {self.key(cell): cell for race in races for cell in race.cells}
-        jobs = [tuple({self.key(cell): self._job(cell) for cell in race.cells}.values()) for race in races]
-        batch = Batch(tuple(Race(own_jobs, race.rivals) for own_jobs, race in zip(jobs, races, strict=True)), racing)
-        done: set[str] = set()
-        for job, measurement in self.bench.run(batch):
-            self._commit([(by_key[job.key], measurement)], round_ + RECHECK if job.key in done else round_)
-            done.add(job.key)
-            self._check_budget()
+        run_races(self.bench, [(self, races)], round_, racing)
 
     def _interleave(self, cells: Sequence[Cell], until_clear: bool) -> dict[Cell, Measurement]:
+        interleaved = self.unconfirmed(cells, until_clear)
+        self._begin(len(interleaved.cells), interleaved.known)
+        pass_point("confirming")
+        round_ = interleaved.round
+        if interleaved.known == len(interleaved.cells):
+            self._reuse(interleaved.cells, round_)
+        else:
+            self.check_budget()
+            measured = self.bench.interleave(interleaved.asked.jobs, until_clear)
+            self.commit(list(zip(interleaved.cells, measured, strict=True)), round_)
+        return {cell: self.rounds(cell)[round_] for cell in cells}
+
+    def unconfirmed(self, cells: Sequence[Cell], until_clear: bool) -> Interleaved:
+        """The cells of one problem as they are to be interleaved, and how many of them have the samples already."""
         by_key = {self.key(cell): cell for cell in cells}
         round_ = confirm_round(by_key)
         self._recall(cells)
-        ordered = list(by_key.values())
-        found = [self.key(cell) for cell in ordered if round_ in self.rounds(cell)]
-        known = len(found)
-        self._begin(len(ordered), known)
-        pass_point("confirming")
-        if known == len(ordered):
-            self.ledger.reused += known
-        else:
-            self._check_budget()
+        found = [key for key, cell in by_key.items() if round_ in self.rounds(cell)]
+        if len(found) < len(by_key):
             # Samples of one block belong together, so all of them are taken again if any is missing.
             self._replaced |= {(key, round_) for key in found}
-            measured = self.bench.interleave([self._job(cell) for cell in ordered], until_clear)
-            self._commit(list(zip(ordered, measured, strict=True)), round_)
-        return {cell: self.rounds(cell)[round_] for cell in cells}
+        jobs = tuple(map(self.job, by_key.values()))
+        return Interleaved(tuple(by_key.values()), round_, len(found), Confirmation(jobs, until_clear))
 
-    def _job(self, cell: Cell) -> Job:
+    def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
+        """Measure finalists now that `confirm` will be asked about, on all devices at once. A bench of one device waits
+        for the questions."""
+        if isinstance(self.bench, ManyDevices):
+            interleave_ahead([(self, configs, problems) for configs, problems in confirmations])
+
+    def job(self, cell: Cell) -> Job:
+        """A cell as the bench is asked for it."""
         return Job(self.key(cell), self.oracle.launched(*cell), cell[1])
 
-    def _commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
+    def _reuse(self, cells: Iterable[Cell], round_: str) -> None:
+        """Count cells as found in the store, unless this run measured them ahead."""
+        for cell in cells:
+            ahead = (self.key(cell), round_)
+            self.ledger.reused += ahead not in self.ahead
+            self.ahead.discard(ahead)
+
+    def commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
+        """Commit measurements of one round, those of one interleaved problem together."""
         for cell, measurement in done:
             if reason := machine_failure(measurement):
                 self.ledger.unmeasured[self.key(cell)] = f"{measurement.outcome.value}: {reason}"
@@ -324,7 +343,7 @@ class RecordedMeasure:
                 problem=cell[1],
                 target=self.oracle.target,
                 toolchain=self.toolchain(cell[0]),
-                measurement=measurement if measurement.host else replace(measurement, host=self._host),
+                measurement=replace(measurement, host=self._host_of(measurement)),
             )
             for cell, measurement in stored
         ]
@@ -345,7 +364,13 @@ class RecordedMeasure:
                 events.CellMeasured(self.oracle.solution(config), problem, measurement, rate, self._operation.unit)
             )
 
-    def _check_budget(self) -> None:
+    def _host_of(self, measurement: Measurement) -> str:
+        """The host and its device that measured, as the store has them."""
+        selector, _, host = (measurement.device or self.oracle.target.selector).partition("@")
+        return measurement.host or f"{host or socket.gethostname()} {selector}"
+
+    def check_budget(self) -> None:
+        """Raises OutOfBudgetError when the time is spent."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise OutOfBudgetError
 
@@ -354,11 +379,6 @@ ROUNDS_MORE = {"CPU": 2, "GPU": 0}
 """The number of further rounds, by the kind of device, for cells that are compared over minutes. A CPU shares its
 clock, caches and cores with other processes: two runs a minute apart put 16 % of the pairs of kernels that their
 intervals told apart into opposite orders (256 squares on 2 cores of a virtual machine, 2026-11-21)."""
-
-
-def _first(racing: bool) -> str:
-    """The store's name of the round of first times."""
-    return RACE if racing else FULL
 
 
 def _times(known: Mapping[Cell, Measurement]) -> dict[Cell, Estimate]:

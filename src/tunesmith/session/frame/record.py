@@ -20,7 +20,8 @@ from tunesmith.problems import bytes_of
 from tunesmith.records import Target, UserError
 from tunesmith.store import RunEnd, RunStart, RunState, Store, without_password
 
-from .measure import Ledger
+from .ledger import Ledger
+from .many_devices import DeviceShare
 
 PlanT = TypeVar("PlanT")
 
@@ -31,6 +32,7 @@ class RunOutcome(Generic[PlanT]):
     `logic_files` the written files that are library logic.
 
     `drift` is the anchor's largest change, and `health` has the least and greatest figures that the device showed.
+    `devices` has what each device did, if the run has several.
     `cautions` are reasons to trust the times less than their intervals say; the store keeps them. `look_at` are
     sentences about what a person should see; if there are none, all went well.
     """
@@ -43,6 +45,7 @@ class RunOutcome(Generic[PlanT]):
     drift: Drift | None = None
     seconds: float = 0.0
     health: dict[str, float] = field(default_factory=dict)
+    devices: tuple[DeviceShare, ...] = ()
     cautions: list[str] = field(default_factory=list)
     look_at: list[str] = field(default_factory=list)
     written: list[Path] = field(default_factory=list)

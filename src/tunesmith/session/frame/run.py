@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,9 +28,11 @@ from . import events
 from .drift import Anchor
 from .earlier import SizeKey
 from .health import HealthWatch
+from .ledger import OutOfBudgetError
 from .lock import held_folder
 from .logic_check import check_logic
-from .measure import OutOfBudgetError, RecordedMeasure
+from .many_devices import BenchFactory, DeviceShare, ManyDevices
+from .measure import RecordedMeasure
 from .oracle import ConfigurationOracle
 from .order import Rank
 from .outputs import CACHE, LOGIC, Output
@@ -101,16 +103,18 @@ def carry_out(
     store: str | None = None,
     wait: bool = False,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[PlanT]:
     """Carry out a plan; everything goes into `folder`, and the same call resumes a run that was stopped.
 
     The run ends when `budget_minutes` are spent. `reuse` says which measurements in the folder's store are used again.
     `store` is the path or URL of the folder's store; without it, that is the store that the folder has, or a file in
     it. One run at a time works in a folder: if another does, UserError says who, or this run waits (`wait`).
+    `benches` makes benches of several devices, which may be on other hosts; without it a bench here measures.
     Raises UserError and KeyboardInterrupt, after all decisions are written.
     """
     with held_folder(folder, wait, lambda sentence: observe(events.Message(sentence))):
-        return _carried_out(plan, folder, budget_minutes, reuse, store, observe)
+        return _carried_out(plan, folder, budget_minutes, reuse, store, observe, benches)
 
 
 def _carried_out(
@@ -120,11 +124,13 @@ def _carried_out(
     reuse: Reuse,
     named: str | None,
     observe: events.Observer,
+    benches: BenchFactory | None,
 ) -> RunOutcome[PlanT]:
     outcome = RunOutcome(plan, plan.target, folder)
     health = HealthWatch(plan.target)
     own_load_only = plan.target.shares_the_host and plan.loads_the_host
-    watching = observe if own_load_only else health.watching(observe)
+    # With several devices the plan's device need not be on this host.
+    watching = observe if own_load_only or benches else health.watching(observe)
     deadline = time.monotonic() + 60 * budget_minutes if budget_minutes else None
     observe(events.RunBegan(plan.target, plan.steps))
     default = os.environ.get(VARIABLE) if plan.may_share else None
@@ -134,7 +140,7 @@ def _carried_out(
         reuse_rule = ReuseRule.of(store, reuse)
         number = opened.enter_context(recorded_run(outcome, store, plan.file, reuse is Reuse.NONE))
         run = Run(outcome, store, number, events.BatchMerger(watching), deadline, opened, reuse_rule)
-        run.health = health
+        run.health, run.benches = health, benches
         try:
             try:
                 plan.carry_out(run)
@@ -149,6 +155,7 @@ def _carried_out(
             raise
         finally:
             outcome.drift, outcome.health = run.anchor.worst, health.facts()
+            outcome.devices = run.devices()
             outcome.cautions = run.cautions()
             outcome.look_at += [*plan.remarks(), *run.remarks(), *health.sentences()]
     return outcome
@@ -173,13 +180,14 @@ class Run:
     notes: dict[Path, str] = field(default_factory=dict)
     """A sentence about each logic file, said when the run closes."""
     health: HealthWatch | None = None
+    benches: BenchFactory | None = None
     _complaints: dict[str, None] = field(default_factory=dict)
     _written_cautions: list[str] = field(default_factory=list)
     """The cautions that the files last written contain."""
 
     def __post_init__(self) -> None:
         self.plan: RunPlan = self.outcome.plan
-        self.anchor = Anchor(self.observe, series=self.store.folder)
+        self.anchor = Anchor(self.observe, complain=self.complain, series=self.store.folder)
         self.grids = OpenGrids(self.outcome.target, [self.outcome.folder / LOGIC], self.say)
 
     def measure(self, kind: ProblemType, target: Target | None = None) -> RecordedMeasure:
@@ -198,6 +206,7 @@ class Run:
                 self.reuse_rule,
                 self.anchor.after_screening,
                 self.plan.rank(oracle),
+                self.anchor.before_screening,
             )
         return self._measures[kind, device]
 
@@ -209,9 +218,25 @@ class Run:
     def bench(self, target: Target) -> Bench:
         """The run's bench on a device; the run closes it."""
         if target not in self._benches:
-            bench = Bench(target, self.plan.policy, self.outcome.folder / CACHE, self.observe, self.spawner)
-            self._benches[target] = self.opened.enter_context(bench)
+            policy, cache = self.plan.policy, self.outcome.folder / CACHE
+            bench = self.benches(target, policy, cache, self.observe) if self.benches else None
+            own = bench or Bench(target, policy, cache, self.observe, self.spawner)
+            self._benches[target] = self.opened.enter_context(own)
         return self._benches[target]
+
+    @property
+    def device_count(self) -> int:
+        """How many devices measure at once for the plan's target."""
+        bench = self.bench(self.outcome.target)
+        return max(1, len(bench.devices)) if isinstance(bench, ManyDevices) else 1
+
+    def devices(self) -> tuple[DeviceShare, ...]:
+        """What each device did, with its time of the anchor beside its siblings'; nothing with one device."""
+        relative = self.anchor.relative_times()
+        shares = (
+            share for bench in self._benches.values() if isinstance(bench, ManyDevices) for share in bench.shares()
+        )
+        return tuple(replace(share, anchor=relative.get(share.device)) for share in shares)
 
     def say(self, sentence: str) -> None:
         self.observe(events.Message(sentence))

@@ -17,9 +17,11 @@ from tunesmith.logic import Document, FinalTable, write_atomically
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import Target, architecture_name
 from tunesmith.session.frame import events
+from tunesmith.session.frame.ahead import screen_ahead
 from tunesmith.session.frame.earlier import readable, rows_of
+from tunesmith.session.frame.ledger import OutOfBudgetError
 from tunesmith.session.frame.logic import logic_output, stored_table
-from tunesmith.session.frame.measure import OutOfBudgetError
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.outputs import LOGIC, Output
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
@@ -37,12 +39,13 @@ def tune_portblas(
     task: PortBlasTask,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     store: str | None = None,
     wait: bool = False,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[PortBlasPlan]:
     """Measure, choose, and write logic and header into `folder`. The same call resumes a stopped run; `reuse` says
     which earlier measurements are used again.
@@ -51,7 +54,16 @@ def tune_portblas(
     """
     task.check()
     plan = PortBlasPlan(task, task.target(device))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, store=store, wait=wait, observe=observe)
+    return carry_out(
+        plan,
+        folder,
+        budget_minutes=budget_minutes,
+        reuse=reuse,
+        store=store,
+        wait=wait,
+        observe=observe,
+        benches=benches,
+    )
 
 
 class PortBlasPlan(RunPlan):
@@ -70,6 +82,9 @@ class PortBlasPlan(RunPlan):
         for note in self.config.notes:
             run.say(note)
         spent: OutOfBudgetError | None = None
+        if run.device_count > 1:
+            begun = [Transposition(name, self.task, self._listed, run) for name in self.task.names]
+            screen_ahead([screening for transposition in begun for screening in transposition.screenings()])
         for name in self.task.names:
             transposition = Transposition(name, self.task, self._listed, run)
             try:

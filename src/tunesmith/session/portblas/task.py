@@ -93,7 +93,7 @@ class PortBlasTask:
         sizes = (self.m, self.n, self.batch, self.k) if "Batch" in kind.indices else (self.m, self.n, self.k)
         return Problem(kind, sizes, scalars=SCALARS)
 
-    def target(self, selector: str | None) -> Target:
+    def target(self, selector: str | Target | None) -> Target:
         return choose(selector, languages=[self.language] if self.language else list(FAMILIES))
 
     def language_on(self, target: Target) -> str:

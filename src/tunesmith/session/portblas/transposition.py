@@ -12,6 +12,7 @@ from tunesmith.kernels import KERNELS, LANGUAGE, VENDOR
 from tunesmith.protocol import Contest, ContestDecision, Objective, choose
 from tunesmith.records import Configuration, Measurement, Problem, Rejection, Target
 from tunesmith.session.frame import events
+from tunesmith.session.frame.ahead import Screening
 from tunesmith.session.frame.measure import ROUNDS_MORE, RecordedMeasure
 from tunesmith.session.frame.run import Run
 
@@ -68,6 +69,13 @@ class Transposition:
         ran = ((config, self._problem) for config, measurement in measured.items() if measurement.ok)
         self._run.anchor.visit_if_due(self._ours, ran)
         self._decision = self._decide()
+
+    def screenings(self) -> list[Screening]:
+        """What `measure` will ask for first, unless a search decides it: the current library and every combination."""
+        if self._searched:
+            return []
+        cells = [(config, self._problem) for config in dict.fromkeys((self._current.config, *self._different))]
+        return [Screening(self._ours, [cells])]
 
     def tuned(self) -> TunedTransposition:
         """The results so far: a row for every solution to try, and the winner if it is decided."""

@@ -39,7 +39,9 @@ from tunesmith.records import (
 )
 from tunesmith.search import Candidates, Growing, MeasuredTimes, MeasureMode
 from tunesmith.session.frame import events
+from tunesmith.session.frame.ahead import Screening, screen_ahead
 from tunesmith.session.frame.earlier import write_table
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.measure import ROUNDS_MORE
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import RunOutcome
@@ -74,13 +76,14 @@ def tune_random(
     task: RandomTask,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     store: str | None = None,
     wait: bool = False,
     benchmark_out: Path | None = None,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[RandomPlan]:
     """Measure launch shapes and choose; everything goes into `folder`, and the same call resumes a stopped run.
 
@@ -97,6 +100,7 @@ def tune_random(
         store=store,
         wait=wait,
         observe=observe,
+        benches=benches,
     )
 
 
@@ -191,6 +195,7 @@ class RandomPlan(RunPlan):
         growth = 0
         while batch := search.ask():
             shapes = [_shape_of(config) for config in batch.configurations]
+            screen_ahead([self._screening(run, kind, of_type, shapes) for kind, of_type in problems.items()])
             for kind, of_type in problems.items():
                 self.measured += self._measure(run, kind, of_type, shapes, growth)
             search.tell(batch, {})
@@ -238,13 +243,25 @@ class RandomPlan(RunPlan):
     ) -> Iterator[MeasuredShape]:
         measure = run.measure(kind)
         measure.purpose = kind.name + (f", grown {growth}" if growth else "")
-        included = [shape for shape in shapes if self.task.includes(kind, shape)]
-        by_config = {configuration_of(kind, shape, self.target): shape for shape in included}
+        by_config = self._configurations(kind, shapes)
         legal = [config for config in by_config if not measure.oracle.rejections(config)]
         run.anchor.visit_if_due(measure, measure.screen([legal], problems, racing=False).cells)
         cells = [(config, problem) for config in legal for problem in problems]
         for (config, problem), measurement in measure.lookup(cells, racing=False).items():
             yield MeasuredShape(problem, by_config[config], measurement)
+
+    def _configurations(self, kind: ProblemType, shapes: Sequence[LaunchShape]) -> dict[Configuration, LaunchShape]:
+        """The configurations of the shapes that the task includes for a type."""
+        included = [shape for shape in shapes if self.task.includes(kind, shape)]
+        return {configuration_of(kind, shape, self.target): shape for shape in included}
+
+    def _screening(
+        self, run: Run, kind: ProblemType, problems: Sequence[Problem], shapes: Sequence[LaunchShape]
+    ) -> Screening:
+        """What `_measure` will ask for. Several devices measure all types of a generator at once."""
+        measure, configs = run.measure(kind), self._configurations(kind, shapes)
+        legal = [config for config in configs if not measure.oracle.rejections(config)]
+        return Screening(measure, [[(config, problem) for config in legal for problem in problems]])
 
     def _winners(self, generator: GeneratorSpec) -> list[LaunchShape]:
         """The shape chosen for all distributions and types, and the shapes chosen for a single one."""

@@ -13,9 +13,10 @@ from tunesmith.models.stream_k.calibration_file import read
 from tunesmith.models.stream_k.decision_models import Calibrations, StreamKChoice
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.protocol import Cell
-from tunesmith.records import Configuration, Estimate, UserError
+from tunesmith.records import Configuration, Estimate, Target, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame.earlier import write_table
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
@@ -40,8 +41,9 @@ launches of a product with each other, and scores the finalists in alternating b
 affects all of them alike."""
 
 RACED_TOGETHER = 8
-"""The number of products whose races the bench gets at a time: while one product is measured, the host makes inputs and
-reference of the next. For so few products, these mostly stay in memory until the finalists are measured."""
+"""The number of products for each device whose races the bench gets at a time: while one product is measured, the host
+makes inputs and reference of the next. For so few products, these mostly stay in memory until the finalists are
+measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,14 @@ def sweep_stream_k(
     task: SweepTask,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     budget_minutes: float | None = None,
     reuse: Reuse = Reuse.ALL,
     store: str | None = None,
     wait: bool = False,
     draw: Callable[[SweepPlan], str] | None = None,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[SweepPlan]:
     """Measure, compare, and write a table into `folder`; the same call resumes a stopped run.
 
@@ -84,7 +87,16 @@ def sweep_stream_k(
     everything is written.
     """
     plan = SweepPlan(task, folder, device, draw, lambda sentence: observe(events.Message(sentence)))
-    return carry_out(plan, folder, budget_minutes=budget_minutes, reuse=reuse, store=store, wait=wait, observe=observe)
+    return carry_out(
+        plan,
+        folder,
+        budget_minutes=budget_minutes,
+        reuse=reuse,
+        store=store,
+        wait=wait,
+        observe=observe,
+        benches=benches,
+    )
 
 
 class SweepPlan(RunPlan):
@@ -102,7 +114,7 @@ class SweepPlan(RunPlan):
         self,
         task: SweepTask,
         folder: Path,
-        device: str | None,
+        device: str | Target | None,
         draw: Callable[[SweepPlan], str] | None,
         say: Callable[[str], None],
     ) -> None:
@@ -130,12 +142,16 @@ class SweepPlan(RunPlan):
 
     def carry_out(self, run: Run) -> None:
         with run.batch(f"{len(self._planned)} products", sum(map(_count, self._planned))):
-            for together in _raced_together(self._planned):
+            for together in _raced_together(self._planned, RACED_TOGETHER * run.device_count):
                 raced = dict(self._raced(run, together))
                 refined = [(product, self._neighbours(product, raced)) for product in together]
                 # The second race has new choices only: the times of the others are in the first.
                 raced |= self._raced(run, [replace(product, configs=new) for product, new in refined if new])
-                for product in (replace(product, configs={**product.configs, **new}) for product, new in refined):
+                extended = [replace(product, configs={**product.configs, **new}) for product, new in refined]
+                run.measure(together[0].problem.type).announce(
+                    (list(_finalists_of(product, raced)[1].values()), [product.problem]) for product in extended
+                )
+                for product in extended:
                     swept = self._confirmed(run, product, raced)
                     self.swept += [swept] if swept.finals else []
                     self._done += 1
@@ -190,25 +206,37 @@ class SweepPlan(RunPlan):
     def _confirmed(self, run: Run, product: PlannedProduct, raced: Mapping[Cell, Estimate]) -> Swept:
         """The product's result, with its finalists measured interleaved."""
         measure, problem = run.measure(product.problem.type), product.problem
-        screened = {
-            choice: raced[config, problem] for choice, config in product.configs.items() if (config, problem) in raced
-        }
-        chosen = {**product.chosen, **_best_split(screened)}
-        finalists = {choice: product.configs[choice] for choice in _finalists(chosen.values(), screened)}
+        screened = _screened(product, raced)
+        chosen, finalists = _finalists_of(product, raced)
         times = measure.confirm(list(finalists.values()), [problem]).cells
         finals = {choice: times[config, problem] for choice, config in finalists.items() if (config, problem) in times}
         run.anchor.visit_if_due(measure, ((finalists[choice], problem) for choice in finals))
         return Swept(product.listed, problem, product.work, chosen, screened, finals)
 
 
-def _raced_together(products: Iterable[PlannedProduct]) -> Iterator[list[PlannedProduct]]:
-    """Groups of a few products of one type, in their order. A product that is listed twice is in a later group again,
-    where its times are found in the store."""
+def _screened(product: PlannedProduct, raced: Mapping[Cell, Estimate]) -> dict[StreamKChoice, Estimate]:
+    """The first times of a product's choices that ran."""
+    cells = {choice: (config, product.problem) for choice, config in product.configs.items()}
+    return {choice: raced[cell] for choice, cell in cells.items() if cell in raced}
+
+
+def _finalists_of(
+    product: PlannedProduct, raced: Mapping[Cell, Estimate]
+) -> tuple[dict[str, StreamKChoice], dict[StreamKChoice, Configuration]]:
+    """What each method chose for a product, and the configurations to measure interleaved."""
+    screened = _screened(product, raced)
+    chosen = {**product.chosen, **_best_split(screened)}
+    return chosen, {choice: product.configs[choice] for choice in _finalists(chosen.values(), screened)}
+
+
+def _raced_together(products: Iterable[PlannedProduct], most: int) -> Iterator[list[PlannedProduct]]:
+    """Groups of at most `most` products of one type, in their order. A product that is listed twice is in a later group
+    again, where its times are found in the store."""
     together: list[PlannedProduct] = []
     for product in products:
         same_type = all(product.problem.type == other.problem.type for other in together)
         is_repeated = any(product.problem == other.problem for other in together)
-        if not same_type or len(together) == RACED_TOGETHER or is_repeated:
+        if not same_type or len(together) == most or is_repeated:
             yield together
             together = []
         together.append(product)

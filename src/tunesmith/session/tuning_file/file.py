@@ -14,7 +14,7 @@ from tunesmith.records import ProblemType, Target, UserError
 from tunesmith.spaces import Space
 
 
-def ready(path: Path, max_size: int | None, selector: str | None) -> tuple[TuningFile, Target]:
+def ready(path: Path, max_size: int | None, selector: str | Target | None) -> tuple[TuningFile, Target]:
     """A tuning file and the device to tune it on. If the file leaves the language open, it is set to one that the
     device runs."""
     file = read(path, max_size, selector)
@@ -22,7 +22,7 @@ def ready(path: Path, max_size: int | None, selector: str | None) -> tuple[Tunin
     return replace(file, groups=tuple(_with_language(phases, target) for phases in file.groups)), target
 
 
-def read(path: Path, max_size: int | None, selector: str | None) -> TuningFile:
+def read(path: Path, max_size: int | None, selector: str | Target | None) -> TuningFile:
     """Read a tuning file against the parameters of all families that the device may have; raises UserError."""
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
@@ -46,7 +46,7 @@ def derived_names(problem_type: ProblemType) -> frozenset[str]:
     return frozenset(names)
 
 
-def device_for(file: TuningFile, selector: str | None) -> Target:
+def device_for(file: TuningFile, selector: str | Target | None) -> Target:
     """The device that `selector` names, else the first usable device that runs a language of the file."""
     return choose(selector, languages=sorted({name for phases in file.groups for name in _languages(phases)}))
 

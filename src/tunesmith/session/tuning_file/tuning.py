@@ -17,6 +17,7 @@ from tunesmith.protocol import ContestDecision, Final, Phases, ProtocolResult, S
 from tunesmith.records import Problem, ProblemType, Target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.logic import logic_output
+from tunesmith.session.frame.many_devices import BenchFactory
 from tunesmith.session.frame.measure import RecordedMeasure
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.order import Rank
@@ -34,7 +35,7 @@ def tune(
     path: Path,
     folder: Path,
     *,
-    device: str | None = None,
+    device: str | Target | None = None,
     max_size: int | None = None,
     budget_minutes: float | None = None,
     order: str | None = None,
@@ -43,6 +44,7 @@ def tune(
     store: str | None = None,
     wait: bool = False,
     observe: events.Observer = events.nobody,
+    benches: BenchFactory | None = None,
 ) -> RunOutcome[TuningPlan]:
     """Carry out a tuning file: measure, write a CSV for every step, build and write library logic.
 
@@ -50,6 +52,7 @@ def tune(
     failures again, or everything.
     `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
     Without `checks_logic` the written logic is not launched at the end, for a caller that does not load it.
+    `device` may be the target of `benches`, which make benches of several devices (`frame.many_devices`).
     When `budget_minutes` (else the file's BudgetMinutes) are spent, the run stops and keeps all measurements. `store`
     is the path or URL of the folder's store, if that is no file in it. With `wait`, the call waits for another run
     that works in the folder.
@@ -62,7 +65,16 @@ def tune(
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
     plan = TuningPlan(path, file, target, order)
     plan.checks_logic = checks_logic
-    return carry_out(plan, folder, budget_minutes=minutes, reuse=reuse, store=store, wait=wait, observe=observe)
+    return carry_out(
+        plan,
+        folder,
+        budget_minutes=minutes,
+        reuse=reuse,
+        store=store,
+        wait=wait,
+        observe=observe,
+        benches=benches,
+    )
 
 
 @dataclass

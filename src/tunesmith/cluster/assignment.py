@@ -1,0 +1,147 @@
+"""Which cells go to which device, and in which portions. No clock, no device and no network: times are expectations.
+
+All items of a group (one problem in one step) stay together on one device. Groups go out longest first, whenever a
+device has room (Graham's LPT rule, SIAM Journal on Applied Mathematics 17, 1969, 416), so that expectations need only
+be roughly right. Portions shrink towards the end of a step, as in guided self-scheduling (Polychronopoulos and Kuck,
+IEEE Transactions on Computers 36, 1987, 1425).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Container, Hashable, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+ItemT = TypeVar("ItemT")
+
+SHARE = 0.05
+"""A portion is at most this share of the seconds that are left for each device, or a single item. A device holds two
+portions, so at the end of a step the last device works no more than a tenth of the step alone, as far as groups can be
+told apart."""
+
+MOST = 16
+"""The most items of a portion. Programs are compiled for a portion before it starts."""
+
+
+@dataclass(frozen=True)
+class CellGroup(Generic[ItemT]):
+    """Items that stay together, with the expected seconds of each. Of two groups of equal seconds, the one with more
+    `work` goes first."""
+
+    key: Hashable
+    items: Sequence[ItemT]
+    seconds: float
+    work: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.seconds * len(self.items)
+
+
+@dataclass
+class _OpenGroup(Generic[ItemT]):
+    """A group whose items are not all sent. `device` is the device that has begun it; empty if none has."""
+
+    group: CellGroup[ItemT]
+    waiting: deque[ItemT]
+    device: str = ""
+
+    @property
+    def left(self) -> float:
+        return self.group.seconds * len(self.waiting)
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        return self.left, self.group.work
+
+
+@dataclass
+class Assignment(Generic[ItemT]):
+    """The items of a step that are not sent yet. Ask `portion_for` when a device has room.
+
+    `homes` holds the device of each group in the step before: its programs and references are there. A group goes to
+    its home if the home has room early enough; otherwise the first device without work takes it. `homes` is updated.
+    """
+
+    homes: MutableMapping[Hashable, str]
+    _open: dict[Hashable, _OpenGroup[ItemT]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        groups: Iterable[CellGroup[ItemT]], homes: MutableMapping[Hashable, str], begun: Container[Hashable] = ()
+    ) -> Assignment[ItemT]:
+        """Groups that were `begun` earlier in the same step stay with their homes."""
+        opened = {
+            group.key: _OpenGroup(group, deque(group.items), homes.get(group.key, "") if group.key in begun else "")
+            for group in groups
+            if group.items
+        }
+        return Assignment(homes, opened)
+
+    @property
+    def left(self) -> int:
+        """The number of items that are not sent."""
+        return sum(len(group.waiting) for group in self._open.values())
+
+    @property
+    def seconds_left(self) -> float:
+        """Expected seconds of the items that are not sent."""
+        return sum(group.left for group in self._open.values())
+
+    def portion_for(self, device: str, devices: Collection[str], most: int = MOST) -> list[ItemT]:
+        """The next items for a device, at most `most`; empty if nothing is left for it. `devices` are all that work."""
+        limit = SHARE * self.seconds_left / max(1, len(devices))
+        portion: list[ItemT] = []
+        seconds = 0.0
+        while len(portion) < most and (group := self._next_group(device, devices)):
+            if portion and seconds + group.group.seconds > limit:
+                break
+            group.device = self.homes[group.group.key] = device
+            portion.append(group.waiting.popleft())
+            seconds += group.group.seconds
+        return portion
+
+    def give_back(self, key: Hashable, items: Sequence[ItemT]) -> None:
+        """Take back items of a group that were sent and not measured, first of all that wait."""
+        self._open[key].waiting.extendleft(reversed(items))
+
+    def lose(self, device: str) -> None:
+        """A device is gone: every group that it began may go to another device."""
+        for group in self._open.values():
+            if group.device == device:
+                group.device = ""
+        for key in [key for key, home in self.homes.items() if home == device]:
+            del self.homes[key]
+
+    def _next_group(self, device: str, devices: Collection[str]) -> _OpenGroup[ItemT] | None:
+        """The group that the device goes on with; else the longest whose home is this device or none; else the longest
+        of another home, since that home has more to do than this device."""
+        waiting = [group for group in self._open.values() if group.waiting]
+        own = [group for group in waiting if group.device == device]
+        if own:
+            return own[0]
+        unbegun = [group for group in waiting if group.device not in devices]
+        others = set(devices) - {device}
+        near = [group for group in unbegun if self.homes.get(group.group.key) not in others]
+        return max(near or unbegun, key=lambda group: group.rank, default=None)
+
+
+def longest_idle(groups: Sequence[CellGroup[ItemT]], devices: int) -> float:
+    """The share of a step for which the first device to finish waits for the last, if every expectation is right.
+
+    Devices ask for a portion whenever they hold fewer than two; sending takes no time. Deterministic.
+    """
+    names = [str(number) for number in range(devices)]
+    assignment, busy_until = Assignment.of(groups, {}), dict.fromkeys(names, 0.0)
+    seconds = {id(item): group.seconds for group in groups for item in group.items}
+    active = set(names)
+    while active:
+        device = min(sorted(active), key=lambda name: busy_until[name])
+        portion = assignment.portion_for(device, names)
+        if portion:
+            busy_until[device] += sum(seconds[id(item)] for item in portion)
+        else:
+            active.discard(device)
+    end = max(busy_until.values())
+    return 1 - min(busy_until.values()) / end if end else 0.0

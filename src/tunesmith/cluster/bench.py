@@ -1,0 +1,136 @@
+"""`ClusterBench`: the bench of a run whose devices are workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
+
+from tunesmith.bench import Batch, Compilation, Job, Policy, Race
+from tunesmith.bench.timing import BLOCKS_SHARE
+from tunesmith.problems import OPERATIONS
+from tunesmith.records import Measurement, Module, Problem, Target
+from tunesmith.session.frame import events
+from tunesmith.session.frame.many_devices import Admission, Confirmation, DeviceShare, ManyDevices
+
+from .assignment import CellGroup
+from .connection import ClusterConnection
+from .devices import WorkItem
+from .dispatch import Dispatcher
+from .programs import NO_PORTION
+from .worker import compile_modules
+
+
+class ClusterBench(ManyDevices):
+    """Measures on all devices of one kind at once. Results come as the devices send them.
+
+    A run that ends early leaves nothing behind: devices stop after the measurement at hand.
+    """
+
+    def __init__(
+        self,
+        connection: ClusterConnection,
+        target: Target,
+        policy: Policy,
+        observe: events.Observer = events.nobody,
+    ) -> None:
+        self._connection, self._target, self._policy = connection, target, policy
+        self._dispatcher = Dispatcher(connection, target, policy, observe)
+        self._spent: dict[Problem, list[float]] = {}
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        return tuple(self._dispatcher.fleet.working)
+
+    def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
+        """Compile modules on the hosts that compile."""
+        arguments = (tuple(modules), self._target, self._policy)
+        yield from self._connection.submit(NO_PORTION, compile_modules, *arguments).result()
+
+    def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
+        """Measure every job once; `Bench.run`. All jobs of a problem are measured on one device."""
+        items: dict[str, WorkItem] = {}
+        for number, race in enumerate(batch.races):
+            for job in race.jobs:
+                items.setdefault(job.key, WorkItem(job.key, job.problem, job, number))
+        best = {(number, problem): high for number, r in enumerate(batch.races) for problem, high in r.rivals.items()}
+
+        def portion(of: Sequence[WorkItem]) -> Batch:
+            by_race: dict[int, list[Job]] = {}
+            for item in of:
+                by_race.setdefault(item.race, []).extend(item.jobs)
+            races = [
+                Race(
+                    tuple(jobs),
+                    {job.problem: best[number, job.problem] for job in jobs if (number, job.problem) in best},
+                )
+                for number, jobs in by_race.items()
+            ]
+            return Batch(tuple(races), batch.racing, batch.step)
+
+        for result in self._dispatcher.carry_out(self._groups(items.values()), portion, step=batch.step):
+            (measurement,) = result.measurements
+            (job,) = result.item.jobs
+            if measurement.estimate is not None and measurement.ok:
+                rival = result.item.race, job.problem
+                best[rival] = min(best.get(rival, math.inf), measurement.estimate.high)
+            self._spent.setdefault(job.problem, []).append(measurement.cost.verify + measurement.cost.timing)
+            yield job, measurement
+
+    def interleave(self, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
+        """Measure jobs of one problem against each other, on the device that measured them before if it has time."""
+        ((_, measured),) = self.interleave_many([Confirmation(tuple(jobs), until_clear)])
+        return measured
+
+    def interleave_many(self, asked: Sequence[Confirmation]) -> Iterator[tuple[int, list[Measurement]]]:
+        if any(len({job.problem for job in confirmation.jobs}) != 1 for confirmation in asked):
+            raise ValueError("only jobs of one problem can be interleaved")
+        items = [WorkItem(str(index), each.jobs[0].problem, each) for index, each in enumerate(asked)]
+        blocks = BLOCKS_SHARE * self._policy.sampling_seconds
+        groups: dict[Problem, list[WorkItem]] = {}
+        for item in items:
+            groups.setdefault(item.problem, []).append(item)
+        cells = [
+            CellGroup(problem, own, blocks * fmean(len(item.jobs) for item in own), _work(problem))
+            for problem, own in groups.items()
+        ]
+        for result in self._dispatcher.carry_out(cells, _one_confirmation, most=1):
+            yield int(result.item.name), list(result.measurements)
+
+    def everywhere(self, job: Job) -> Iterator[Measurement]:
+        yield from self._dispatcher.visit(job)
+
+    def leave_out(self, device: str, why: str) -> None:
+        if found := self._dispatcher.fleet.get(device):
+            found.left_out = why
+
+    def admit_by(self, job: Job, admission: Admission) -> None:
+        self._dispatcher.admit_by(job, admission)
+
+    def shares(self) -> tuple[DeviceShare, ...]:
+        return self._dispatcher.fleet.shares()
+
+    def close(self) -> None:
+        """Let go of the devices. The connection stays."""
+
+    def _groups(self, items: Iterable[WorkItem]) -> list[CellGroup[WorkItem]]:
+        """The items by problem, with the seconds that an item is expected to take: what the problem's items took so
+        far; else what all items took; else what the policy allows."""
+        by_problem: dict[Problem, list[WorkItem]] = {}
+        for item in items:
+            by_problem.setdefault(item.problem, []).append(item)
+        known = {problem: fmean(spent) for problem, spent in self._spent.items()}
+        usual = fmean(known.values()) if known else self._policy.sampling_seconds + self._policy.warm_up_seconds
+        return [
+            CellGroup(problem, own, known.get(problem, usual), _work(problem)) for problem, own in by_problem.items()
+        ]
+
+
+def _one_confirmation(items: Sequence[WorkItem]) -> Confirmation:
+    (item,) = items
+    assert isinstance(item.asked, Confirmation)
+    return item.asked
+
+
+def _work(problem: Problem) -> float:
+    return OPERATIONS[problem.type.operation].work(problem)

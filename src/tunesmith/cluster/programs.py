@@ -1,0 +1,90 @@
+"""Compiling for a cluster: a text is compiled once, on a host that compiles, and its binary goes to the devices.
+
+The result of a compile task stays in Dask's memory. A portion depends on the tasks of its programs, so Dask starts the
+portion when they are ready, brings the binaries to its device, and compiles again what a dead worker held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from distributed import Future
+
+from tunesmith.bench import Job, Policy
+from tunesmith.bench.details import JobDetails
+from tunesmith.records import Module, Solution, Target
+from tunesmith.toolchains import TOOLCHAINS
+
+from .connection import ClusterConnection
+from .messages import COMPILES
+from .worker import compile_modules
+
+NO_PORTION = -1
+
+WITHOUT_SECONDS = 10.0
+"""If no host compiles for so long, the devices compile for themselves."""
+
+
+@dataclass
+class ProgramTasks:
+    """The compile tasks of a run, for one target. Modules that need the device are left to the devices."""
+
+    connection: ClusterConnection
+    target: Target
+    policy: Policy
+    compilers: int = 0
+    """The number of hosts that compile now."""
+    _since: float = field(default_factory=lambda: -WITHOUT_SECONDS)
+    _modules: dict[Solution, dict[str, Module]] = field(default_factory=dict)
+    _task_of: dict[str, Future | None] = field(default_factory=dict)
+
+    def count(self, compilers: int) -> None:
+        """To be called with the number of hosts that compile, whenever a worker joins or leaves."""
+        if self.compilers and not compilers:
+            self._since = time.monotonic()
+        self.compilers = compilers
+
+    @property
+    def are_lost(self) -> bool:
+        """Whether no host has compiled for so long that tasks must not wait any longer."""
+        return not self.compilers and time.monotonic() - self._since >= WITHOUT_SECONDS
+
+    def tasks_for(self, jobs: Iterable[Job]) -> tuple[list[Future], frozenset[str]]:
+        """The tasks that jobs depend on, submitted if they are new, and the digests of the new modules."""
+        if self.are_lost:
+            return [], frozenset()
+        needed: dict[str, Module] = {}
+        for job in jobs:
+            needed |= self._modules_of(job)
+        new = {digest: module for digest, module in needed.items() if digest not in self._task_of}
+        if new:
+            modules = tuple(new.values())
+            key = f"compile-{self.connection.topic}-{next(iter(new))}"
+            future = self.connection.submit(
+                NO_PORTION, compile_modules, modules, self.target, self.policy, resources={COMPILES: 1}, key=key
+            )
+            self._task_of.update(dict.fromkeys(new, future))
+        found = (self._task_of[digest] for digest in needed)
+        return list({future.key: future for future in found if future is not None}.values()), frozenset(new)
+
+    def give_up(self, jobs: Iterable[Job]) -> None:
+        """Leave the modules of jobs to the devices: Dask could not compile them."""
+        for job in jobs:
+            self._task_of.update(dict.fromkeys(self._modules_of(job), None))
+
+    def _modules_of(self, job: Job) -> dict[str, Module]:
+        if job.solution not in self._modules:
+            self._modules[job.solution] = {
+                digest: module
+                for digest, module in JobDetails(job, self.target).modules
+                if compiles_anywhere(module, self.target)
+            }
+        return self._modules[job.solution]
+
+
+def compiles_anywhere(module: Module, target: Target) -> bool:
+    """Whether a module can be compiled on another host than the device's. A CPU compiles for itself: nothing else may
+    run there while it times, and its programs are finished by their first launch."""
+    return not target.shares_the_host and target.architecture in TOOLCHAINS[module.language].architectures()

@@ -1,0 +1,250 @@
+"""Runs on a real cluster of this host's processes: winners, joining and leaving, and what goes wrong with words."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster_runs import many_sizes
+from tunesmith import session
+from tunesmith.bench import Batch, Job, Policy, Race
+from tunesmith.cluster import opened
+from tunesmith.cluster.bench import ClusterBench
+from tunesmith.cluster.connection import ClusterConnection
+from tunesmith.cluster.devices import kinds_of
+from tunesmith.cluster.local import LocalHost, RunningScheduler, spawner
+from tunesmith.cluster.process import SchedulerStart
+from tunesmith.cluster.selectors import host_devices
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Outcome, Problem, Solution, UserError
+from tunesmith.session.frame import events
+from tunesmith.store import Store
+from tuning_runs import rows
+
+QUICK = Policy(maximum_samples=7, sampling_seconds=0.02, warm_up_seconds=0.01, compile_processes=1)
+
+
+class HostedCluster:
+    """A scheduler and two fake devices, which tests share; `host` may be given more."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache, self.said = cache, []
+        self.processes = spawner()
+        self.scheduler = RunningScheduler.start(self.processes, SchedulerStart())
+        self.host = self.join("fake:GPU:8*2")
+        self.connection = ClusterConnection(self.scheduler.address)
+        (self.kind,) = kinds_of(member.target for member in self.connection.devices().values())
+
+    def join(self, devices, name=""):
+        starts = opened.worker_starts(host_devices(devices), self.scheduler.address, name, self.cache, 1)
+        host = LocalHost(self.processes, starts, self.said.append)
+        while not host.settled:
+            time.sleep(0.02)
+        return host
+
+    def open(self):
+        return opened.OpenCluster(self.connection, (self.kind,))
+
+    def close(self):
+        self.connection.close()
+        self.host.close()
+        self.processes.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    hosted = HostedCluster(tmp_path_factory.mktemp("cache"))
+    yield hosted
+    hosted.close()
+
+
+def job(m, fault="none", **values):
+    kind = gemm_type()
+    config = Configuration(
+        {
+            "KernelLanguage": "fake",
+            "WorkGroup": (8, 8, 1),
+            "ThreadTile": (4, 4),
+            "LoopUnroll": 8,
+            "VectorWidth": 1,
+            "PrefetchGlobalRead": False,
+            "GlobalSplitU": 1,
+            "FakeFault": fault,
+            "FakeNoise": 0,
+            "FakeDrift": 0,
+            **values,
+        }
+    )
+    problem = Problem(kind, (m, 16, 16))
+    return Job(f"{m} {fault} {sorted(values.items())}", Solution(kind, "FakeGemm", config), problem)
+
+
+def test_a_problem_is_measured_on_one_device_and_many_problems_on_all(cluster):
+    with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
+        jobs = [job(m, LoopUnroll=unroll) for m in (16, 32, 48, 64) for unroll in (4, 8, 16)]
+        done = {done_job.key: found for done_job, found in bench.run(Batch((Race(tuple(jobs)),), step="a step"))}
+        assert {found.outcome for found in done.values()} == {Outcome.OK}
+        assert done.keys() == {each.key for each in jobs}
+        by_problem: dict[Problem, set[str]] = {}
+        for each in jobs:
+            by_problem.setdefault(each.problem, set()).add(done[each.key].device)
+        assert all(len(devices) == 1 for devices in by_problem.values())
+        assert set.union(*by_problem.values()) == {"fake:GPU:8/0", "fake:GPU:8/1"}
+        again = [job(m, LoopUnroll=32) for m in (16, 32, 48, 64)]
+        later = {each.problem: found.device for each, found in bench.run(Batch((Race(tuple(again)),), step="a step"))}
+        assert {problem: {device} for problem, device in later.items()} == by_problem, "the step goes on where it began"
+
+
+def test_errors_are_data_on_a_cluster_too(cluster):
+    """A job that crashes, one that is wrong, one that does not compile: each is a measurement, and the others are."""
+    faults = {
+        "segfault": Outcome.CRASH,
+        "wrong value": Outcome.WRONG_RESULT,
+        "compile error": Outcome.COMPILE_ERROR,
+        "launch error": Outcome.LAUNCH_ERROR,
+        "none": Outcome.OK,
+    }
+    lost: list[events.Event] = []
+    with ClusterBench(cluster.connection, cluster.kind, QUICK, lost.append) as bench:
+        done = dict(bench.run(Batch((Race(tuple(job(80, fault) for fault in faults)),))))
+        assert {each.key: found.outcome for each, found in done.items()} == {
+            job(80, fault).key: outcome for fault, outcome in faults.items()
+        }
+    assert any(type(event).__name__ == "WorkerLost" for event in lost), "the observer learns of it"
+
+
+def test_finalists_are_interleaved_on_one_device_each_problem_on_its_own(cluster):
+    from tunesmith.session.frame.many_devices import Confirmation
+
+    with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
+        asked = [Confirmation((job(m), job(m, LoopUnroll=4)), until_clear=False) for m in (16, 32, 48)]
+        found = dict(bench.interleave_many(asked))
+        assert sorted(found) == [0, 1, 2]
+        for measured in found.values():
+            assert len({each.device for each in measured}) == 1
+            assert len({len(each.samples) for each in measured}) == 1, "sample i of each is from round i"
+        with pytest.raises(ValueError, match="one problem"):
+            bench.interleave([job(16), job(32)])
+
+
+def test_a_module_is_compiled_once_for_all_devices(cluster):
+    with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
+        jobs = [job(m, LoopUnroll=unroll) for unroll in (5, 7) for m in (16, 32, 48, 64, 80, 96)]
+        done = dict(bench.run(Batch((Race(tuple(jobs)),))))
+        assert len({found.device for found in done.values()}) == 2
+        charged = [each for each, found in done.items() if found.cost.compile > 0]
+        assert 1 <= len(charged) <= 2, "two texts of twelve jobs: each was compiled once, and charged to one job"
+
+
+def test_a_device_may_join_in_the_middle_and_leave_again(cluster, tmp_path):
+    """The one that joins measures; when it is killed, its work goes to others and nothing is lost or repeated."""
+    file = many_sizes(tmp_path)
+    joined: list[LocalHost] = []
+    seen: Counter[str] = Counter()
+
+    def observe(event):
+        seen[type(event).__name__] += 1
+        if isinstance(event, events.StepEnded) and not joined:
+            joined.append(cluster.join("fake:GPU:8", "late"))
+        if joined and isinstance(event, events.CellMeasured) and event.measurement.device.endswith("@late"):
+            seen["late"] += 1
+            if seen["late"] == 3:
+                os.kill(joined[0].pids["fake:GPU:8@late"], signal.SIGKILL)
+
+    try:
+        done = session.tune(
+            file,
+            tmp_path / "run",
+            device=cluster.kind,
+            benches=cluster.open().benches_for(cluster.kind),
+            observe=observe,
+        )
+    finally:
+        for host in joined:
+            host.close()
+    assert seen["late"] >= 3, "the device that joined was given work"
+    assert done.look_at == []
+    assert done.ledger.measured == len(rows(tmp_path / "run"))
+    with Store.open(tmp_path / "run" / "measurements.sqlite") as store:
+        names = {entry.target.selector for entry in store.entries()}
+    assert names == {"fake:GPU:8/0", "fake:GPU:8/1", "fake:GPU:8@late"}
+    assert any("a new one takes its place" in sentence for sentence in cluster.said)
+
+
+def test_a_worker_that_hangs_is_replaced(cluster, tmp_path):
+    starts = opened.worker_starts(host_devices("fake:GPU:8"), cluster.scheduler.address, "hangs", tmp_path, 1)
+    said: list[str] = []
+    host = LocalHost(cluster.processes, starts, said.append, hung_seconds=2.5)
+    try:
+        while not host.settled:
+            time.sleep(0.02)
+        before = host.pids["fake:GPU:8@hangs"]
+        os.kill(before, signal.SIGSTOP)
+        deadline = time.monotonic() + 60
+        while not (said and host.settled) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert any("fake:GPU:8@hangs gave no sign for 2.5 s" in sentence for sentence in said), said
+        assert host.pids["fake:GPU:8@hangs"] != before
+    finally:
+        host.close()
+
+
+def test_two_workers_of_one_device_do_not_measure_at_once(cluster, tmp_path):
+    said: list[events.Event] = []
+    with ClusterBench(cluster.connection, cluster.kind, QUICK, said.append):
+        again = cluster.join("fake:GPU:8*2")
+        try:
+            bench = ClusterBench(cluster.connection, cluster.kind, QUICK, said.append)
+            assert len(bench.devices) == 2
+        finally:
+            again.close()
+    assert any("another worker has that device" in event.text for event in said if isinstance(event, events.Message))
+
+
+def test_no_scheduler_is_a_mistake_with_a_remedy(monkeypatch):
+    for module in ("connection", "opened"):
+        monkeypatch.setattr(f"tunesmith.cluster.{module}.CONNECT_SECONDS", 0.5)
+    with pytest.raises(UserError, match=r"tcp://127.0.0.1:1: no scheduler can be reached.*dask scheduler"):
+        ClusterConnection("tcp://127.0.0.1:1")
+    with pytest.raises(UserError, match="neither an address nor a file"):
+        opened.connected("no-such-file")
+
+
+def test_a_lost_scheduler_ends_a_wait_and_says_so(tmp_path):
+    with spawner() as processes:
+        scheduler = RunningScheduler.start(processes, SchedulerStart())
+        connection = ClusterConnection(scheduler.address)
+        threading.Timer(0.5, scheduler.child.end).start()
+        with pytest.raises(UserError, match="the scheduler was lost; everything measured until then is kept"):
+            connection.next_news(30)
+        with pytest.raises(UserError, match="the same command goes on"):
+            connection.members()
+        connection.close()
+
+
+def test_a_command_that_ends_leaves_no_device_at_work(cluster):
+    """Its workers stop after the measurement at hand; the next command does not wait for the rest of a portion."""
+    connection = ClusterConnection(cluster.scheduler.address)
+    jobs = [job(16, LoopUnroll=unroll) for unroll in range(20, 120)]
+    slow = replace(QUICK, noise=1e-9, minimum_samples=10_000, maximum_samples=10_000, sampling_seconds=60)
+    measured = ClusterBench(connection, cluster.kind, slow).run(Batch((Race(tuple(jobs)),)))
+    for _ in range(5):
+        next(measured)
+    connection.close()
+
+    def count():
+        sent = cluster.connection.client.get_events(connection.topic)
+        return sum(event["kind"] == "measured" for _, event in sent)
+
+    time.sleep(1)
+    after_a_second = count()
+    time.sleep(1)
+    assert count() <= after_a_second + 1, "the measurement at hand may still end"
+    assert after_a_second < len(jobs) / 2

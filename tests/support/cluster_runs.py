@@ -1,0 +1,125 @@
+"""Whole runs on several devices of this host, for the tests that tune and kill on a cluster."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuning_runs import MARK, command, environment, fake_file, processes
+
+MANY_SIZES = """
+GlobalParameters:
+  CompileProcesses: 1
+  ConfirmBlocks: 7
+  WarmUpSeconds: 0.01
+  SamplingSeconds: 0.02
+BenchmarkProblems:
+  - - OperationType: GEMM
+      DataType: s
+    - InitialSolutionParameters:
+        - KernelLanguage: [fake]
+      BenchmarkCommonParameters:
+        - ProblemSizes:
+            - Range: [[32, 32, 96], 0, 0]
+        - WorkGroup: [[16, 8, 1], [8, 16, 1]]
+      ForkParameters:
+        - ThreadTile: [[2, 2], [8, 8]]
+      BenchmarkForkParameters:
+        - VectorWidth: [1, 4]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Range: [[32, 32, 160], 0, 0]
+            - Exact: [128, 64, 32]
+"""
+"""A few steps over several sizes. The two work-groups are equally fast on squares, so finalists are measured again."""
+
+VICTIMS = ("ts-device", "ts-scheduler", "parent", "ts-compiler")
+
+
+@dataclass(frozen=True)
+class ClusterKill:
+    """A signal for one process of a run when its store has a certain share of an undisturbed run's rows."""
+
+    number: int
+    victim: str
+    signal: signal.Signals
+    share: float
+
+    @staticmethod
+    def draw(number: int, seed: int = 9, stops: bool = True) -> ClusterKill:
+        drawn = random.Random(f"{seed} {number}")
+        # A process that hangs is noticed after some 20 seconds, so there are few of them. A stopped command waits.
+        stop = stops and number % 10 == 9
+        victim = VICTIMS[number % len(VICTIMS)]
+        how = signal.SIGSTOP if stop and victim != "parent" else signal.SIGKILL
+        return ClusterKill(number, victim, how, drawn.random())
+
+    def __str__(self) -> str:
+        return f"{self.number}-{self.victim.removeprefix('ts-')}-{self.signal.name}-{self.share:.2f}"
+
+
+def roles(mark: str) -> Iterator[tuple[int, str]]:
+    """The living processes of a run with the names that they have given themselves."""
+    for process in processes(mark):
+        with suppress(OSError):
+            yield process, Path(f"/proc/{process}/comm").read_text().strip()
+
+
+def row_count(folder: Path) -> int:
+    with suppress(sqlite3.Error):
+        connection = sqlite3.connect(f"file:{folder / 'measurements.sqlite'}?mode=ro", uri=True)
+        try:
+            return int(connection.execute("SELECT COUNT(*) FROM measurements").fetchone()[0])
+        finally:
+            connection.close()
+    return 0
+
+
+@dataclass
+class KilledRun:
+    """A run that was started and disturbed: its exit code, what it printed, and whether the kill happened in time."""
+
+    code: int
+    out: str
+    err: str
+    happened: bool
+    mark: str
+
+
+def killed_run(kill: ClusterKill, arguments: list[object], folder: Path, rows: int) -> KilledRun:
+    """Start a command and send the signal once its store has that share of `rows` rows."""
+    env = environment()
+    # Files, so that a process that outlives its parent by a moment does not keep a pipe open.
+    names = [folder.parent / f"{folder.name}.{end}" for end in ("out", "err")]
+    with names[0].open("w") as out, names[1].open("w") as err:
+        run = subprocess.Popen(command(*arguments), env=env, stdout=out, stderr=err, text=True)
+        happened = False
+        while run.poll() is None:
+            if not happened and row_count(folder) >= max(1, int(kill.share * rows)):
+                happened = _strike(kill, run, env[MARK])
+            time.sleep(0.01)
+    return KilledRun(run.returncode, names[0].read_text(), names[1].read_text(), happened, env[MARK])
+
+
+def _strike(kill: ClusterKill, run: subprocess.Popen[str], mark: str) -> bool:
+    if kill.victim == "parent":
+        run.send_signal(kill.signal)
+        return True
+    living = sorted(process for process, name in roles(mark) if name == kill.victim)
+    if not living:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(random.Random(kill.number).choice(living), kill.signal)
+    return True
+
+
+def many_sizes(folder: Path) -> Path:
+    return fake_file(folder, MANY_SIZES, "many_sizes.yaml")
