@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from cluster_runs import many_sizes
@@ -96,7 +98,7 @@ def test_a_device_that_is_slower_beyond_the_bound_is_left_out_and_said(tmp_path)
 def test_the_store_says_which_device_measured(tmp_path):
     tune(tmp_path, FakeManyDevices({"a": 1.0, "b": 1.0}, SPREAD))
     found = session.summarise(tmp_path / "run")
-    assert [device.device for device in found.devices] == ["a", "b"]
+    assert [device.device for device in found.devices] == [f"{socket.gethostname()} {name}" for name in "ab"]
     assert sum(device.measured for device in found.devices) == len(rows(tmp_path / "run"))
     assert {str(problem) for device in found.devices for problem in device.problems} >= {"32x32x32", "128x64x32"}
 
@@ -118,7 +120,7 @@ def test_a_device_that_joins_works_if_its_anchor_is_as_fast(tmp_path):
 
 def _admits(bench, admission, job, name):
     measure = admission.__self__._chosen[0]
-    with Store.open(measure.store.path) as store:
+    with Store.open(measure.store.location) as store:
         measure.store = store
         return admission(name, bench.on(name, job))
 
