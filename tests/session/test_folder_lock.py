@@ -67,17 +67,17 @@ def test_a_lock_ends_with_its_process_however_that_ends(holder, tmp_path):
 
 
 def test_who_waits_says_so_once_and_goes_on_when_the_folder_is_free(holder, tmp_path):
-    said, entered = [], threading.Event()
+    sentences, entered = [], threading.Event()
 
     def wait():
-        with held_folder(tmp_path, wait=True, say=said.append):
+        with held_folder(tmp_path, wait=True, say=sentences.append):
             entered.set()
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     assert not entered.wait(1.0), "it waits as long as the folder is held"
-    assert len(said) == 1
-    assert f"process {holder.pid}" in said[0]
+    assert len(sentences) == 1
+    assert f"process {holder.pid}" in sentences[0]
     holder.communicate(b"let go\n")
     waiting.join(30)
     assert entered.is_set()

@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request, tmp_path):
+def location_of(request, tmp_path):
     """A function that gives the location of a store that is not made yet, another for each name."""
     if request.param == "sqlite":
         return lambda name="store": tmp_path / "made" / "on the way" / f"{name}.sqlite"

@@ -60,8 +60,8 @@ def timed(seconds):
 
 
 @pytest.fixture
-def store(place):
-    with Store.open(place()) as opened:
+def store(location_of):
+    with Store.open(location_of()) as opened:
         yield opened
 
 
@@ -86,8 +86,8 @@ measurements = st.builds(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.text() | st.text("a\0\ue0000e"), measurements, max_size=4))
-def test_a_measurement_comes_back_as_it_was(place, made):
-    with Store.open(place()) as store:
+def test_a_measurement_comes_back_as_it_was(location_of, made):
+    with Store.open(location_of()) as store:
         name = f"round {store.commit([])} {len(list(store.entries()))}"
         store.commit(entry(key, name, measurement) for key, measurement in made.items())
         assert found(store, made, name) == made

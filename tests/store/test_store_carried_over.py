@@ -12,8 +12,8 @@ from tunesmith.store import RenewedKey, Store, StoreEntry, confirm_round, measur
 
 
 @pytest.fixture
-def store(place):
-    with Store.open(place()) as opened:
+def store(location_of):
+    with Store.open(location_of()) as opened:
         yield opened
 
 

@@ -14,8 +14,8 @@ from tunesmith.store import copying as module
 
 
 @pytest.fixture
-def stores(place):
-    with Store.open(place("from")) as source, Store.open(place("to")) as target:
+def stores(location_of):
+    with Store.open(location_of("from")) as source, Store.open(location_of("to")) as target:
         yield source, target
 
 
@@ -52,10 +52,14 @@ def test_a_copy_has_everything_and_a_second_copy_adds_nothing(stores):
 
 
 def test_between_the_two_kinds_of_databases_nothing_changes(tmp_path, postgresql):
-    with Store.open(tmp_path / "a") as one, Store.open(postgresql.fresh()) as two, Store.open(tmp_path / "b") as three:
-        filled(one)
-        assert copy_store(one, two) == copy_store(two, three) == CopyReport(1237, 0, 0, 1, 1)
-        assert content(one) == content(two) == content(three)
+    with (
+        Store.open(tmp_path / "a") as store_a,
+        Store.open(postgresql.fresh()) as store_b,
+        Store.open(tmp_path / "b") as store_c,
+    ):
+        filled(store_a)
+        assert copy_store(store_a, store_b) == copy_store(store_b, store_c) == CopyReport(1237, 0, 0, 1, 1)
+        assert content(store_a) == content(store_b) == content(store_c)
 
 
 def test_what_was_measured_since_is_added(stores):
@@ -87,14 +91,14 @@ def test_of_two_measurements_of_the_same_thing_the_newer_counts_and_an_older_one
     assert source.count() == 2
 
 
-def test_copies_of_two_hosts_stores_add_up_in_either_order(place):
+def test_copies_of_two_hosts_stores_add_up_in_either_order(location_of):
     """Both hosts measured some of the same things, one of them twice."""
-    with Store.open(place("one")) as one, Store.open(place("two")) as two:
-        one.commit([entry("both", "full", at(1.0, 1.0)), entry("one", "full", at(1.0, 1.0))])
-        two.commit([entry("both", "full", at(2.0, 2.0)), entry("two", "full", at(2.0, 2.0))])
-        two.commit([entry("both", "full", at(3.0, 3.0))], replacing={("both", "full")})
-        for number, order in enumerate(itertools.permutations((one, two))):
-            with Store.open(place(f"to {number}")) as target:
+    with Store.open(location_of("one")) as store_a, Store.open(location_of("two")) as store_b:
+        store_a.commit([entry("both", "full", at(1.0, 1.0)), entry("one", "full", at(1.0, 1.0))])
+        store_b.commit([entry("both", "full", at(2.0, 2.0)), entry("two", "full", at(2.0, 2.0))])
+        store_b.commit([entry("both", "full", at(3.0, 3.0))], replacing={("both", "full")})
+        for number, order in enumerate(itertools.permutations((store_a, store_b))):
+            with Store.open(location_of(f"to {number}")) as target:
                 for source in (*order, *order):
                     copy_store(source, target)
                 keys = ["both", "one", "two"]
@@ -109,44 +113,44 @@ def test_a_copy_that_is_stopped_keeps_what_it_copied_and_goes_on(stores, monkeyp
     source, target = stores
     filled(source)
     monkeypatch.setattr(module, "CHUNK", 100)
-    seen = []
+    progress = []
 
     def stop(done, total):
-        seen.append((done, total))
+        progress.append((done, total))
         if done == 300:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         copy_store(source, target, stop)
-    assert seen == [(0, 1237), (100, 1237), (200, 1237), (300, 1237)]
+    assert progress == [(0, 1237), (100, 1237), (200, 1237), (300, 1237)]
     assert target.count() == 300
     assert copy_store(source, target) == CopyReport(measurements=937, present=300, runs=1, steps=1)
     assert content(target) == content(source)
 
 
-def test_a_folders_copy_has_what_is_the_folders(place):
-    location = StoreLocation.of(place("shared"))
+def test_a_folders_copy_has_what_is_the_folders(location_of):
+    location = StoreLocation.of(location_of("shared"))
     with (
-        Store.open(FolderStore(location, "a")) as one,
-        Store.open(FolderStore(location, "b")) as two,
-        Store.open(place("to")) as target,
+        Store.open(FolderStore(location, "a")) as store_a,
+        Store.open(FolderStore(location, "b")) as store_b,
+        Store.open(location_of("to")) as target,
     ):
-        one.begin_run(START)
-        run = two.begin_run(START)
-        two.ask_for(["k", "of two"])
-        one.commit([entry("k"), entry("of one")])
-        two.commit([entry("of two")])
-        two.record_step(run, STEP)
-        assert copy_store(two, target) == CopyReport(measurements=2, runs=1, steps=1)
+        store_a.begin_run(START)
+        run = store_b.begin_run(START)
+        store_b.ask_for(["k", "of two"])
+        store_a.commit([entry("k"), entry("of one")])
+        store_b.commit([entry("of two")])
+        store_b.record_step(run, STEP)
+        assert copy_store(store_b, target) == CopyReport(measurements=2, runs=1, steps=1)
         assert [found.key for found in target.entries()] == ["k", "of two"]
         assert [found.id for found in target.runs()] == [run]
 
 
-def test_a_copy_into_a_folders_shared_store_is_the_folders(place):
+def test_a_copy_into_a_folders_shared_store_is_the_folders(location_of):
     with (
-        Store.open(place("from")) as source,
-        Store.open(FolderStore(StoreLocation.of(place("shared")), "a")) as folder,
-        Store.open(FolderStore(StoreLocation.of(place("shared")), "b")) as other,
+        Store.open(location_of("from")) as source,
+        Store.open(FolderStore(StoreLocation.of(location_of("shared")), "a")) as folder,
+        Store.open(FolderStore(StoreLocation.of(location_of("shared")), "b")) as other,
     ):
         filled(source)
         copy_store(source, folder)
@@ -157,13 +161,13 @@ def test_a_copy_into_a_folders_shared_store_is_the_folders(place):
         assert (list(other.entries()), other.runs()) == ([], [])
 
 
-def test_a_copy_of_a_whole_shared_store_keeps_folders_apart(place):
-    with Store.open(FolderStore(StoreLocation.of(place("shared")), "a")) as one:
-        one.ask_for(["k"])
-        one.commit([entry("k"), entry("other")])
-        one.begin_run(START)
-    with Store.read(place("shared")) as shared, Store.open(place("to")) as target:
+def test_a_copy_of_a_whole_shared_store_keeps_folders_apart(location_of):
+    with Store.open(FolderStore(StoreLocation.of(location_of("shared")), "a")) as store_a:
+        store_a.ask_for(["k"])
+        store_a.commit([entry("k"), entry("other")])
+        store_a.begin_run(START)
+    with Store.read(location_of("shared")) as shared, Store.open(location_of("to")) as target:
         assert copy_store(shared, target).measurements == 2
-    with Store.read(FolderStore(StoreLocation.of(place("to")), "a")) as one:
-        assert [found.key for found in one.entries()] == ["k"]
-        assert len(one.runs()) == 1
+    with Store.read(FolderStore(StoreLocation.of(location_of("to")), "a")) as store_a:
+        assert [found.key for found in store_a.entries()] == ["k"]
+        assert len(store_a.runs()) == 1

@@ -124,21 +124,21 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_a_program_or_its_launch_depends_on_is_measured_again_after_a_change(what, place, monkeypatch):
-    assert (asked(place()), asked(place())) == (1, 0)
+def test_what_a_program_or_its_launch_depends_on_is_measured_again_after_a_change(what, location_of, monkeypatch):
+    assert (asked(location_of()), asked(location_of())) == (1, 0)
     CHANGES[what](monkeypatch)
-    assert (asked(place()), asked(place())) == (1, 0)
+    assert (asked(location_of()), asked(location_of())) == (1, 0)
 
 
 @pytest.mark.parametrize("part", ["name", "architecture", "driver"])
-def test_another_device_or_driver_is_measured_again(part, place):
+def test_another_device_or_driver_is_measured_again(part, location_of):
     other = replace(GPU, **{part: "another"})
-    assert [asked(place(), target) for target in (GPU, other, GPU, other)] == [1, 1, 0, 0]
+    assert [asked(location_of(), target) for target in (GPU, other, GPU, other)] == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("size", [change["problem"] for change in OTHERS.values() if "problem" in change], ids=str)
-def test_another_problem_is_measured_again(size, place):
-    assert [asked(place(), size=problem) for problem in (None, size, None, size)] == [1, 1, 0, 0]
+def test_another_problem_is_measured_again(size, location_of):
+    assert [asked(location_of(), size=problem) for problem in (None, size, None, size)] == [1, 1, 0, 0]
 
 
 HOW_LONG_TO_WAIT = {"timeout_seconds", "compile_timeout_seconds", "compile_processes"}
@@ -146,12 +146,12 @@ HOW_LONG_TO_WAIT = {"timeout_seconds", "compile_timeout_seconds", "compile_proce
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
-def test_another_policy_is_measured_again_unless_only_its_patience_changed(name, place):
+def test_another_policy_is_measured_again_unless_only_its_patience_changed(name, location_of):
     usual = getattr(Policy(), name)
     other = replace(Policy(), **{name: (not usual) if isinstance(usual, bool) else usual + 1})
-    assert [asked(place(), policy=policy) for policy in (None, other)] == [1, int(name not in HOW_LONG_TO_WAIT)]
+    assert [asked(location_of(), policy=policy) for policy in (None, other)] == [1, int(name not in HOW_LONG_TO_WAIT)]
 
 
-def test_where_a_device_is_plugged_in_is_no_part_of_a_key(place):
+def test_where_a_device_is_plugged_in_is_no_part_of_a_key(location_of):
     """Two GPUs of the same kind share their measurements."""
-    assert (asked(place()), asked(place(), replace(GPU, selector="fake:GPU:7"))) == (1, 0)
+    assert (asked(location_of()), asked(location_of(), replace(GPU, selector="fake:GPU:7"))) == (1, 0)

@@ -103,10 +103,10 @@ def test_a_released_version_that_is_only_read_stays_as_it_is(version, tmp_path):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_released_version_can_be_copied_without_being_changed(version, tmp_path, place):
+def test_a_released_version_can_be_copied_without_being_changed(version, tmp_path, location_of):
     path = released(version, tmp_path)
     before = dump(path)
-    with Store.read(path) as old, Store.open(place()) as new:
+    with Store.read(path) as old, Store.open(location_of()) as new:
         assert copy_store(old, new).measurements == 10
         assert facts(new) == facts(old)
     assert dump(path) == before
@@ -155,8 +155,8 @@ def test_two_processes_may_migrate_one_store_at_once(version, tmp_path):
     assert [process.returncode for process in both] == [0, 0]
 
 
-def test_a_measurement_says_who_made_it_and_in_which_run(place):
-    with Store.open(place()) as store:
+def test_a_measurement_says_who_made_it_and_in_which_run(location_of):
+    with Store.open(location_of()) as store:
         store.commit([entry("before", "full", timed(1.0))])
         run = store.begin_run(START)
         store.commit([entry("within", "full", timed(1.0))])

@@ -283,8 +283,8 @@ def test_ids_are_in_the_order_of_commits_whoever_commits(postgresql, url):
 
 
 def test_stores_of_two_schemas_do_not_hold_each_other(postgresql):
-    with Store.open(postgresql.fresh()) as one, Store.open(postgresql.fresh()) as two:
-        assert one._database.write(lambda connection: two.commit([entry("a")])) == 1
+    with Store.open(postgresql.fresh()) as store_a, Store.open(postgresql.fresh()) as store_b:
+        assert store_a._database.write(lambda connection: store_b.commit([entry("a")])) == 1
 
 
 def test_the_tables_have_todays_version(postgresql, url):

@@ -36,16 +36,16 @@ def _writer(path, mark, start, counts):  # type: ignore[no-untyped-def]
         counts.put((mark, sum(store.commit([entry(str(key), mark)]) for key in range(150))))
 
 
-def test_two_processes_that_write_the_same_keys_leave_each_once(place):
+def test_two_processes_that_write_the_same_keys_leave_each_once(location_of):
     spawn = multiprocessing.get_context("spawn")
     start, counts = spawn.Barrier(2), spawn.Queue()
-    writers = [spawn.Process(target=_writer, args=(place(), mark, start, counts)) for mark in (1.0, 2.0)]
+    writers = [spawn.Process(target=_writer, args=(location_of(), mark, start, counts)) for mark in (1.0, 2.0)]
     for writer in writers:
         writer.start()
     new = dict(counts.get(timeout=60) for _ in writers)
     for writer in writers:
         writer.join(60)
-    with Store.open(place()) as store:
+    with Store.open(location_of()) as store:
         kept = [found.measurement.samples[0] for found in store.entries()]
     assert [writer.exitcode for writer in writers] == [0, 0]
     assert len(kept) == 150
@@ -62,9 +62,9 @@ Store.open(sys.argv[1])._database.write(hold)
 """
 
 
-def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_not(place):
-    with Store.open(place()) as store, ThreadPoolExecutor(1) as pool:
-        command = [sys.executable, "-c", HOLDER, str(place())]
+def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_not(location_of):
+    with Store.open(location_of()) as store, ThreadPoolExecutor(1) as pool:
+        command = [sys.executable, "-c", HOLDER, str(location_of())]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -93,19 +93,19 @@ while True:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(place):
+def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(location_of):
     chance = random.Random(7)
     program = WRITER.format(tests=str(Path(__file__).parent))
     reported: set[int] = set()
     for life in range(6):
-        command = [sys.executable, "-c", program, str(place()), str(1000 * life)]
+        command = [sys.executable, "-c", program, str(location_of()), str(1000 * life)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for _ in range(chance.randrange(1, 12)):
                 reported.add(int(process.stdout.readline()))
             os.kill(process.pid, signal.SIGKILL)
             reported.update(int(line) for line in process.stdout if line.endswith("\n"))
-    with Store.open(place()) as store:
+    with Store.open(location_of()) as store:
         kept = [found.key for found in store.entries()]
     parts: dict[int, int] = {}
     for key in kept:

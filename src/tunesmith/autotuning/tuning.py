@@ -164,19 +164,10 @@ def _tune_kernel(
     tuning = tuning_text(description, settle_first, fork, settings or {})
     register(description)
     results = Path(folder) if folder is not None else _default_folder(description, text)
+    run: dict[str, Any] = {"device": device, "budget_minutes": budget_minutes, "reuse": reuse, "store": store}
     path = write(results / "source", description, text, tuning)
     with progress(quiet, observe) as observer, _in_users_lines(path, text):
-        outcome = tune_file(
-            path,
-            results,
-            device=device,
-            budget_minutes=budget_minutes,
-            order="file",
-            reuse=reuse,
-            store=store,
-            wait=True,
-            observe=observer,
-        )
+        outcome = tune_file(path, results, order="file", wait=True, observe=observer, **run)
     return Tuned(outcome, description, tuning, path.parent)
 
 

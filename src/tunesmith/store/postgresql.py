@@ -177,8 +177,8 @@ class PostgreSQLDatabase(Database):
 
 
 def _engine(url: URL, name: str) -> Engine:
-    given = {key for key in CONNECTION if key in url.query}
-    settings: dict[str, Any] = {key: value for key, value in CONNECTION.items() if key not in given}
+    chosen = {key for key in CONNECTION if key in url.query}
+    settings: dict[str, Any] = {key: value for key, value in CONNECTION.items() if key not in chosen}
     # A pooler between us and the server may not keep prepared statements.
     settings["prepare_threshold"] = None
     try:

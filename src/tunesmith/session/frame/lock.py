@@ -138,7 +138,7 @@ def _is_locked(file: IO[str], say: Callable[[str], None]) -> bool:
 
 def _repeat(attempt: Callable[[], bool], path: Path, wait: bool, say: Callable[[str], None]) -> None:
     """Attempt until it succeeds. Raises UserError after the first failure unless `wait`."""
-    said = ""
+    last_told = ""
     while not attempt():
         try:
             holder = LockHolder.read(path.read_text(encoding="utf-8"))
@@ -148,7 +148,7 @@ def _repeat(attempt: Callable[[], bool], path: Path, wait: bool, say: Callable[[
         if not wait:
             remedy = "wait for it with --wait, or read what is there with `tunesmith show`"
             raise UserError(str(path.parent), what, remedy)
-        if what != said:
+        if what != last_told:
             say(f"waiting for {path.parent}: {what}")
-            said = what
+            last_told = what
         time.sleep(PAUSE)
