@@ -70,7 +70,7 @@ def test_seen_and_unseen_sizes_in_every_layout(target, tmp_path, batched):
     random = np.random.default_rng(3)
     unseen = [tuple(int(extent) for extent in random.integers(1, 90, 3)) for _ in range(4)] + [(1, 1, 1), (300, 1, 129)]
     launches: list[LaunchRecord] = []
-    with tunesmith.load(tmp_path, launched=launches.append) as lib:
+    with tunesmith.load(tmp_path, launched=launches.append, floor=False) as lib:
         orders = itertools.cycle(itertools.product("CF", repeat=2))
         # Row-major D is the problem of its transpose, so the measured (M, N, K) is n, m, k here.
         for (n, m, k), beta in itertools.product([*SIZES, *unseen], [0.0, -0.5]):
@@ -97,7 +97,7 @@ def test_the_callers_own_memory_serves_where_the_device_shares_it(target, tmp_pa
     random = np.random.default_rng(4)
     wide = np.full((m, n + 7), 5.0, np.float32)
     a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
-    with tunesmith.load(tmp_path) as lib:
+    with tunesmith.load(tmp_path, floor=False) as lib:
         lib.matmul(a, b, out=wide[:, :n])
         close(wide[:, :n], a, b, np.zeros((m, n)), 0.0)
         assert (wide[:, n:] == 5.0).all()
@@ -110,7 +110,7 @@ def test_torch_tensors_and_a_bias_that_follows(target, tmp_path):
     for transpose_a, transpose_b in itertools.product([False, True], repeat=2):
         write(gemm_type("s", transpose_a=transpose_a, transpose_b=transpose_b), target, tmp_path)
     a, b, bias = torch.randn(50, 33), torch.randn(41, 33).mT, torch.randn(41)
-    with tunesmith.load(tmp_path) as lib:
+    with tunesmith.load(tmp_path, floor=False) as lib:
         out = torch.full((52, 45), 3.0)
         assert lib.matmul(a, b, out[1:51, 2:43]) is not None
         close(out[1:51, 2:43].numpy(), a.numpy(), b.numpy(), np.zeros((50, 41)), 0.0)
