@@ -255,6 +255,13 @@ def test_a_closed_library_forgets_its_products(launches):
     lib.close()
 
 
+def test_the_products_that_are_remembered_are_bounded(lib, monkeypatch):
+    monkeypatch.setattr("tunesmith.library.gemm._host_matmul.REMEMBERED", 4)
+    for size in range(1, 12):
+        close(lib.matmul(a := normal(size, 4), b := normal(4, 3)), a, b)
+        assert 1 <= len(lib._host._products) <= 4
+
+
 # --- strict -----------------------------------------------------------------------------------------------------------
 
 

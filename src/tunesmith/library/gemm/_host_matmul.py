@@ -90,6 +90,14 @@ class HostMatmul(ArrayMatmul):
         a, b, c, bias, *_, out = arguments
         if out is None:
             out = layout.blank()
+            addresses = (*addresses[:-1], out.ctypes.data)
+        stand_ins = STAND_INS[c is None]
+        if recipe.launches == 1 and bias is None:
+            at = tuple(addresses)
+            if layout.launcher.run_in_place(recipe.ready, at, lambda: recipe.places(at), stand_ins):
+                if self._launched:
+                    self._launched(recipe.ready.launched)
+                return out
         arrays = {"A": b, "B": a, "D": out} if recipe.swapped else {"A": a, "B": b, "D": out}
         if c is not None:
             arrays["C"] = c
@@ -97,7 +105,7 @@ class HostMatmul(ArrayMatmul):
             arrays["Bias"] = bias
         for index in range(recipe.launches):
             part = arrays if recipe.launches == 1 else {name: _matrix(x, index) for name, x in arrays.items()}
-            layout.launcher.run(recipe.ready, part, ROLES, STAND_INS[c is None])
+            layout.launcher.run(recipe.ready, part, ROLES, stand_ins)
             if self._launched:
                 self._launched(recipe.ready.launched)
         return out
@@ -113,7 +121,10 @@ def on_host(arguments: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]
     if isinstance(arguments.out, (list, tuple)):
         raise ValueError("out must be an array that may be written")
     arguments = Arguments(
-        *[x if x is None else host_array(x, name, "a") for name, x in zip(arguments._fields, arguments, strict=True)]
+        *[
+            x if x is None or x.__class__ is np.ndarray else host_array(x, name, "a")
+            for name, x in zip(arguments._fields, arguments, strict=True)
+        ]
     )
     for name in ("scale_a", "scale_b") if arguments.scale_a is not None or arguments.scale_b is not None else ():
         if (scale := getattr(arguments, name)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,7 +31,7 @@ from tunesmith.records import (
 )
 
 from ._heuristic import heuristic_choices, heuristic_refusals
-from ._host_launch import NOTHING, BoundPlan, HostLaunches, seconds_of_a_launch
+from ._host_launch import NOTHING, Addresses, BoundPlan, HostLaunches, Place, seconds_of_a_launch
 from ._memory import Workspaces
 from ._programs import CompiledPrograms, Programs
 from ._stream_k import StreamK
@@ -191,6 +191,24 @@ class Launcher:
         with self.at_home():
             self._on_host.run(ready.bound, arrays, roles, stand_ins)
         self._programs.keep_new(self.device)
+
+    def run_in_place(
+        self,
+        ready: ReadyLaunch,
+        addresses: Addresses,
+        places: Callable[[], Sequence[Place]],
+        stand_ins: Mapping[str, str],
+    ) -> bool:
+        """`run` on the operands' own memory, by its addresses; a call with the addresses of an earlier one costs the
+        least. `places` gives the operands in full if they are needed. False, and nothing is done, if the device does
+        not work on the host's memory."""
+        if self._on_host.again(ready.bound, addresses):
+            return True
+        if not self._on_host.bind(ready.bound, addresses, places(), stand_ins):
+            return False
+        self._on_host.again(ready.bound, addresses)
+        self._programs.keep_new(self.device)
+        return True
 
     def close(self) -> None:
         """Release memory and programs. In a forked child nothing is released: they belong to the parent."""
