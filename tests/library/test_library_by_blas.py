@@ -249,17 +249,41 @@ def test_a_closed_library_forgets_its_products(launches):
     with pytest.warns(UserWarning, match="no logic is for"):
         lib.matmul(a, b)
     lib.close()
-    assert lib._host._products == {}
+    assert lib._host.products == {}
     with pytest.warns(UserWarning, match="no logic is for"):
         close(lib.matmul(a, b), a, b)
     lib.close()
+
+
+def test_tensors_on_the_host_go_the_short_way_and_keep_their_checks(lib, launches, monkeypatch):
+    torch = pytest.importorskip("torch")
+    a, b, out = torch.randn(9, 5), torch.randn(8, 5).mT, torch.empty(9, 8)
+    lib.matmul(a, b)
+    lib.matmul(a, b, out)
+    close(lib.matmul(a, b.contiguous()), a, b)
+    for wrong, match in ((a.clone().requires_grad_(), "no gradient"), (a.to_sparse(), "")):
+        with pytest.raises(Exception, match=match) as caught:
+            lib.matmul(wrong, b)
+        assert isinstance(caught.value, UserError) is bool(match)
+    close(lib.matmul(a, b.numpy()), a, b)
+    mixed = lib.matmul(a.numpy(), b)
+    assert isinstance(mixed, np.ndarray)
+    assert lib.matmul(a.bfloat16(), b.bfloat16()).dtype is torch.bfloat16
+    count = len(launches)
+    only_short(lib, monkeypatch)
+    found = lib.matmul(a, b)
+    assert isinstance(found, torch.Tensor)
+    close(found, a, b)
+    assert lib.matmul(a, b, out) is out
+    close(out, a, b)
+    assert len(launches) == count + 2
 
 
 def test_the_products_that_are_remembered_are_bounded(lib, monkeypatch):
     monkeypatch.setattr("tunesmith.library.gemm._host_matmul.REMEMBERED", 4)
     for size in range(1, 12):
         close(lib.matmul(a := normal(size, 4), b := normal(4, 3)), a, b)
-        assert 1 <= len(lib._host._products) <= 4
+        assert 1 <= len(lib._host.products) <= 4
 
 
 # --- strict -----------------------------------------------------------------------------------------------------------

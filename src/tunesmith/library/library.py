@@ -236,12 +236,14 @@ class Library:
         library is strict and has no logic for the product, and `devices.LaunchError` if the device fails.
         """
         if (
-            a.__class__ is ndarray is b.__class__
-            and (out is None or out.__class__ is ndarray)
+            self._host.products
             and (bias is activation is residual is c is scale_a is scale_b is out_dtype is stream is None)
             and (alpha.__class__ is float and alpha == 1.0 and beta.__class__ is float and beta == 0.0)
         ):
-            result = self._host.known_product(a, b, out)
+            if a.__class__ is ndarray is b.__class__ and (out is None or out.__class__ is ndarray):
+                result = self._host.known_product(a, b, out)
+            else:
+                result = self._host.known_product_of_tensors(a, b, out)
             if result is not None:
                 return result
         torch, is_on_gpu = torch_and_gpu(a, "a", stream)

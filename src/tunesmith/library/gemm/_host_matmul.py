@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class HostMatmul(ArrayMatmul):
     def __init__(self, *shared: Any) -> None:
         super().__init__(*shared)
         self._quiet = Quiet()
-        self._products: dict[Any, LaunchRecord] = {}
+        self.products: dict[Any, LaunchRecord] = {}
 
     def known_product(self, a: Array, b: Array, out: Array | None) -> Array | None:
         """a b, if a product of this layout was made before and the BLAS is the choice for it; else None. This is the
@@ -35,13 +36,13 @@ class HostMatmul(ArrayMatmul):
         matter: NumPy checks for itself that `out` may be written and does not overlap an operand."""
         try:
             if out is None:
-                record = self._products.get((a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype))
+                record = self.products.get((a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype))
                 if record is None:
                     return None
                 out = self._quiet.run(matmul, a, b)
             else:
                 key = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype)
-                record = self._products.get(key)
+                record = self.products.get(key)
                 if record is None:
                     return None
                 self._quiet.run(matmul, a, b, out)
@@ -52,9 +53,25 @@ class HostMatmul(ArrayMatmul):
                 self._launched(record)
         return out
 
+    def known_product_of_tensors(self, a: Any, b: Any, out: Any) -> Any:
+        """`known_product` of torch tensors in the host's memory; None for any other arrays."""
+        torch = sys.modules.get("torch")
+        tensor = getattr(torch, "Tensor", None)
+        if not (a.__class__ is tensor is b.__class__ and (out is None or out.__class__ is tensor)):
+            return None
+        if tensor is None or not (a.is_cpu and b.is_cpu):
+            return None
+        try:
+            result = self.known_product(a.numpy(), b.numpy(), None if out is None else out.numpy())
+        except (RuntimeError, TypeError):
+            return None  # a tensor that requires a gradient, has no strides, or has a type that NumPy lacks
+        if result is None or out is not None:
+            return result if result is None else out
+        return torch.from_numpy(result)  # type: ignore[union-attr]
+
     def clear(self) -> None:
         super().clear()
-        self._products.clear()
+        self.products.clear()
 
     def _layout_key(self, torch: Any, arguments: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
         layouts: list[Any] = [arguments.out is None or arguments.out.flags.writeable]
@@ -80,9 +97,9 @@ class HostMatmul(ArrayMatmul):
         """Let the next call of this layout go the short way, if NumPy itself gives such arrays to the BLAS."""
         arrays = [x for x in arguments if x is not None]
         if len({x.dtype for x in arrays}) == 1 and all(x.__class__ is np.ndarray and is_blas_matrix(x) for x in arrays):
-            if len(self._products) >= REMEMBERED:
-                self._products.clear()
-            self._products[_layouts(*arrays)] = launched
+            if len(self.products) >= REMEMBERED:
+                self.products.clear()
+            self.products[_layouts(*arrays)] = launched
 
     def _launch(
         self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, addresses: Addresses
