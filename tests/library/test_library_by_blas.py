@@ -97,6 +97,16 @@ def test_without_a_floor_the_logic_alone_chooses(target, tmp_path, launches, cos
     assert launches[-1].choice.rule is Rule.EXACT
 
 
+def test_what_a_kernel_would_need_a_copy_for_is_the_blass(target, tmp_path, launches, costs):  # noqa: F811
+    write(NN, target, tmp_path)
+    costs.blas_seconds = 2e-3
+    a, b = normal(48, 32), normal(32, 64)
+    with tunesmith.load(tmp_path, launched=launches.append) as lib:
+        for x in (a, a.T.copy().T, a[:, ::-1]):
+            close(lib.matmul(x, b), x, b)
+    assert [launch.choice.rule for launch in launches] == [Rule.EXACT, Rule.VENDOR, Rule.VENDOR]
+
+
 def test_a_type_without_a_logic_is_the_blass_and_said_once(launches):
     with warnings.catch_warnings(record=True) as warned, Library((), launched=launches.append) as lib:
         warnings.simplefilter("always")

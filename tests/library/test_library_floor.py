@@ -6,9 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from opencl_runner import opencl_device
+from tunesmith.devices import LaunchError
+from tunesmith.devices.opencl.device import _Prepared
 from tunesmith.kernels import KERNELS
 from tunesmith.library.gemm import _host_costs
 from tunesmith.library.gemm._floor import Floor
+from tunesmith.library.launch._host_launch import LAUNCHES
+from tunesmith.library.launch._launcher import Launcher
 from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule, SizeRow
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import gemm_type
@@ -146,6 +151,33 @@ def test_a_huge_product_is_timed_at_a_part_of_it(monkeypatch):
     assert costs.blas(Problem(NN, (8192, 1024, 1024))) == 4.0
     assert costs.blas(Problem(NN, (3, 2**31, 1))) == pytest.approx(0.5 * 2**31 / 2**28, rel=1e-6)
     assert [problem.sizes for problem in timed] == [(1024,) * 3, (1024,) * 3, (3, 2**28, 1)]
+
+
+def test_a_device_that_launches_nothing_is_no_rival():
+    class Broken:
+        @property
+        def launch_seconds(self):
+            raise LaunchError("launch refused", "out of everything")
+
+    assert _host_costs.HostCosts(Broken()).launch() == float("inf")  # type: ignore[arg-type]
+
+
+@pytest.mark.opencl
+def test_the_cost_of_a_launch_is_measured_once_on_the_device(monkeypatch):
+    """A launch of nothing is what is timed, and the value is kept."""
+    launched: list[int] = []
+    enqueue = _Prepared.enqueue
+
+    def counted(self):
+        launched.append(len(self.commands))
+        enqueue(self)
+
+    monkeypatch.setattr(_Prepared, "enqueue", counted)
+    launcher = Launcher(opencl_device(), {}, {})
+    costs = _host_costs.HostCosts(launcher)
+    assert costs.launch() == costs.launch() > 0
+    assert launched == [1] * (LAUNCHES + 1)
+    launcher.close()
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5])

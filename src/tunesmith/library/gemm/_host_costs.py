@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
+from tunesmith.devices import LaunchError
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem
+from tunesmith.toolchains import CompileError
 
 from ._by_numpy import by_numpy
 from ._call_adapter import row_major
@@ -31,7 +33,11 @@ class HostCosts:
         self._launcher = launcher
 
     def launch(self) -> float:
-        return self._launcher.launch_seconds
+        """As in `Costs`; infinite on a device that cannot launch a kernel that does nothing."""
+        try:
+            return self._launcher.launch_seconds
+        except (CompileError, LaunchError):
+            return inf
 
     def blas(self, problem: Problem) -> float:
         part = _part(problem)

@@ -226,16 +226,15 @@ def _direct(launcher: Launcher, call: CheckedCall, part: CheckedCall, match: Lay
 
 
 def _by_blas(launcher: Launcher, part: CheckedCall, match: LayoutMatch, shared: str) -> ByBlas | None:
-    """The product by the host's BLAS, if BLAS is the choice for it. NumPy takes every layout, so what a kernel would
-    need a copy for is no reason to decide otherwise."""
+    """The product by the host's BLAS, if BLAS is the choice for it. BLAS takes most layouts as they lie, and what
+    copies for a kernel would cost is not known."""
     if not part.out.on_host or match.one_by_one:
         return None
     if misfits(part, match.type, match.swapped):
         scalars = Configuration({"alpha": part.alpha, "beta": part.beta})
-        problem = Problem(match.type, sizes_by(part, match), (), scalars)
+        record = launcher.by_host_blas(Problem(match.type, sizes_by(part, match), (), scalars), kernels_fit=False)
     else:
-        problem = problem_of(part, match)
-    record = launcher.by_host_blas(problem)
+        record = launcher.by_host_blas(problem_of(part, match))
     return ByBlas(record, shared) if record else None
 
 

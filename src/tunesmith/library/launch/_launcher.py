@@ -168,12 +168,14 @@ class Launcher:
         record = LaunchRecord(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution)
         return ReadyLaunch.of(record, compiled)
 
-    def by_host_blas(self, problem: Problem) -> LaunchRecord | None:
+    def by_host_blas(self, problem: Problem, kernels_fit: bool = True) -> LaunchRecord | None:
         """The record of a call of the host's BLAS, if BLAS is the choice for the problem on a CPU. Nothing is loaded
-        for it: NumPy makes the call. None if a kernel is the choice, and on other devices."""
+        for it: NumPy makes the call. None if a kernel is the choice, and on other devices. Unless `kernels_fit`, a
+        kernel would need copies of operands, so that no kernel is known to be faster."""
         if self.device.target.kind != "CPU":
             return None
-        choice = next(self.choices(problem), None)
+        choice = None if kernels_fit or self.floor is None else self.floor.choice(problem, None)
+        choice = choice or next(self.choices(problem), None)
         if choice is None or choice.solution.kernel != VENDOR:
             return None
         plan = KERNELS[VENDOR].plan(choice.solution.configuration, problem, self.device.target)
