@@ -167,6 +167,27 @@ def _range(ends: Sequence[float]) -> str:
     return f"{ends[0]:.1f} to {ends[1]:.1f}"
 
 
+def beside_numpy(name: str) -> str:
+    run = loaded(name)
+    heads = (
+        *("", "products", "own kernels", "from 128^3: geomean", "worst", "of the fastest calls: geomean", "worst"),
+        *("from 512^3: geomean", "worst", "below 128^3: extra us, median", "most"),
+    )
+    keys = (
+        *("large_geomean", "large_worst", "large_least_geomean", "large_least_worst"),
+        *("from_512_geomean", "from_512_worst", "small_median_extra", "small_most_extra"),
+    )
+    rows = [
+        (
+            case["name"], str(len(case["rows"])), str(case["summary"]["own_kernels"]),
+            *(f"{case['summary'][key]:.2f}" for key in keys),
+        )
+        for case in run["cases"]
+    ]  # fmt: skip
+    load = f"load average {run['load_before']:.0f} before and {run['load_after']:.0f} after the run"
+    return f"{run['date']}, NumPy's BLAS is {run['blas']}; {load}:\n\n{table(heads, rows)}"
+
+
 FAMILIES = {"policies_cpu": "layers", "policies_h200": "families"}
 """What the families of a list of products are."""
 
@@ -210,6 +231,7 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "random_vs_curand": fills,
     "stream_k": stream_k,
     "batches": batches,
+    "cpu_vs_numpy": beside_numpy,
     "policies_cpu": policies,
     "policies_h200": policies,
     "beside_kernel_tuner": own_kernels,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from library_fakes import normal
-from tunesmith.library.gemm._batches import _as_blas_takes, _is_blas_matrix
+from tunesmith.library.gemm._by_numpy import _as_blas_takes, is_blas_matrix
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -45,8 +45,8 @@ def test_a_row_that_is_every_row_of_a_matrix_is_no_single_matrix():
 )
 def test_rows_or_columns_must_be_contiguous_apart_and_at_whole_elements(array, is_taken):
     """Others are copied; those that BLAS takes are multiplied as they lie."""
-    assert _is_blas_matrix(array) is is_taken
+    assert is_blas_matrix(array) is is_taken
     taken = _as_blas_takes(array, np.dtype("float32"))
     assert np.shares_memory(taken, array) is is_taken
-    assert _is_blas_matrix(taken)
+    assert is_blas_matrix(taken)
     np.testing.assert_array_equal(taken, array)

@@ -34,7 +34,7 @@ def of_cuda(target, tmp_path):  # noqa: F811
 
 @pytest.mark.opencl
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_policy(of_cuda, target):  # noqa: F811
+def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_without_a_logic(of_cuda, target):  # noqa: F811
     """It does the same as without a named device."""
     a, b = normal(7, 5), normal(5, 9)
     for device in (None, target.selector):
@@ -43,7 +43,7 @@ def test_a_named_device_that_runs_no_kernel_of_the_logic_multiplies_by_the_polic
             close(lib.matmul(a, b), a, b)
             with pytest.raises(DeviceAbsentError):
                 _ = lib.target
-        assert [launch.choice.rule for launch in launches] == ["heuristic"]
+        assert [launch.choice.rule for launch in launches] == ["vendor"]
 
 
 @pytest.mark.opencl
@@ -76,14 +76,14 @@ def test_an_error_that_is_raised_again_keeps_no_array_of_the_caller(target, tmp_
 class TestSelect:
     def test_a_type_without_logic_where_all_logic_is_absent(self, target, tmp_path):  # noqa: F811
         write(DOUBLE, replace(target, name="another device"), tmp_path)
-        assert invoke_json("select", tmp_path, "--size", 64, 64, 64, "--type", SINGLE.name)["rule"] == "heuristic"
+        assert invoke_json("select", tmp_path, "--size", 64, 64, 64, "--type", SINGLE.name)["rule"] == "vendor"
         with pytest.raises(UserError, match="name one problem type"):
             invoke("select", tmp_path, "--size", 8, 8, 8, "--type", "Cij_Aik_Bkj_XB")
 
-    def test_a_policys_choice_names_the_logic_that_is_not_used(self, target, tmp_path):  # noqa: F811
+    def test_a_choice_without_a_logic_names_the_logic_that_is_not_used(self, target, tmp_path):  # noqa: F811
         write(SINGLE, target, tmp_path)
         write(DOUBLE, replace(target, name="another device"), tmp_path)
         chosen = invoke("select", tmp_path, "--size", 64, 64, 64, "--type", DOUBLE.name)
         assert f"{DOUBLE.name}.yaml was made on another device (OpenCL)" in chosen.stderr
-        assert "heuristic" in chosen.stdout
+        assert "vendor" in chosen.stdout
         assert invoke("select", tmp_path, "--size", 64, 64, 64, "--type", SINGLE.name).stderr == ""

@@ -63,8 +63,8 @@ def launches():
 
 @pytest.fixture
 def lib(launches):
-    """Without any logic, on the OpenCL device."""
-    with warnings.catch_warnings(), Library((), device=opencl_device(), launched=launches.append) as made:
+    """Without any logic, on the OpenCL device, without the floor under calls on a CPU."""
+    with warnings.catch_warnings(), Library((), device=opencl_device(), launched=launches.append, floor=False) as made:
         warnings.simplefilter("ignore", UserWarning)
         yield made
 
@@ -176,7 +176,8 @@ class TestBesideALogic:
     def test_a_type_with_a_logic_keeps_it(self, target, tmp_path, launches):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
         a, b = normal(64, 32), normal(32, 48)
-        with tunesmith.load(tmp_path, launched=launches.append) as lib, warnings.catch_warnings(record=True) as warned:
+        lib = tunesmith.load(tmp_path, launched=launches.append, floor=False)
+        with lib, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             close(lib.matmul(a, b), a, b)
             close(lib.matmul(a.T.copy().T, b), a, b)  # a copy for the type with a logic
@@ -215,21 +216,25 @@ class TestBesideALogic:
                     warnings.simplefilter("ignore", UserWarning)
                     close(lib.matmul(a, b), a, b)
             assert lib.select(9, 7, 5) == launches[-1].choice
-        assert launches[-1].choice.rule is Rule.HEURISTIC
+        assert launches[-1].choice.rule is Rule.VENDOR
 
     def test_select_on_the_command_line(self, target, tmp_path):  # noqa: F811
         write(gemm_type("s", transpose_b=False), target, tmp_path)
         arguments = ("select", tmp_path, "--size", 255, 129, 67, "--type", "Cij_Aik_Bkj_DB")
         chosen = invoke_json(*arguments)
         assert (chosen["rule"], chosen["problem_type"], chosen["kernel"]) == (
-            *("heuristic", "Cij_Aik_Bkj_DB"),
-            "RegisterGemm",
+            *("vendor", "Cij_Aik_Bkj_DB"),
+            "VendorBlas",
         )
         assert (chosen["expected_seconds"], chosen["neighbour"], chosen["unfinished"]) == (None, [], "")
-        assert "heuristic: no logic is for this type here" in invoke(*arguments).stdout
+        assert "vendor: no kernel is known to be faster here than the BLAS" in invoke(*arguments).stdout
+        half = invoke(*arguments[:-1], "Cij_Aik_Bkj_HB").stdout
+        assert "heuristic: no logic is for this type here" in half
         with pytest.raises(UserError, match="name one problem type of Cij_Aik_Bkj_SB, not 'Cij_Aik_Bkj_XB'"):
             invoke("select", tmp_path, "--size", 8, 8, 8, "--type", "Cij_Aik_Bkj_XB")
-        assert invoke_json("select", tmp_path, "--size", 64, 48, 32)["rule"] == "exact"
+        tuned = invoke_json("select", tmp_path, "--size", 64, 48, 32)
+        assert (tuned["rule"], tuned["neighbour"]) == ("vendor", [64, 48, 32]), "the logic says 1 ms"
+        assert 0 < tuned["expected_seconds"] < 1e-3
 
 
 # --- what is said, and where ------------------------------------------------------------------------------------------
@@ -239,7 +244,7 @@ class TestBesideALogic:
 def test_it_is_said_once_for_each_type_at_the_callers_line(launches):
     with (
         warnings.catch_warnings(record=True) as warned,
-        Library((), device=opencl_device(), launched=launches.append) as lib,
+        Library((), device=opencl_device(), launched=launches.append, floor=False) as lib,
     ):
         warnings.simplefilter("always")
         for size in (5, 6, 7):
@@ -326,8 +331,8 @@ compiler.compile = lambda self, module, target: compiled.append(1) or compile_(s
 a, b = np.ones((17, 5), np.float32), np.ones((5, 31), np.float32)
 with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
-    assert (tunesmith.matmul(a, b) == 5).all()
-    assert tunesmith.matmul(a[:3], b, np.zeros((3, 31), np.float32), alpha=2.0).max() == 10
+    assert (tunesmith.matmul(a.astype("f2"), b.astype("f2")) == 5).all()
+    assert tunesmith.matmul(a[:3].astype("f2"), b.astype("f2"), np.zeros((3, 31), "f2"), alpha=2.0).max() == 10
 assert len(warned) == 1, said
 print(len(compiled) > 0)
 """

@@ -3,6 +3,7 @@ and by what the environment asks for, and the result is right."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import replace
 
@@ -49,14 +50,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def opened(folder, launches, **tuned):
+def opened(folder, launches, floor=False, **tuned):
     """A library whose only solution has these parameters and won at the measured size."""
     solution = Solution(TYPE, FAMILY.name, FAMILY.space(TYPE).defaults | SMALL | tuned)
     row = SizeRow(MEASURED, (), 0, Estimate(1e-3, 0.9e-3, 1.1e-3, 7), 1.0)
     device = opencl_device()
     origin = Origin.of(device.target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
     made = Logic(Document(origin, TYPE, (NamedSolution("S0", solution),), (row,), 0))
-    return Library([(folder / "logic.yaml", made)], device=device, launched=launches.append)
+    return Library([(folder / "logic.yaml", made)], device=device, launched=launches.append, floor=floor)
 
 
 def multiply(library, sizes=SIZES):
@@ -234,6 +235,18 @@ def test_a_grid_alone_is_launched_though_nothing_is_split(folder, monkeypatch):
 
 
 @pytest.mark.opencl
+@pytest.mark.filterwarnings("ignore:nothing is calibrated")
+@pytest.mark.parametrize("tuned", [-1, 0])
+def test_a_grid_that_a_variable_asks_for_is_launched_though_the_blas_would_be_chosen(folder, monkeypatch, tuned):
+    for launches in ([], []):
+        with opened(folder, launches, floor=True, StreamKGrid=tuned) as library:
+            multiply(library)
+        asked = "TUNESMITH_STREAMK_FIXED_GRID" in os.environ
+        assert launches[0].choice.solution.kernel == (FAMILY.name if asked else "VendorBlas")
+        monkeypatch.setenv("TUNESMITH_STREAMK_FIXED_GRID", "6")
+
+
+@pytest.mark.opencl
 @pytest.mark.parametrize("tuned", [-1, 0])
 def test_a_value_that_means_nothing_stops_the_first_use(folder, monkeypatch, tuned):
     monkeypatch.setenv("TUNESMITH_STREAMK_FULL_TILES", "many")
@@ -280,7 +293,7 @@ def test_a_tuning_file_may_leave_it_open(folder, monkeypatch):
         grids = {entry.solution.configuration["StreamKGrid"] for entry in store.entries()}
     assert grids == {5}
     launches = []
-    with load(folder / "run", launched=launches.append) as library:
+    with load(folder / "run", launched=launches.append, floor=False) as library:
         multiply(library, (16, 6, 4000))
     assert launches[0].choice.solution.configuration["StreamKGrid"] == -1
     assert launched(launches[0])[0] == (5, 1, 1)

@@ -30,8 +30,8 @@ def select(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Say which solution the library launches for a size, by which rule (exact, nearest, fallback; heuristic for a GEMM
-    without logic), and expected time.
+    """Say which solution the library launches for a size, by which rule (exact, nearest, fallback; vendor where a CPU's
+    BLAS is chosen; heuristic for a GEMM without logic), and expected time.
 
     Example: `tunesmith select out/logic --size 1024 1024 1 1024`
 
@@ -43,8 +43,11 @@ def select(
             choice = _choice(library, sizes, problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
-    _say_which_logic_is_not_used(logic, choice)
-    print_facts(as_json, documents.choice, tables.choice, sizes, choice, _unfinished(logic, choice))
+        has_logic = _has_logic(library, choice)
+    if not has_logic:
+        _say_which_logic_is_not_used(logic, choice)
+    unfinished = _unfinished(logic, choice) if has_logic else ""
+    print_facts(as_json, documents.choice, tables.choice, sizes, choice, unfinished)
 
 
 def _choice(library: Library, sizes: tuple[int, ...], problem_type: str) -> Choice:
@@ -60,19 +63,28 @@ def _choice(library: Library, sizes: tuple[int, ...], problem_type: str) -> Choi
     return library.select(*sizes, problem_type=problem_type)
 
 
+def _has_logic(library: Library, choice: Choice) -> bool:
+    """Whether the choice is for a type with a logic; also true for the answer of a logic whose device is absent."""
+    if choice.rule not in (Rule.HEURISTIC, Rule.VENDOR):
+        return True
+    try:
+        return choice.solution.type in library.problem_types
+    except DeviceAbsentError:
+        return False
+
+
 def _say_which_logic_is_not_used(logic: Path, choice: Choice) -> None:
-    """If a policy chose although there is logic for the type: the device for which that logic was made."""
-    for path in logic_files(logic) if choice.rule is Rule.HEURISTIC else ():
+    """The device for which a logic of the choice's type was made, if there is such a logic."""
+    chosen_by = "a policy" if choice.rule is Rule.HEURISTIC else "no logic"
+    for path in logic_files(logic):
         document = Logic.load(path).document
         if document.problem_type == choice.solution.type:
             origin = printable(f"{path} was made on {document.origin.device} ({document.origin.api})")
-            sys.stderr.write(f"tunesmith: {origin}, which the library does not work on; a policy chose\n")
+            sys.stderr.write(f"tunesmith: {origin}, which the library does not work on; {chosen_by} chose\n")
 
 
 def _unfinished(logic: Path, choice: Choice) -> str:
-    """What is not decided yet in the logic of the chosen solution, in words; empty without a logic."""
-    if choice.rule is Rule.HEURISTIC:
-        return ""
+    """What is not decided yet in the logic of the chosen solution's type, in words."""
     logics = (Logic.load(path).document for path in logic_files(logic))
     return next((document.unfinished for document in logics if document.problem_type == choice.solution.type), "")
 

@@ -92,6 +92,14 @@ class Device(ABC):
         """
         return None
 
+    def lasting(self, address: int, size: int, writeable: bool) -> Buffer | None:
+        """Host memory as a buffer that stays usable: at any time it is the memory that then lies at this address.
+
+        Nothing keeps the memory alive, so the caller uses the buffer only while there is memory. None if the device
+        cannot, because it does not work on the host's memory itself.
+        """
+        return None
+
     @abstractmethod
     def load(self, binary: Binary) -> Program:
         """Make a compiled module ready to launch."""

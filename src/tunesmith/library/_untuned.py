@@ -11,7 +11,8 @@ _WITHOUT_LOGIC = Library(())
 
 
 def matmul(a: Any, b: Any, out: Any = None, **more: Any) -> Any:
-    """activation(alpha scale_a scale_b a b + bias) + beta c, without a logic: a policy chooses the kernels, unmeasured.
+    """activation(alpha scale_a scale_b a b + bias) + beta c, without a logic: a policy chooses the kernels, unmeasured;
+    on the host's CPU the BLAS computes what it can.
 
     Arguments, result and errors are those of `Library.matmul`. Tensors on a GPU are multiplied there. Arrays on the
     host are multiplied by the device of TUNESMITH_DEVICE, else by the host's CPU through OpenCL, else by the first

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from numpy import ndarray
+
 from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, context_kept
 from tunesmith.kernels import KERNELS, tuning_space
@@ -21,7 +23,9 @@ from ._device import DeviceAbsentError, absent, check_distinct, open_for, open_g
 from .arrays._libraries import as_tensor, dtype_name, torch_and_gpu
 from .call_adapters import call_adapter_of
 from .gemm._checked_call import Arguments, Scalars, normalized
+from .gemm._floor import Floor
 from .gemm._foreign_matmul import ForeignMatmul
+from .gemm._host_costs import HostCosts
 from .gemm._host_matmul import HostMatmul, on_host
 from .gemm._torch_matmul import TorchMatmul
 from .launch._heuristic import policies_know
@@ -34,14 +38,20 @@ TOO_LARGE = "maximum allocation"
 
 
 def load(
-    path: Path | str, *, device: Device | str | None = None, launched: Callable[[LaunchRecord], None] | None = None
+    path: Path | str,
+    *,
+    device: Device | str | None = None,
+    launched: Callable[[LaunchRecord], None] | None = None,
+    strict: bool = False,
+    floor: bool = True,
 ) -> Library:
     """A library from one logic file, or from all of them in a folder and below.
 
     `device` is a selector or an open device to use instead of the device that the logic was made on. `launched` is
-    called after every launch. If one of several files cannot be used, it is left out with a warning; a later error
-    about a missing type names the file. Raises UserError if no file can be used, or if two files are for the same
-    problem type and device.
+    called after every launch. With `strict`, a product that no logic is for is a UserError. Without `floor`, the host's
+    BLAS gets only what a logic gives it (docs/library.md, "The floor on a CPU"). If one of several files cannot be
+    used, it is left out with a warning; a later error about a missing type names the file. Raises UserError if no file
+    can be used, or if two files are for the same problem type and device.
     """
     folder = Path(path)
     files = logic_files(folder)
@@ -60,7 +70,7 @@ def load(
         raise left_out[0]
     for reason in left_out:
         warnings.warn(f"{reason}; its problem type is left out", stacklevel=2)
-    return Library(logics, device=device, launched=launched, left_out=left_out)
+    return Library(logics, device=device, launched=launched, left_out=left_out, strict=strict, floor=floor)
 
 
 def _check_configurations(file: Path, logic: Logic) -> None:
@@ -93,8 +103,10 @@ def _check_configurations(file: Path, logic: Logic) -> None:
 class Library:
     """Tuned solutions on one device. The device is opened, and solutions are compiled, at their first use.
 
-    `matmul` and `select` also serve types and devices without a logic; a policy then chooses (`Rule.HEURISTIC`).
-    Calls from several threads run one after the other.
+    `matmul` and `select` also serve types and devices without a logic, unless the library is `strict`: a policy then
+    chooses (`Rule.HEURISTIC`). On the host's CPU the BLAS is the choice (`Rule.VENDOR`) unless a kernel is known to be
+    faster, host time included; without `floor`, it is not. Calls from several threads run one after the other, except
+    those of the BLAS.
     """
 
     def __init__(
@@ -104,9 +116,12 @@ class Library:
         device: Device | str | None = None,
         launched: Callable[[LaunchRecord], None] | None = None,
         left_out: Sequence[UserError] = (),
+        strict: bool = False,
+        floor: bool = True,
     ) -> None:
         check_distinct(logics)
         self._logics, self._requested, self._left_out = logics, device, left_out
+        self._strict, self._floor = strict, floor
         self._lock = call_lock()
         self._launchers: dict[str, Launcher] = {}
         shared = self._any_launcher_on, self._lock, launched
@@ -211,14 +226,26 @@ class Library:
         number for each column of the result. `activation` is "relu", "gelu" or "silu". A `residual` is c with beta = 1.
         With beta = 0, c is not read. Scales are numbers, or one float32 on the device.
 
-        If no logic has the epilogue, it is computed after the product. If no logic has the product, a policy chooses
-        its kernel. A warning tells of either case once. The result is `out`, which may be one of the operands, or a new
-        row-major array of `out_dtype` (by default the operands' type; bfloat16 for float8, int32 for int8).
+        If no logic has the epilogue, it is computed after the product. If no logic has the product, the host's BLAS
+        computes it, or a policy chooses its kernel. A warning tells of either case once. The result is `out`, which may
+        be one of the operands, or a new row-major array of `out_dtype` (by default the operands' type; bfloat16 for
+        float8, int32 for int8).
 
         On a GPU the call returns before the work is done: torch tensors use torch's current stream, other arrays use
-        `stream`. Raises TypeError and ValueError as NumPy does, UserError if no kernel takes the data type, and
-        `devices.LaunchError` if the device fails.
+        `stream`. Raises TypeError and ValueError as NumPy does, UserError if no kernel takes the data type or the
+        library is strict and has no logic for the product, and `devices.LaunchError` if the device fails.
         """
+        if (
+            self._host.products
+            and (bias is activation is residual is c is scale_a is scale_b is out_dtype is stream is None)
+            and (alpha.__class__ is float and alpha == 1.0 and beta.__class__ is float and beta == 0.0)
+        ):
+            if a.__class__ is ndarray is b.__class__ and (out is None or out.__class__ is ndarray):
+                result = self._host.known_product(a, b, out)
+            else:
+                result = self._host.known_product_of_tensors(a, b, out)
+            if result is not None:
+                return result
         torch, is_on_gpu = torch_and_gpu(a, "a", stream)
         scalars = Scalars(activation, alpha, beta, "" if out_dtype is None else dtype_name(out_dtype))
         call = normalized(Arguments(a, b, c, bias, scale_a, scale_b, out), scalars, residual)
@@ -253,7 +280,7 @@ class Library:
             return _named(kinds, requested, self._left_out)
         except ValueError:
             kind = requested if isinstance(requested, ProblemType) else gemm_type_named(requested)
-            if kind is None or kind.operation != "GEMM" or not policies_know(launcher.device.target):
+            if kind is None or kind.operation != "GEMM" or self._strict or not policies_know(launcher.device.target):
                 raise
             return kind
 
@@ -316,7 +343,10 @@ class Library:
             for file, logic in self._logics
             if logic.document.problem_type not in logics
         }
-        return Launcher(device, logics, unused, self._left_out, absent_error)
+        launcher = Launcher(device, logics, unused, self._left_out, absent_error, self._strict)
+        if self._floor and device.target.kind == "CPU":
+            launcher.floor = Floor(device.target, launcher.logics, HostCosts(launcher))
+        return launcher
 
 
 def _nothing_legal(problem: Problem, refusals: Mapping[str, Rejection]) -> UserError:

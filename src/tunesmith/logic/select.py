@@ -21,12 +21,14 @@ MEMORY = 4096
 
 class Rule(StrEnum):
     """The rule of a choice: the size was measured (exact), sizes near it were (nearest), neither could be used
-    (fallback), or nothing of the type was measured and a policy chose (heuristic)."""
+    (fallback), nothing of the type was measured and a policy chose (heuristic), or on a CPU no kernel is known to be
+    faster than the BLAS, host time included (vendor)."""
 
     EXACT = "exact"
     NEAREST = "nearest"
     FALLBACK = "fallback"
     HEURISTIC = "heuristic"
+    VENDOR = "vendor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class Choice:
     `expected_seconds` is the measured median for an exact match. For a nearest match it is the solution's time at
     `neighbour`, the nearest size at which it ran, scaled by the product of the sizes; if flops grow as that product (a
     GEMM, any contraction), this assumes the neighbour's GFLOP/s. It is no less than the shortest time measured
-    anywhere, since a launch's cost does not shrink with the problem. For the fallback and a heuristic it is None.
+    anywhere, since a launch's cost does not shrink with the problem. For the fallback and a heuristic it is None. For
+    the vendor's BLAS it is the BLAS's time by the same scaling, or None if nothing near was measured.
     `distance` is the neighbour's Euclidean distance in the binary logarithms of the sizes and of their alignment.
     """
 

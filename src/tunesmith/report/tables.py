@@ -196,6 +196,7 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Render
         Rule.NEAREST: f"nearest: {near} was measured, at a distance of {chosen.distance:.2f}",
         Rule.FALLBACK: "fallback: nothing measured near is legal here",
         Rule.HEURISTIC: "heuristic: no logic is for this type here, a policy chose without a measurement",
+        Rule.VENDOR: "vendor: no kernel is known to be faster here than the BLAS, host time included",
     }[chosen.rule]
     return Group(
         f"size      {'x'.join(map(str, sizes))} of {chosen.solution.type.name}",

@@ -134,6 +134,19 @@ class DeviceSuite:
         device.release(buffer)
         assert array[:3].tolist() == [0, 0, 2], "what the device wrote must be in the array once the buffer is released"
 
+    def test_a_lasting_buffer_is_the_memory_that_lies_at_its_address(self, device: Device) -> None:
+        array = np.arange(64, dtype=np.float32)
+        buffer = device.lasting(array.ctypes.data, array.nbytes, writeable=True)
+        if buffer is None:
+            return
+        for _ in range(2):
+            found = device.read(buffer, array.nbytes).view(np.float32)
+            assert np.array_equal(found, array), "the buffer must show what is in the memory now"
+            array += 1
+        device.write(buffer, np.full(8, 0, np.uint8))
+        assert array[:3].tolist() == [0, 0, 4], "what the device wrote must be in the memory at once"
+        device.release(buffer)
+
     def test_too_large_an_allocation_is_out_of_memory_and_the_device_goes_on(self, device: Device) -> None:
         too_much = "an allocation of more than there is must raise LaunchError"
         refused = raised(LaunchError, lambda: device.allocate(_TOO_MUCH), too_much)

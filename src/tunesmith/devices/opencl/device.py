@@ -6,6 +6,7 @@ options and device; a kernel's machine code by its work-group size and by whethe
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -164,6 +165,16 @@ class OpenCLDevice(Device):
             handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
         host_bytes = 0 if self._works_on_host_arrays or not writeable else array.nbytes
         return OpenCLMemory(handle, handle, host_bytes=host_bytes, address=array.ctypes.data)
+
+    def lasting(self, address: int, size: int, writeable: bool) -> OpenCLMemory | None:
+        """Only PoCL on a CPU: for its kernels a wrapped array is nothing but an address."""
+        if self.target.kind != "CPU" or not self._works_on_host_arrays:
+            return None
+        access = cl.mem_flags.READ_WRITE if writeable else cl.mem_flags.READ_ONLY
+        memory = (ctypes.c_uint8 * size).from_address(address)
+        with LAUNCHING:
+            handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
+        return OpenCLMemory(handle, handle, address=address)
 
     def load(self, binary: Binary) -> _Loaded | HostBlas:
         OPENCL.use()

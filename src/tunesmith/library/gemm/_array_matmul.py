@@ -16,13 +16,13 @@ from tunesmith.library.launch._launcher import Launcher
 from tunesmith.library.launch._layout_cache import LayoutCache
 from tunesmith.logic import Rule
 
-from ._batches import by_numpy
+from ._by_numpy import by_numpy
 from ._checked_call import Arguments, CheckedCall, Scalars
 from ._epilogue import finished
 from ._halves import Halved
-from ._recipes import ROWS_FIRST, Addresses, ByNumPy, Copied, DirectLaunch, Empty, Recipe, Unfused, recipe_for
+from ._recipes import ROWS_FIRST, Addresses, ByBlas, ByNumPy, Copied, DirectLaunch, Empty, Recipe, Unfused, recipe_for
 from ._request import GemmRequest
-from ._untuned import untuned_sentence
+from ._untuned import blas_sentence, untuned_sentence
 
 OVER_AN_OPERAND = Copied({"out": ROWS_FIRST}, "", "out shares memory with an operand")
 
@@ -67,6 +67,11 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
                     if arguments.out is not None and recipe.overwrites(addresses):
                         return self._on_copies(layout, OVER_AN_OPERAND, arguments, scalars)
                     return self._launch(torch, layout, recipe, arguments, addresses)
+                case ByBlas() as recipe:
+                    result = by_numpy(arguments, scalars, layout.request, layout.blank, recipe.shared)
+                    if self._launched:
+                        self._launched(recipe.launched)
+                    return result
                 case Copied() as recipe:
                     return self._on_copies(layout, recipe, arguments, scalars)
                 case ByNumPy():
@@ -106,6 +111,8 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
             _warn_once(launcher, f"{what}; tune that type to have a kernel")
         elif isinstance(recipe, DirectLaunch) and recipe.ready.launched.choice.rule is Rule.HEURISTIC:
             _warn_once(launcher, untuned_sentence(launcher, recipe.ready.launched.problem.type))
+        elif isinstance(recipe, ByBlas) and recipe.launched.problem.type not in launcher.logics:
+            _warn_once(launcher, blas_sentence(launcher, recipe.launched.problem.type))
         return self._remember(key, LayoutRecipe(recipe, launcher, arrays, call.request, call.shape, **more))
 
     def _on_copies(self, layout: LayoutRecipe, recipe: Copied, arguments: Arguments, scalars: Scalars) -> Any:

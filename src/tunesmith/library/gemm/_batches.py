@@ -3,21 +3,15 @@ host's CPU. For small matrices, a launch for each matrix costs up to a thousand 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
-from typing import Any
-
-import numpy as np
 
 from tunesmith.kernels import KERNELS, VENDOR
-from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.launch._launcher import Launcher, ReadyLaunch
 from tunesmith.records import Problem
 
-from ._checked_call import Arguments, CheckedCall, Scalars
-from ._epilogue import finished
+from ._checked_call import CheckedCall
 from ._layouts import LayoutMatch, closest, problem_of
-from ._request import GemmRequest, is_tf32
+from ._request import is_tf32
 
 REALS = ("float32", "float64")
 """Precisions of sums in which NumPy multiplies by its BLAS. It multiplies integers by plain loops."""
@@ -58,40 +52,3 @@ def vendors_batch(launcher: Launcher, call: CheckedCall, match: LayoutMatch, ali
     problem = Problem(kind, (m, n, call.out.shape[0], k), single.leading, single.scalars)
     strides = {f"stride_{name.lower()}": x.strides[0] // x.itemsize for name, x in matrices.items()}
     return launcher.by_vendor(problem, strides, aligned)
-
-
-# --- NumPy ------------------------------------------------------------------------------------------------------------
-
-
-def by_numpy(arguments: Arguments, scalars: Scalars, request: GemmRequest, blank: Callable[[], Any]) -> Any:
-    """The whole call by NumPy, in the precision of the sums, into `out`, or into memory from `blank` if there is no
-    `out`."""
-    wide = np.dtype(request.sums)
-    a, b = (_as_blas_takes(x, wide) for x in (arguments.a, arguments.b))
-    out = blank() if arguments.out is None else arguments.out
-    with np.errstate(all="ignore"):  # as kernels do
-        if scalars.alpha == 1 and not request.epilogue and out.dtype == wide and _is_blas_matrix(out):
-            np.matmul(a, b, out=out)
-            return out
-        sums = np.matmul(a, b)
-        if scalars.alpha != 1:
-            sums *= wide.type(scalars.alpha)
-        out[...] = finished(None, sums, request, scalars.beta, arguments) if request.epilogue else sums
-    return out
-
-
-def _as_blas_takes(x: Array, dtype: np.dtype[Any]) -> Array:
-    """The same numbers in this data type, each matrix laid out so that NumPy gives it to BLAS. A single matrix that
-    serves the whole batch stays a single matrix."""
-    if x.ndim > 2 and x.strides[0] == 0:
-        x = x[:1]
-    if x.dtype != dtype:
-        return x.astype(dtype, order="C")
-    return x if _is_blas_matrix(x) else np.ascontiguousarray(x)
-
-
-def _is_blas_matrix(x: Array) -> bool:
-    """Whether rows or columns are contiguous and do not overlap. NumPy multiplies other matrices ten times slower."""
-    (rows, columns), (down, along), size = x.shape[-2:], x.strides[-2:], x.itemsize
-    in_rows = along == size and down >= columns * size and down % size == 0
-    return in_rows or (down == size and along >= rows * size and along % size == 0)

@@ -40,7 +40,7 @@ class GemmCallAdapter(CallAdapter):
         return () if has_c else ("C",)
 
     def call(self, library: Library, problem: Problem, storage: Storage) -> Callable[[], object]:
-        a, b, c, out = _row_major(problem, storage)
+        a, b, c, out = row_major(problem, storage)
         fields, scalars = problem.type.fields, problem.scalars
         options: dict[str, Any] = {}
         if "UseBias" in fields:
@@ -59,11 +59,11 @@ class GemmCallAdapter(CallAdapter):
         is_plain = not has_epilogue and problem.scalars.get("alpha", 1.0) == 1
         if not (is_plain and self.takes_host_arrays(problem.type)):
             return None
-        a, b, _, out = _row_major(problem, storage)
+        a, b, _, out = row_major(problem, storage)
         return partial(np.matmul, a, b, out=out)
 
 
-def _row_major(problem: Problem, storage: Storage) -> tuple[Any, Any, Any, Any]:
+def row_major(problem: Problem, storage: Storage) -> tuple[Any, Any, Any, Any]:
     """The arguments a, b, c and out of `matmul`."""
     arrays = logical_arrays(problem, storage)
     return arrays["B"].T, arrays["A"].T, arrays["C"].T, arrays["D"].T

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
+
+import numpy as np
+from numpy import matmul
 
 from tunesmith.library.arrays._libraries import Array, host_array, view_of_numpy
 from tunesmith.library.arrays._view import ALIGNMENT
+from tunesmith.library.launch._launcher import LaunchRecord
+from tunesmith.library.launch._layout_cache import REMEMBERED
 
 from ._array_matmul import ArrayMatmul, LayoutRecipe
+from ._by_numpy import Quiet, is_blas_matrix, is_plain
 from ._checked_call import Arguments, Scalars, checked, fold_scale
-from ._recipes import Addresses, DirectLaunch
+from ._recipes import Addresses, ByBlas, DirectLaunch
 
 ROLES = {"D": "out"}
 STAND_INS: tuple[dict[str, str], dict[str, str]] = ({}, {"C": "D"})
@@ -17,6 +24,54 @@ STAND_INS: tuple[dict[str, str], dict[str, str]] = ({}, {"C": "D"})
 
 class HostMatmul(ArrayMatmul):
     """`matmul` on the library's own device, which may share the host's memory. Takes arguments from `on_host`."""
+
+    def __init__(self, *shared: Any) -> None:
+        super().__init__(*shared)
+        self._quiet = Quiet()
+        self.products: dict[Any, LaunchRecord] = {}
+
+    def known_product(self, a: Array, b: Array, out: Array | None) -> Array | None:
+        """a b, if a product of this layout was made before and the BLAS is the choice for it; else None. This is the
+        short way of most calls on a CPU: one look-up, and NumPy's own call. Only the arrays' layouts and data types
+        matter: NumPy checks for itself that `out` may be written and does not overlap an operand."""
+        try:
+            if out is None:
+                record = self.products.get((a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype))
+                if record is None:
+                    return None
+                out = self._quiet.run(matmul, a, b)
+            else:
+                key = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype)
+                record = self.products.get(key)
+                if record is None:
+                    return None
+                self._quiet.run(matmul, a, b, out)
+        except (ValueError, RuntimeError):
+            return None  # the whole call says what is wrong, or is made within another call
+        if self._launched:
+            with self._lock:
+                self._launched(record)
+        return out
+
+    def known_product_of_tensors(self, a: Any, b: Any, out: Any) -> Any:
+        """`known_product` of torch tensors in the host's memory; None for any other arrays."""
+        torch = sys.modules.get("torch")
+        tensor = getattr(torch, "Tensor", None)
+        if not (a.__class__ is tensor is b.__class__ and (out is None or out.__class__ is tensor)):
+            return None
+        if tensor is None or not (a.is_cpu and b.is_cpu):
+            return None
+        try:
+            result = self.known_product(a.numpy(), b.numpy(), None if out is None else out.numpy())
+        except (RuntimeError, TypeError):
+            return None  # a tensor that requires a gradient, has no strides, or has a type that NumPy lacks
+        if result is None or out is not None:
+            return result if result is None else out
+        return torch.from_numpy(result)  # type: ignore[union-attr]
+
+    def clear(self) -> None:
+        super().clear()
+        self.products.clear()
 
     def _layout_key(self, torch: Any, arguments: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
         layouts: list[Any] = [arguments.out is None or arguments.out.flags.writeable]
@@ -33,7 +88,18 @@ class HostMatmul(ArrayMatmul):
 
     def _find_recipe(self, torch: Any, key: Any, arguments: Arguments, scalars: Scalars) -> LayoutRecipe:
         views = Arguments(*(None if x is None else view_of_numpy(x) for x in arguments))
-        return self._make_recipe(key, "", checked(views, scalars))
+        layout = self._make_recipe(key, "", checked(views, scalars))
+        if isinstance(layout.recipe, ByBlas) and not layout.recipe.shared and is_plain(scalars, layout.request):
+            self._remember_product(arguments, layout.recipe.launched)
+        return layout
+
+    def _remember_product(self, arguments: Arguments, launched: LaunchRecord) -> None:
+        """Let the next call of this layout go the short way, if NumPy itself gives such arrays to the BLAS."""
+        arrays = [x for x in arguments if x is not None]
+        if len({x.dtype for x in arrays}) == 1 and all(x.__class__ is np.ndarray and is_blas_matrix(x) for x in arrays):
+            if len(self.products) >= REMEMBERED:
+                self.products.clear()
+            self.products[_layouts(*arrays)] = launched
 
     def _launch(
         self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, addresses: Addresses
@@ -41,6 +107,14 @@ class HostMatmul(ArrayMatmul):
         a, b, c, bias, *_, out = arguments
         if out is None:
             out = layout.blank()
+            addresses = (*addresses[:-1], out.ctypes.data)
+        stand_ins = STAND_INS[c is None]
+        if recipe.launches == 1 and bias is None:
+            at = tuple(addresses)
+            if layout.launcher.run_in_place(recipe.ready, at, lambda: recipe.places(at), stand_ins):
+                if self._launched:
+                    self._launched(recipe.ready.launched)
+                return out
         arrays = {"A": b, "B": a, "D": out} if recipe.swapped else {"A": a, "B": b, "D": out}
         if c is not None:
             arrays["C"] = c
@@ -48,10 +122,14 @@ class HostMatmul(ArrayMatmul):
             arrays["Bias"] = bias
         for index in range(recipe.launches):
             part = arrays if recipe.launches == 1 else {name: _matrix(x, index) for name, x in arrays.items()}
-            layout.launcher.run(recipe.ready, part, ROLES, STAND_INS[c is None])
+            layout.launcher.run(recipe.ready, part, ROLES, stand_ins)
             if self._launched:
                 self._launched(recipe.ready.launched)
         return out
+
+
+def _layouts(*arrays: Array) -> tuple[Any, ...]:
+    return tuple(part for x in arrays for part in (x.shape, x.strides, x.dtype))
 
 
 def on_host(arguments: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]:
@@ -60,7 +138,10 @@ def on_host(arguments: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]
     if isinstance(arguments.out, (list, tuple)):
         raise ValueError("out must be an array that may be written")
     arguments = Arguments(
-        *[x if x is None else host_array(x, name, "a") for name, x in zip(arguments._fields, arguments, strict=True)]
+        *[
+            x if x is None or x.__class__ is np.ndarray else host_array(x, name, "a")
+            for name, x in zip(arguments._fields, arguments, strict=True)
+        ]
     )
     for name in ("scale_a", "scale_b") if arguments.scale_a is not None or arguments.scale_b is not None else ():
         if (scale := getattr(arguments, name)) is not None:

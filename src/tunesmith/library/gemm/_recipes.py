@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
-from tunesmith.library.launch._launcher import WORKSPACE, Launcher, ReadyLaunch, with_left_out
+from tunesmith.library.launch._host_launch import WORKSPACE, Place
+from tunesmith.library.launch._launcher import Launcher, LaunchRecord, ReadyLaunch, with_left_out
 from tunesmith.problems.gemm import is_interleaved
-from tunesmith.records import ZEROED_HEAD, ProblemType, UserError, unraised_copy
+from tunesmith.records import ZEROED_HEAD, Configuration, Problem, ProblemType, UserError, unraised_copy
 
 from ._batches import numpy_serves, vendors_batch, vendors_match
 from ._checked_call import CheckedCall
 from ._halves import Halved, halved, spread_out
-from ._layouts import LayoutMatch, best_match, misfits, problem_of
+from ._layouts import LayoutMatch, best_match, misfits, problem_of, sizes_by
 from ._request import GemmRequest
-from ._untuned import may_be_tuned, reasons_of, unserved_type, untuned_match
+from ._untuned import may_be_tuned, nearest_type, no_logic, reasons_of, unserved_type, untuned_match
 
 Addresses = Sequence[int]
 """The addresses of a call's `Arguments`, in their order; 0 for a missing argument."""
@@ -60,6 +61,12 @@ class DirectLaunch:
             for name, step in steps.items():
                 arguments[name] += step
             self.plan.enqueue(stream, arguments, on_zeros=True)
+
+    def places(self, addresses: Addresses) -> list[Place]:
+        """Where the operands lie on the host, by the problem's operand names. Without a bias."""
+        names = ("B", "A", "C") if self.swapped else ("A", "B", "C")
+        read = [Place(names[index], addresses[index], span, False) for index, span in self.reads]
+        return [*read, Place("D", addresses[-1], self.writes, True)]
 
     def overwrites(self, addresses: Addresses) -> bool:
         """Whether the output lies where an operand is read."""
@@ -108,6 +115,15 @@ class Unfused:
 
 
 @dataclass(frozen=True, slots=True)
+class ByBlas:
+    """Compute the whole call by the host's BLAS, through NumPy, since BLAS is the choice for its problem. `shared` is
+    the argument that serves the whole batch, if the batch is one tall or wide product."""
+
+    launched: LaunchRecord
+    shared: str
+
+
+@dataclass(frozen=True, slots=True)
 class ByNumPy:
     """Compute the whole call by NumPy: a batch on the host that no type serves. `type_to_tune` is the type to tune, if
     a kernel computes it (`has_kernel`)."""
@@ -121,18 +137,21 @@ class Empty:
     """The sums have no terms, or the result has no elements."""
 
 
-Recipe = DirectLaunch | Copied | Unfused | ByNumPy | Halved | Empty
+Recipe = DirectLaunch | Copied | Unfused | ByBlas | ByNumPy | Halved | Empty
 
 ROWS_FIRST = (0, 1, 2)
 
 
 def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
     """The recipe for calls with this layout. Compiles programs, allocates memory and waits if need be. Raises UserError
-    if no logic and no policy has a kernel for the data types, or if no solution runs."""
+    if no logic and no policy has a kernel for the data types, if no solution runs, and in a strict library if no logic
+    is for the product or its batch."""
     if 0 in unfolded_call.sizes:
         return Empty()
     call, shared = _folded(unfolded_call)
-    if (approach := _approach(launcher, call)) is None:
+    if (approach := _approach(launcher, call)) is None and launcher.strict:
+        raise _not_tuned(launcher, nearest_type(call))
+    if approach is None:
         if (kind := unserved_type(launcher, call)) and numpy_serves(launcher, call):
             return ByNumPy(kind, has_kernel=False)
         raise _unserved(call, launcher)
@@ -143,12 +162,16 @@ def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
         if unfolded and not unfolded[0].one_by_one:
             call, shared = unfolded_call, ""
             match, part, to_copy = unfolded
+    if match.one_by_one and launcher.strict:
+        raise _not_tuned(launcher, call.request.type_like(match.type, batched=True))
     if match.one_by_one and numpy_serves(launcher, call):
         return ByNumPy(call.request.type_like(match.type, batched=True))
     if match.computed != call.request:
         return _unfused(launcher, call.request, match)
     if match.one_by_one and (by_vendor := _by_vendor(launcher, call, match)):
         return by_vendor
+    if by_blas := _by_blas(launcher, part, match, shared):
+        return by_blas
     axes = {name: _unfolded(order, shared if name != shared else "") for name, order in match.axes.items()}
     if to_copy:
         nearest = "the nearest type with a logic" if match.type in launcher.logics else "the nearest type"
@@ -179,7 +202,7 @@ def _approach(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, Check
     match = best_match(call, logics)
     if match and match.copied_bytes and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
         match = best_match(call, {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)})
-    match = match or untuned_match(launcher, call)
+    match = match or (None if launcher.strict else untuned_match(launcher, call))
     if match is None:
         return None
     part = call.first() if match.one_by_one else call
@@ -200,6 +223,19 @@ def _direct(launcher: Launcher, call: CheckedCall, part: CheckedCall, match: Lay
         launcher.ready(problem)  # raises where the address is not the reason
         return None
     return _bound(launcher, call, match, ready)
+
+
+def _by_blas(launcher: Launcher, part: CheckedCall, match: LayoutMatch, shared: str) -> ByBlas | None:
+    """The product by the host's BLAS, if BLAS is the choice for it. BLAS takes most layouts as they lie, and what
+    copies for a kernel would cost is not known."""
+    if not part.out.on_host or match.one_by_one:
+        return None
+    if misfits(part, match.type, match.swapped):
+        scalars = Configuration({"alpha": part.alpha, "beta": part.beta})
+        record = launcher.by_host_blas(Problem(match.type, sizes_by(part, match), (), scalars), kernels_fit=False)
+    else:
+        record = launcher.by_host_blas(problem_of(part, match))
+    return ByBlas(record, shared) if record else None
 
 
 def _by_vendor(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> DirectLaunch | Copied | None:
@@ -298,6 +334,12 @@ def _unfused(launcher: Launcher, request: GemmRequest, match: LayoutMatch) -> Un
     )
     fused_type = request.type_like(match.type, batched=match.one_by_one)
     return Unfused(computed, remaining, fused_type, may_be_tuned(launcher, fused_type))
+
+
+def _not_tuned(launcher: Launcher, kind: ProblemType) -> UserError:
+    """A strict library's error for a product that no logic is for."""
+    message = with_left_out(no_logic(launcher, kind), launcher.left_out)
+    return UserError("matmul", f"{message}, and the library is strict", f"tune {kind.name}, or load it without strict")
 
 
 def _unserved(call: CheckedCall, launcher: Launcher) -> UserError:

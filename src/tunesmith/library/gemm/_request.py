@@ -59,7 +59,7 @@ class GemmRequest:
         without TF32 where the request allows it."""
         if kind.operation != "GEMM":
             return False
-        offered = _offered(kind)
+        offered = offered_by(kind)
         same = replace(offered, beta=self.beta, tf32=self.tf32) == self
         return same and offered.beta >= self.beta and offered.tf32 <= self.tf32
 
@@ -103,7 +103,8 @@ class GemmRequest:
 
 
 @lru_cache(maxsize=1024)
-def _offered(kind: ProblemType) -> GemmRequest:
+def offered_by(kind: ProblemType) -> GemmRequest:
+    """All that problems of the type compute."""
     gemm = Gemm.of(Problem(kind, (1,) * len(kind.indices)))
     return GemmRequest(
         LETTERS[gemm.dtype], LETTERS[gemm.dest], gemm.use_beta, gemm.bias, gemm.activation, gemm.scaled, gemm.tf32
@@ -111,7 +112,7 @@ def _offered(kind: ProblemType) -> GemmRequest:
 
 
 def is_tf32(kind: ProblemType) -> bool:
-    return _offered(kind).tf32
+    return offered_by(kind).tf32
 
 
 @lru_cache(maxsize=1024)

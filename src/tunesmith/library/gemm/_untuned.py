@@ -37,17 +37,24 @@ def untuned_sentence(launcher: Launcher, kind: ProblemType) -> str:
     """The warning for a type without a logic, whose kernels policies choose."""
     from tunesmith.models.intensity.policies import DEFAULT_POLICY
 
-    error = launcher.unused.get(kind) or (launcher.absent if launcher.unused else None)
-    reason = f" ({error.location} {error.what})" if error else ""
-    what = f"no logic is for {kind.name} on {launcher.device.target.name}{reason}"
-    return f"{what}: the {DEFAULT_POLICY} policy chooses its kernels unmeasured; tune that type to have the fastest"
+    what = f"the {DEFAULT_POLICY} policy chooses its kernels unmeasured"
+    return f"{no_logic(launcher, kind)}: {what}; tune that type to have the fastest"
+
+
+def blas_sentence(launcher: Launcher, kind: ProblemType) -> str:
+    """The warning for a type without a logic, which the host's BLAS computes."""
+    return f"{no_logic(launcher, kind)}: NumPy's BLAS computes it; tune that type to have what is faster"
 
 
 def unserved_type(launcher: Launcher, call: CheckedCall) -> ProblemType | None:
     """The type of the call's product, which no kernel computes; None on a device that policies do not know."""
+    return nearest_type(call) if policies_know(launcher.device.target) else None
+
+
+def nearest_type(call: CheckedCall) -> ProblemType:
+    """The type of the call's product for which the fewest bytes would have to be copied."""
     *_, product_alone = call.request.attempts
-    kind = _in_order(call, product_alone)[0].type
-    return kind if policies_know(launcher.device.target) else None
+    return _in_order(call, product_alone)[0].type
 
 
 def may_be_tuned(launcher: Launcher, kind: ProblemType) -> bool:
@@ -85,6 +92,13 @@ def _problem(call: CheckedCall, match: LayoutMatch) -> Problem:
     if misfits(part, match.type, match.swapped):
         return Problem(match.type, sizes_by(call, match))
     return problem_of(part, match)
+
+
+def no_logic(launcher: Launcher, kind: ProblemType) -> str:
+    """That no logic is for the type here, with the reason if one was made elsewhere."""
+    error = launcher.unused.get(kind) or (launcher.absent if launcher.unused else None)
+    reason = f" ({error.location} {error.what})" if error else ""
+    return f"no logic is for {kind.name} on {launcher.device.target.name}{reason}"
 
 
 def _full_size(problem: Problem) -> Problem:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from tunesmith.devices import Buffer, Device, Prepared
+from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library.arrays._libraries import Array
@@ -30,15 +31,13 @@ from tunesmith.records import (
 )
 
 from ._heuristic import heuristic_choices, heuristic_refusals
-from ._memory import Pool, Workspaces, lent
+from ._host_launch import NOTHING, Addresses, BoundPlan, HostLaunches, Place, seconds_of_a_launch
+from ._memory import Workspaces
 from ._programs import CompiledPrograms, Programs
 from ._stream_k import StreamK
 
 REMEMBERED = 1024
 """The most problems whose plans are kept."""
-
-WORKSPACE = ""
-"""The workspace's name among a plan's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +51,31 @@ class LaunchRecord:
     solution: Solution
 
 
+class FloorRule(Protocol):
+    """Says for a problem whether the host's BLAS is the choice (`gemm._floor`)."""
+
+    def choice(self, problem: Problem, first: Choice | None) -> Choice | None: ...
+
+
 @dataclass(slots=True)
 class ReadyLaunch:
-    """A problem's choice with its plan. `prepared` is bound to the pool's buffers of that `generation`."""
+    """A problem's choice with its plan and programs. `bound` is for launches on arrays of the host."""
 
     launched: LaunchRecord
     compiled: CompiledPrograms
-    prepared: Prepared | None = None
-    generation: int = -1
+    bound: BoundPlan
+
+    @staticmethod
+    def of(launched: LaunchRecord, compiled: CompiledPrograms) -> ReadyLaunch:
+        return ReadyLaunch(launched, compiled, BoundPlan(launched.plan.from_scratch, compiled.programs))
 
 
 class Launcher:
     """One device with its logics, and the programs, plans and memory that calls needed so far. Not thread-safe.
 
     `unused` has the errors for problem types whose logic is not used on this device, `left_out` the errors of files
-    that could not be used, `absent` the error if no logic is used on this device at all.
+    that could not be used, `absent` the error if no logic is used on this device at all. `strict`: only types with a
+    logic are served. `floor`, if there is one, gives problems to the host's BLAS.
     """
 
     def __init__(
@@ -76,13 +85,16 @@ class Launcher:
         unused: Mapping[ProblemType, UserError],
         left_out: Sequence[UserError] = (),
         absent: UserError | None = None,
+        strict: bool = False,
     ) -> None:
         self.device, self.unused, self.left_out, self.absent = device, unused, left_out, absent
+        self.strict = strict
+        self.floor: FloorRule | None = None
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
         self.warned: set[str] = set()
         """The warnings that were issued, about problem types without a logic."""
         self._stream_k = StreamK(device.target, [file.parent for file, _ in logics.values()])
-        self._pool, self._programs = Pool(device), Programs()
+        self._on_host, self._programs = HostLaunches(device), Programs()
         self._compiled: dict[Solution, CompiledPrograms | Rejection] = {}
         self._legal: dict[Solution, Rejection | None] = {}
         self._ready: dict[tuple[Problem, bool], ReadyLaunch] = {}
@@ -104,6 +116,13 @@ class Launcher:
         memory = self.gpu.allocate(4)
         self.gpu.write(memory, np.ones(1, np.float32).view(np.uint8))
         return memory
+
+    @cached_property
+    def launch_seconds(self) -> float:
+        """The host's time for a launch on arrays of the host, without the kernel's own time. Measured once."""
+        program = self._programs.loaded(self.device, NOTHING)
+        with self.at_home():
+            return seconds_of_a_launch(self._on_host, program)
 
     def at_home(self) -> AbstractContextManager[None]:
         """A context manager. On a GPU, its body runs in the device's own context and on the device's own stream."""
@@ -146,7 +165,21 @@ class Launcher:
         plan = replace(plan, steps=tuple(map(changed, plan.steps)))
         if not aligned and _asks_for_alignment(plan):
             return None
-        return ReadyLaunch(LaunchRecord(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution), compiled)
+        record = LaunchRecord(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution)
+        return ReadyLaunch.of(record, compiled)
+
+    def by_host_blas(self, problem: Problem, kernels_fit: bool = True) -> LaunchRecord | None:
+        """The record of a call of the host's BLAS, if BLAS is the choice for the problem on a CPU. Nothing is loaded
+        for it: NumPy makes the call. None if a kernel is the choice, and on other devices. Unless `kernels_fit`, a
+        kernel would need copies of operands, so that no kernel is known to be faster."""
+        if self.device.target.kind != "CPU":
+            return None
+        choice = None if kernels_fit or self.floor is None else self.floor.choice(problem, None)
+        choice = choice or next(self.choices(problem), None)
+        if choice is None or choice.solution.kernel != VENDOR:
+            return None
+        plan = KERNELS[VENDOR].plan(choice.solution.configuration, problem, self.device.target)
+        return LaunchRecord(choice, problem, plan, choice.solution)
 
     def run(
         self, ready: ReadyLaunch, arrays: Mapping[str, Array], roles: Mapping[str, str], stand_ins: Mapping[str, str]
@@ -157,9 +190,27 @@ class Launcher:
         has but does not read (a GEMM's C with beta = 0) needs no array: `stand_ins` names the operand whose memory it
         gets.
         """
-        with self.at_home(), lent(self.device, self._pool, arrays, roles) as buffers:
-            self._prepared(ready, buffers, stand_ins).enqueue()
+        with self.at_home():
+            self._on_host.run(ready.bound, arrays, roles, stand_ins)
         self._programs.keep_new(self.device)
+
+    def run_in_place(
+        self,
+        ready: ReadyLaunch,
+        addresses: Addresses,
+        places: Callable[[], Sequence[Place]],
+        stand_ins: Mapping[str, str],
+    ) -> bool:
+        """`run` on the operands' own memory, by its addresses; a call with the addresses of an earlier one costs the
+        least. `places` gives the operands in full if they are needed. False, and nothing is done, if the device does
+        not work on the host's memory."""
+        if self._on_host.again(ready.bound, addresses):
+            return True
+        if not self._on_host.bind(ready.bound, addresses, places(), stand_ins):
+            return False
+        self._on_host.again(ready.bound, addresses)
+        self._programs.keep_new(self.device)
+        return True
 
     def close(self) -> None:
         """Release memory and programs. In a forked child nothing is released: they belong to the parent."""
@@ -169,23 +220,11 @@ class Launcher:
             self._ready.clear()
             self._compiled.clear()
             self._programs.clear()
-            self._pool.close()
+            self._on_host.close()
             if "workspaces" in vars(self):
                 self.workspaces.close()
             if "unit_scale" in vars(self):
                 self.device.release(self.unit_scale)
-
-    def _prepared(self, ready: ReadyLaunch, buffers: Mapping[str, Buffer], stand_ins: Mapping[str, str]) -> Prepared:
-        plan = ready.launched.plan
-        workspace = self._pool.at_least(WORKSPACE, plan.workspace_bytes) if plan.workspace_bytes else None
-        reusable = all(buffer is self._pool.get(name) for name, buffer in buffers.items())
-        if reusable and ready.prepared is not None and ready.generation == self._pool.generation:
-            return ready.prepared
-        operands = {**buffers, **{name: buffers[other] for name, other in stand_ins.items()}}
-        prepared = self.device.prepare(plan.from_scratch, ready.compiled.programs, operands, workspace)
-        if reusable:
-            ready.prepared, ready.generation = prepared, self._pool.generation
-        return prepared
 
     def _first(self, problem: Problem, aligned: bool) -> ReadyLaunch:
         """The first candidate that runs, with its plan. Raises UserError with all reasons if none does."""
@@ -201,7 +240,7 @@ class Launcher:
             if not aligned and (compiled.aligned or _asks_for_alignment(plan)):
                 refusals[choice.name] = Rejection("alignment", f"{ALIGNMENT} bytes, of every operand's address")
                 continue
-            return ReadyLaunch(LaunchRecord(choice, problem, plan, solution), compiled)
+            return ReadyLaunch.of(LaunchRecord(choice, problem, plan, solution), compiled)
         reasons = "; ".join(f"{name}: {reason}" for name, reason in (self.refusals(problem) | refusals).items())
         raise UserError(
             problem.type.name,
@@ -210,8 +249,27 @@ class Launcher:
         )
 
     def _candidates(self, problem: Problem) -> Iterator[tuple[Choice, Solution]]:
-        """The choices of the logic, or without a logic the policy's, each with the solutions to launch for it."""
+        """The BLAS if the floor chooses it. Then the choices of the logic, or without a logic the policy's, each with
+        the solutions to launch for it."""
+        if choice := self._by_floor(problem):
+            yield choice, choice.solution
+        yield from self._candidates_above(problem)
+
+    def _by_floor(self, problem: Problem) -> Choice | None:
+        if self.floor is None or (self.strict and problem.type not in self.logics):
+            return None
+        first = None
+        if problem.type in self.logics:
+            candidates = self._candidates_above(problem)
+            first = next((choice for choice, solution in candidates if not self._refusal(solution, problem)), None)
+            if first and self._stream_k.is_asked_for(first.solution):
+                return None
+        return self.floor.choice(problem, first)
+
+    def _candidates_above(self, problem: Problem) -> Iterator[tuple[Choice, Solution]]:
         logic = self.logics.get(problem.type)
+        if logic is None and self.strict:
+            return
         candidates = (
             logic.candidates(problem.sizes, problem.leading)
             if logic

@@ -27,7 +27,8 @@ from tunesmith.library.call_adapters import call_adapter_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import ZEROED_HEAD, Configuration, Operand, Problem, ProblemType
 
-from ._launcher import WORKSPACE, Launcher, ReadyLaunch
+from ._host_launch import WORKSPACE
+from ._launcher import Launcher, ReadyLaunch
 from ._layout_cache import LayoutCache
 
 Views = Mapping[str, View]

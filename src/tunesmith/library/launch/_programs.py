@@ -47,6 +47,10 @@ class Programs:
         aligned = any(map(_assumes_alignment, modules))
         return rejection or CompiledPrograms(tuple(program for program, _ in loaded), facts, aligned)
 
+    def loaded(self, device: Device, module: Module) -> Program:
+        """The program of a module that belongs to no configuration. Raises CompileError."""
+        return self._load(device, module)[0]
+
     def keep_new(self, device: Device) -> None:
         """Write the programs that were loaded since the last call to disk, for other processes. To be called after a
         launch: some drivers finish a program at its first launch."""

@@ -55,6 +55,10 @@ class StreamK:
             return (tuned,)
         return self._deciding.solutions(tuned, problem)
 
+    def is_asked_for(self, solution: Solution) -> bool:
+        """Whether environment variables ask for a grid of this solution, so that nothing else may be launched."""
+        return GRID in solution.configuration and self._has_variables and bool(self._deciding.override.used)
+
     def _changes_whole_tiles(self, tuned: Solution) -> bool:
         """Whether environment variables change the launch of a solution that was tuned with a work-group on each tile.
         Warns if variables are set but the program cannot split tiles."""

@@ -1,0 +1,92 @@
+"""The floor under products on the host's CPU: the BLAS computes them unless a kernel is known to be faster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from tunesmith.kernels import KERNELS, VENDOR
+from tunesmith.logic import Choice, Logic, Rule
+from tunesmith.records import Problem, ProblemType, Solution, Target
+
+REACH = 2
+"""A measured size says something about sizes that are at most this many times larger or smaller in every index. Further
+away, a tile's edges and a launch's cost may outweigh everything that was measured."""
+
+
+class Costs(Protocol):
+    """What a call costs on this machine, in seconds. Measured once, when the value is first needed."""
+
+    def launch(self) -> float:
+        """The host's time for one launch of a kernel, beyond the kernel's own time on the device."""
+
+    def blas(self, problem: Problem) -> float:
+        """The time of NumPy's BLAS for a problem that it computes, by the host's clock."""
+
+
+class Floor:
+    """Says for each problem whether the host's BLAS is the choice. Pure: `costs` has all that is measured.
+
+    Times in logic are times of kernels on the device. A call also pays for the launch, which is more than the whole
+    product of small matrices. So a kernel is the choice only if its expected time and the launch's cost together are
+    less than the time of the BLAS.
+    """
+
+    def __init__(self, target: Target, logics: Mapping[ProblemType, Logic], costs: Costs) -> None:
+        self._target, self._logics, self._costs = target, logics, costs
+        self._solutions: dict[ProblemType, Solution | None] = {}
+        self._at_rows: dict[tuple[ProblemType, tuple[int, ...], bool, bool], float] = {}
+
+    def choice(self, problem: Problem, first: Choice | None) -> Choice | None:
+        """The BLAS as the choice for a problem; None if the BLAS does not compute it, if `first` is known to be faster,
+        or if `first` is the BLAS. `first` is the choice without a floor."""
+        solution = self._solution(problem.type)
+        if solution is None or (first and first.solution.kernel == VENDOR):
+            return None
+        blas = Choice(solution, VENDOR, Rule.VENDOR)
+        if first is None or first.expected_seconds is None or not self._is_known(problem, first):
+            return blas
+        seconds = self._scaled(problem, first)
+        if first.expected_seconds + self._costs.launch() < seconds:
+            return None
+        return replace(blas, expected_seconds=seconds, neighbour=first.neighbour, distance=first.distance)
+
+    def _solution(self, kind: ProblemType) -> Solution | None:
+        """The solution by the BLAS; None if the BLAS does not compute the type here."""
+        if kind not in self._solutions:
+            family = KERNELS[VENDOR]
+            config = family.space(kind, self._target).defaults if kind.operation == family.operation else None
+            legal = config is not None and not any(family.rejections(config, kind, self._target))
+            self._solutions[kind] = Solution(kind, VENDOR, config) if legal and config is not None else None
+        return self._solutions[kind]
+
+    def _is_known(self, problem: Problem, first: Choice) -> bool:
+        """Whether the choice's time was measured on this kind of device, at a size that says something about this
+        one."""
+        logic = self._logics.get(problem.type)
+        pairs = zip(problem.sizes, first.neighbour, strict=False)
+        near = all(size <= REACH * other and other <= REACH * size for size, other in pairs)
+        return near and logic is not None and logic.document.origin.is_of(self._target)
+
+    def _scaled(self, problem: Problem, first: Choice) -> float:
+        """The time of the BLAS at the size at which the choice was measured, scaled as the choice's own time is."""
+        sizes = first.neighbour[: len(problem.sizes)]
+        scalars = problem.scalars.get("alpha", 1.0) != 1, problem.scalars.get("beta", 0.0) != 0
+        key = (problem.type, first.neighbour, *scalars)
+        if key not in self._at_rows:
+            tuned = None if any(scalars) else self._tuned(problem.type, first.neighbour)
+            measured = replace(problem, sizes=sizes, leading=())
+            self._at_rows[key] = self._costs.blas(measured) if tuned is None else tuned
+        return self._at_rows[key] * math.prod(problem.sizes) / math.prod(sizes)
+
+    def _tuned(self, kind: ProblemType, where: tuple[int, ...]) -> float | None:
+        """The time of the BLAS that the logic has for a measured size; None if the logic has none."""
+        document = self._logics[kind].document
+        by_blas = [index for index, named in enumerate(document.solutions) if named.solution.kernel == VENDOR]
+        for row in document.rows:
+            times = {row.solution: row.estimate.seconds, **dict(row.others)}
+            if row.where == where and (found := [times[index] for index in by_blas if index in times]):
+                return min(found)
+        return None

@@ -1,0 +1,199 @@
+"""The floor under products on a CPU: when the BLAS is the choice, with costs that are made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from opencl_runner import opencl_device
+from tunesmith.devices import LaunchError
+from tunesmith.devices.opencl.device import _Prepared
+from tunesmith.kernels import KERNELS
+from tunesmith.library.gemm import _host_costs
+from tunesmith.library.gemm._floor import Floor
+from tunesmith.library.launch._host_launch import LAUNCHES
+from tunesmith.library.launch._launcher import Launcher
+from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule, SizeRow
+from tunesmith.models.intensity.policies.known_targets import known_target
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Estimate, Problem, Solution, Target
+
+NN = gemm_type("s", transpose_b=False)
+TARGET = replace(known_target("sm_90"), api="OpenCL", kind="CPU", name="a CPU", architecture="cpu")
+MEASURED = (256, 256, 256)
+
+
+class MadeUp:
+    """Costs that are made up, and the problems for which the time of the BLAS was asked."""
+
+    def __init__(self, launch: float, blas: float) -> None:
+        self._launch, self._blas = launch, blas
+        self.asked: list[Problem] = []
+
+    def launch(self) -> float:
+        return self._launch
+
+    def blas(self, problem: Problem) -> float:
+        self.asked.append(problem)
+        return self._blas
+
+
+def solution(kind=NN, family="RegisterGemm"):
+    return Solution(kind, family, KERNELS[family].space(kind, TARGET).defaults)
+
+
+def logic(*rows: SizeRow, target: Target = TARGET) -> Logic:
+    """A logic whose first solution is a kernel and whose second is the BLAS."""
+    named = NamedSolution("own", solution()), NamedSolution("blas", solution(family="VendorBlas"))
+    origin = Origin.of(target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
+    return Logic(Document(origin, NN, named, rows or (row(),), 0))
+
+
+def row(sizes=MEASURED, own=1e-3, blas: float | None = None, wins=0) -> SizeRow:
+    seconds = [own, blas]
+    others = tuple((index, time) for index, time in enumerate(seconds) if index != wins and time is not None)
+    winner = seconds[wins]
+    assert winner is not None
+    return SizeRow(sizes, (), wins, Estimate(winner, winner, winner, 7), 1.0, others)
+
+
+def chosen(made: Logic, costs: MadeUp, *sizes: int, scalars=None) -> Choice | None:
+    problem = Problem(NN, sizes, (), Configuration(scalars or {"alpha": 1.0, "beta": 0.0}))
+    return Floor(TARGET, {NN: made}, costs).choice(problem, made.choose(sizes))
+
+
+@pytest.mark.parametrize(("launch", "blas", "is_blas"), [(0, 1.1e-3, False), (2e-4, 1.1e-3, True), (0, 0.9e-3, True)])
+def test_a_kernel_is_launched_if_it_is_faster_with_the_cost_of_its_launch(launch, blas, is_blas):
+    """The kernel takes 1.0 ms on the device."""
+    choice = chosen(logic(), MadeUp(launch, blas), *MEASURED)
+    assert (choice is not None) is is_blas
+    if choice:
+        assert (choice.rule, choice.solution.kernel, choice.expected_seconds) == (Rule.VENDOR, "VendorBlas", blas)
+
+
+def test_both_times_are_scaled_to_a_size_that_was_not_measured_and_the_cost_of_a_launch_is_not():
+    """At an eighth of the work the kernel takes 0.125 ms and the BLAS 0.15 ms; a launch of 0.05 ms decides."""
+    made = logic(row(), row((16, 16, 16), own=1e-6))
+    for launch, is_blas in ((0.02e-3, False), (0.05e-3, True)):
+        choice = chosen(made, MadeUp(launch, 1.2e-3), 128, 128, 128)
+        assert (choice is not None) is is_blas
+    assert choice is not None
+    assert choice.expected_seconds == pytest.approx(0.15e-3)
+    assert choice.neighbour == MEASURED
+
+
+def test_the_time_that_the_logic_has_of_the_blas_goes_before_a_measurement_here():
+    for blas, is_blas in ((1.05e-3, True), (1.2e-3, False)):
+        costs = MadeUp(1e-4, 99.0)
+        assert (chosen(logic(row(blas=blas)), costs, *MEASURED) is not None) is is_blas
+        assert costs.asked == []
+
+
+def test_what_the_logic_itself_gives_to_the_blas_keeps_its_rule():
+    assert chosen(logic(row(blas=0.5e-3, wins=1)), MadeUp(0, 99.0), *MEASURED) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_known"), [((512, 128, 256), True), ((513, 256, 256), False), ((256, 127, 256), False)]
+)
+def test_sizes_far_from_all_that_was_measured_go_to_the_blas(sizes, is_known):
+    costs = MadeUp(0, 99.0)
+    choice = chosen(logic(), costs, *sizes)
+    assert (choice is None) is is_known
+    assert len(costs.asked) == is_known
+    if choice:
+        assert (choice.rule, choice.expected_seconds) == (Rule.VENDOR, None)
+
+
+def test_times_of_another_device_are_not_known_here():
+    elsewhere = logic(target=replace(TARGET, name="another CPU"))
+    assert chosen(elsewhere, MadeUp(0, 99.0), *MEASURED) is not None
+    assert chosen(logic(), MadeUp(0, 99.0), *MEASURED) is None
+
+
+def test_the_blas_is_timed_once_for_each_measured_size_and_kind_of_call():
+    costs, made = MadeUp(0, 99.0), logic(row(), row((2048, 64, 64)))
+    floor = Floor(TARGET, {NN: made}, costs)
+    calls = [(MEASURED, 0.0), ((250, 250, 250), 0.0), ((2000, 64, 60), 0.0), (MEASURED, 0.5), ((255, 256, 256), 2.0)]
+    for sizes, beta in calls:
+        problem = Problem(NN, sizes, (), Configuration({"alpha": 1.0, "beta": beta}))
+        floor.choice(problem, made.choose(sizes))
+    assert [(problem.sizes, problem.scalars["beta"] != 0) for problem in costs.asked] == [
+        (MEASURED, False),
+        ((2048, 64, 64), False),
+        (MEASURED, True),
+    ]
+
+
+def test_without_a_logic_the_blas_computes_what_it_can():
+    floor = Floor(TARGET, {}, MadeUp(0, 99.0))
+    for letter, is_blas in (("s", True), ("d", True), ("h", False), ("b", False), ("i8", False)):
+        kind = gemm_type(letter, transpose_b=False)
+        assert (floor.choice(Problem(kind, (64, 64, 64)), None) is not None) is is_blas, letter
+    for kind in (
+        gemm_type("s", bias=True),
+        gemm_type("s", activation="relu"),
+        gemm_type("s", batched=True, interleaved=True),
+    ):
+        assert floor.choice(Problem(kind, (64,) * len(kind.indices)), None) is None
+
+    fake = Floor(replace(TARGET, api="fake"), {}, MadeUp(0, 99.0))
+
+    assert fake.choice(Problem(NN, (64, 64, 64)), None) is None
+
+
+def test_a_huge_product_is_timed_at_a_part_of_it(monkeypatch):
+    timed: list[Problem] = []
+    monkeypatch.setattr(_host_costs, "_seconds", lambda problem: timed.append(problem) or 0.5)
+    costs = _host_costs.HostCosts(None)  # type: ignore[arg-type]
+    assert costs.blas(Problem(NN, (1024, 1024, 1024))) == 0.5
+    assert costs.blas(Problem(NN, (8192, 1024, 1024))) == 4.0
+    assert costs.blas(Problem(NN, (3, 2**31, 1))) == pytest.approx(0.5 * 2**31 / 2**28, rel=1e-6)
+    assert [problem.sizes for problem in timed] == [(1024,) * 3, (1024,) * 3, (3, 2**28, 1)]
+
+
+def test_a_device_that_launches_nothing_is_no_rival():
+    class Broken:
+        @property
+        def launch_seconds(self):
+            raise LaunchError("launch refused", "out of everything")
+
+    assert _host_costs.HostCosts(Broken()).launch() == float("inf")  # type: ignore[arg-type]
+
+
+@pytest.mark.opencl
+def test_the_cost_of_a_launch_is_measured_once_on_the_device(monkeypatch):
+    """A launch of nothing is what is timed, and the value is kept."""
+    launched: list[int] = []
+    enqueue = _Prepared.enqueue
+
+    def counted(self):
+        launched.append(len(self.commands))
+        enqueue(self)
+
+    monkeypatch.setattr(_Prepared, "enqueue", counted)
+    launcher = Launcher(opencl_device(), {}, {})
+    costs = _host_costs.HostCosts(launcher)
+    assert costs.launch() == costs.launch() > 0
+    assert launched == [1] * (LAUNCHES + 1)
+    launcher.close()
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_the_time_of_the_blas_is_that_of_its_own_call(monkeypatch, beta):
+    """The least of the calls after the first, on the problem's own layout, with C only if it is read."""
+    calls: list[tuple[tuple[int, ...], tuple[int, ...], bool]] = []
+
+    def by_numpy(arguments, scalars, request, blank):
+        calls.append((arguments.a.shape, arguments.b.strides, arguments.c is not None))
+        clock[0] += [9.0, 0.004, 0.002, 0.003, 0.005, 0.006][len(calls) - 1]
+
+    clock = [0.0]
+    monkeypatch.setattr(_host_costs, "by_numpy", by_numpy)
+    monkeypatch.setattr(_host_costs.time, "perf_counter", lambda: clock[0])
+    scalars = Configuration({"alpha": 1.0, "beta": beta})
+    seconds = _host_costs.HostCosts(None).blas(Problem(gemm_type("s"), (30, 20, 10), (), scalars))  # type: ignore[arg-type]
+    assert seconds == pytest.approx(0.002)
+    # Row-major: a is 20 x 10, b 10 x 30; the type reads its A (our b) as it lies and transposes its B (our a).
+    assert calls == [((20, 10), (120, 4), beta != 0)] * 6
