@@ -232,7 +232,7 @@ class _EventReader:
         text = str(event.value)
         if tag not in _SCALARS:
             raise self._wrong(event, f"the tag {shortened(tag)} is not read here", "write plain values without tags")
-        if tag == f"{_TAG}str" and event.style is None and _EXPONENT.fullmatch(text):
+        if tag == f"{_TAG}str" and not event.style and _EXPONENT.fullmatch(text):
             return float(text)
         try:
             value = _SCALARS[tag](yaml.ScalarNode(tag, text))
@@ -258,7 +258,7 @@ def _implicit_tag(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A value of a file with its line, and its name in messages, such as `Library.table[3]`."""
+    """A value of a file, its line, and its name in messages, such as `Library.table[3]`; the whole file has none."""
 
     value: Any
     file: str
@@ -270,12 +270,14 @@ class Located:
         return f"{self.file}:{self.line}"
 
     def wrong(self, what: str, remedy: str) -> UserError:
-        return UserError(self.location, f"{self.name}: {what}", remedy)
+        return UserError(self.location, f"{self.name or 'the file'}: {what}", remedy)
 
     def get(self, key: str) -> Located | None:
         """The value of a key of this mapping; None if the key is absent."""
         content = self.mapping()
-        return Located(content[key], self.file, content.line_of(key), f"{self.name}.{key}") if key in content else None
+        if key not in content:
+            return None
+        return Located(content[key], self.file, content.line_of(key), f"{self.name}.{key}" if self.name else key)
 
     def need(self, key: str) -> Located:
         """The value of a key that this mapping must have."""

@@ -50,9 +50,9 @@ def read_logic(path: Path) -> TensileLogic:
     """The library logic in a file. Raises UserError, with file and line, for a file that is none."""
     content = read_marked(path, "Tensile's library logic")
     if isinstance(content, MarkedList):
-        return _logic(_of_list(Located(content, str(path), content.line, "the file")))
+        return _logic(_of_list(Located(content, str(path), content.line, "")))
     if isinstance(content, MarkedDict):
-        return _logic(_of_keys(Located(content, str(path), content.line, "the file")))
+        return _logic(_of_keys(Located(content, str(path), content.line, "")))
     raise UserError(f"{path}:1", "is neither a list nor keys with values", _REMEDY)
 
 
