@@ -99,6 +99,17 @@ def test_the_indices_of_a_gemm_follow_from_its_transposes(a, b, batched, tmp_pat
     assert logics[0].problem_type.transposes == (a, b)
 
 
+def test_a_contraction_names_its_sizes_by_letters(tmp_path):
+    """Two free indices in A, one in B, and two that are summed over."""
+    fields = {"OperationType": "TensorContraction", "NumIndicesC": 3, "DataType": 0}
+    kind = fields | {"IndexAssignmentsA": [0, 3, 2, 4], "IndexAssignmentsB": [4, 3, 1]}
+    rows = [([8, 8, 2, 16, 4], [0, 1.0])]
+    logic = read_logic(written(tmp_path, list_form(rows=rows, kind=kind, order=(2, 3, 4, 0, 1))))
+    assert (logic.problem_type.name, logic.problem_type.size_names) == ("Cijk_Ailkm_Bmlj_SB", tuple("ijklm"))
+    assert (logic.problem_type.free_a, logic.problem_type.free_b) == ((0, 2), (1,))
+    assert (logic.problem_type.summed, logic.problem_type.batch) == ((3, 4), ())
+
+
 def test_what_is_not_read_is_noted_with_its_line(tmp_path):
     path = written(tmp_path, keys_form(list_form()) | {"Flavour": "sweet"})
     (note,) = read_logic(path).notes
@@ -153,6 +164,7 @@ MISTAKES = {
     "no data type": (changed((4, "DataType"), ..., list_form()), r":\d+: ProblemType: DataType is missing; write"),
     "data type": (changed((4, "DataType"), 99), r"ProblemType\.DataType: 99 is no whole number from 0 to 13"),
     "indices": (changed((4, "IndexAssignmentsA"), [0, 4, 2]), r"A has the indices \[0, 4, 2\], B .* no contraction"),
+    "no GEMM": (changed((4, "IndexAssignmentsA"), [0, 3]), r"A has the indices \[0, 3\] and .* no GEMM; write Tensor"),
     "index twice": (changed((4, "IndexAssignmentsA"), [0, 0, 2]), r"has no index, or one twice; name each index"),
     "no solutions": (changed((5,), []), r":\d+: Solutions: there is no solution; a library logic has at least one"),
     "other type": (

@@ -225,8 +225,11 @@ def _indices(node: Located, is_gemm: bool) -> tuple[tuple[int, ...], tuple[int, 
     if used != list(range(len(used))) or len(used) <= c_count or summed_apart:
         what = f"A has the indices {list(a)}, B has {list(b)} and C has 0 to {c_count - 1}"
         raise node.wrong(f"{what}, which is no contraction", "number all indices, first those of C")
-    if is_gemm and (c_count, len(used)) not in ((2, 3), (3, 4)):
-        raise node.wrong(f"a GEMM of {len(used)} indices", "write TensorContraction as OperationType")
+    summed_index, batch_indices = len(used) - 1, list(range(2, c_count))
+    gemm = sorted([0, *batch_indices, summed_index]), sorted([1, *batch_indices, summed_index])
+    if is_gemm and (len(used) - c_count != 1 or c_count not in (2, 3) or (sorted(a), sorted(b)) != gemm):
+        what = f"A has the indices {list(a)} and B has {list(b)}, which is no GEMM"
+        raise node.wrong(what, "write TensorContraction as OperationType")
     return a, b, c_count
 
 
