@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,11 @@ class Kind:
     write: Callable[[Any], str] | None = None
 
 
-def places(tree, path=()):
+Steps = tuple[Any, ...]
+"""Keys and indices that lead to a value."""
+
+
+def places(tree: Any, path: Steps = ()) -> Iterator[Steps]:
     """The path to every value of a tree."""
     if path:
         yield path
@@ -40,7 +45,7 @@ def places(tree, path=()):
             yield from places(tree[key], (*path, key))
 
 
-def changed(tree, chance):
+def changed(tree: Any, chance: random.Random) -> Any:
     """The tree with one value removed, doubled, renamed or replaced."""
     made = deepcopy(tree)
     *path, last = chance.choice(list(places(made)))
@@ -61,7 +66,7 @@ def changed(tree, chance):
     return made
 
 
-def scribbled(text, chance):
+def scribbled(text: bytes, chance: random.Random) -> bytes:
     """The text cut short, or with other bytes somewhere."""
     start = chance.randrange(len(text) + 1)
     junk = (b"", bytes(chance.randrange(256) for _ in range(9)), b"\x00" * 50, b"[" * 5000, b"{" * 5000, b"- " * 3000)
@@ -75,7 +80,8 @@ def scribbled(text, chance):
             return text[:start] + chance.choice(junk + more) + text[start + chance.randrange(12) :]
 
 
-def mutated(kind, chance):
+def mutated(kind: Kind, chance: random.Random) -> bytes:
+    """A file of the kind, with a few values changed, or scribbled over."""
     if kind.parse is None or kind.write is None or chance.randrange(4) == 0:
         return scribbled(kind.text.encode(), chance)
     tree = kind.parse(kind.text)

@@ -11,7 +11,6 @@ import random
 import re
 import resource
 import time
-from pathlib import Path
 
 import pytest
 import typer
@@ -42,7 +41,7 @@ FORMS = {
 }
 
 
-def used(path: Path) -> None:
+def used(path):
     """Everything that is done with a logic: it is read, asked, and shown on the command line."""
     try:
         logic = read_logic(path)
@@ -66,7 +65,7 @@ def used(path: Path) -> None:
             app([*map(str, command), "--json"], standalone_mode=False)
 
 
-def fuzz(folder: Path, name: str, seeds: range) -> None:
+def fuzz(folder, name, seeds):
     kind = Kind(f"{name}.yaml", FORMS[name], used, yaml.safe_load, text_of)
     for seed in seeds:
         path = folder / "logic.yaml"

@@ -85,9 +85,9 @@ def _of_list(root: Located) -> _Parts:
         what = f"a list of {count} elements; a library logic has at least {NEEDED_ELEMENTS}"
         raise UserError(root.location, what, f"the elements are {', '.join(LIST_ELEMENTS[:NEEDED_ELEMENTS])}")
     parts = {name: root.item(index, name) for index, name in enumerate(LIST_ELEMENTS[:count])}
-    given = {name: part for name, part in parts.items() if part.value is not None}
+    present = {name: part for name, part in parts.items() if part.value is not None}
     notes = [f"{root.file}: elements from {len(LIST_ELEMENTS)} on are not read"] * (count > len(LIST_ELEMENTS))
-    if "TileSelectionIndices" in given and given["TileSelectionIndices"].value:
+    if "TileSelectionIndices" in present and present["TileSelectionIndices"].value:
         notes.append(f"{parts['TileSelectionIndices'].location}: TileSelectionIndices is not read")
     return _Parts(
         root,
@@ -100,10 +100,10 @@ def _of_list(root: Located) -> _Parts:
         solutions=parts["Solutions"],
         order=parts["indexOrder"],
         table=parts["table"],
-        ranges=given.get("range logic"),
-        distance=given.get("distance"),
-        metric=given.get("PerfMetric"),
-        variants=tuple(name for name in VARIANTS if name in given and given[name].value == name),
+        ranges=present.get("range logic"),
+        distance=present.get("distance"),
+        metric=present.get("PerfMetric"),
+        variants=tuple(name for name in VARIANTS if name in present and present[name].value == name),
         notes=tuple(notes),
     )
 
@@ -133,8 +133,8 @@ def _of_keys(root: Located) -> _Parts:
         table=library.need("table") if is_table else None,
         distance=library.get("distance") if is_table else None,
         trees=library if not is_table else None,
-        metric=_given(root.get("PerfMetric")),
-        variants=tuple(name for name in VARIANTS if (found := _given(root.get(name))) and found.flag()),
+        metric=_not_null(root.get("PerfMetric")),
+        variants=tuple(name for name in VARIANTS if (found := _not_null(root.get(name))) and found.flag()),
         notes=notes,
     )
 
@@ -186,7 +186,7 @@ def _hardware(node: Located, root: Located | None = None) -> LogicHardware:
     architecture = node.need("Architecture") if isinstance(node.value, MarkedDict) else node
     if not isinstance(more.value, MarkedDict):
         return LogicHardware(architecture.word())
-    units, apu = _given(more.get("CUCount")), _given(more.get("IsAPU"))
+    units, apu = _not_null(more.get("CUCount")), _not_null(more.get("IsAPU"))
     return LogicHardware(
         architecture.word(),
         units.whole(1, 2**31 - 1) if units is not None else None,
@@ -220,6 +220,6 @@ def _metric(node: Located | None) -> str:
     return str(node.value)
 
 
-def _given(node: Located | None) -> Located | None:
+def _not_null(node: Located | None) -> Located | None:
     """A key's value; None if it is absent or null."""
     return None if node is None or node.value is None else node
