@@ -103,7 +103,7 @@ def _problem_sizes() -> list[str]:
 - `Range: [...]`, one entry for each index (GEMM: M, N, batch if batched, K): every combination, the first index varying
   fastest;
 - `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements;
-- `File: problems.csv`, a list of problems ([below](#lists-of-problems)).
+- `File: problems.csv`, a list of problems or a library logic of Tensile ([below](#lists-of-problems)).
 
 A size that is listed more than once is measured once. Sizes apply from their position on, also in the next phases; the
 final phase has its own sizes. Without sizes, the first index has {common} in the steps and {final} in the final phase,
@@ -115,9 +115,11 @@ An entry of a `Range` is"""
     return ["## Problem sizes", rules, forms, "### Lists of problems", _LIST, listed, _LIST_RULES]
 
 
-_LIST = """A `File` is CSV, its path relative to the tuning file. Its header names the columns. A list of GEMMs has m, n
-and k, and any of the others below; a list for another operation has one for each size, by the name of its index, and
-family and weight as below:"""
+_LIST = """A `File` that ends in `.yaml` or `.yml` is a
+[library logic of Tensile](from-tensile.md#exact-sizes-as-problems), whose exact sizes are taken. Any other `File` is
+CSV. Its path is relative to the tuning file. The header of a CSV list names the columns. A list of GEMMs has m, n and
+k, and any of the others below; a list for another operation has one for each size, by the name of its index, and family
+and weight as below:"""
 
 _LIST_RULES = """A row of a list of GEMMs is C[m, n] = op(A) op(B) of **row-major** matrices, as in `torch.mm(a, b)`
 with a of m x k and b of k x n (`trans_b` is T for `torch.mm(a, w.t())` with weights w of n x k). A problem type is

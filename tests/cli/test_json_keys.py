@@ -14,6 +14,7 @@ from portblas_fakes import fake, faulty
 from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import rows
 from stream_k_fakes import calibration
+from tensile_logics import list_form, problem_type, solution, written
 from tuned_samples import tensile_table
 from tunesmith import session
 from tunesmith.bench import Drift
@@ -36,6 +37,7 @@ from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Pro
 from tunesmith.report import documents
 from tunesmith.report.heuristics import fitted as heuristics
 from tunesmith.report.heuristics import policies
+from tunesmith.report.library_logic import pages as logic_pages
 from tunesmith.report.portblas import lists as portblas_lists
 from tunesmith.report.portblas import outcome as portblas_outcome
 from tunesmith.report.random import choice as random_choice
@@ -53,6 +55,9 @@ from tunesmith.session.heuristics.matrices import JudgedSubject, RepeatSpread
 from tunesmith.session.heuristics.sources import SourceTask
 from tunesmith.session.heuristics.verdicts import judged
 from tunesmith.session.intensity.characterize import CharacterizeTask, characterize
+from tunesmith.session.library_logic.choice import tensile_choice
+from tunesmith.session.library_logic.export import exported
+from tunesmith.session.library_logic.summary import summary_of
 from tunesmith.session.portblas.generate import generate
 from tunesmith.session.portblas.sets import listed_sets
 from tunesmith.session.random.compile import ProgramCompilation
@@ -73,6 +78,7 @@ COMMANDS = (
     *(command for command in OWN_COMMANDS if command != "worker"),
     *(f"{group} {command}" for group, (_, commands) in GROUPS.items() for command in commands),
     "random tune --arch",
+    "select --logic",
 )
 RUNS = (
     "tune",
@@ -148,6 +154,9 @@ def printed(tmp_path_factory):
         "store copy": stores.copied_document(StoreLocation(folder), StoreLocation(folder), CopyReport()),
         "store show": _counted(done.folder),
         "select": documents.choice((16, 16, 16), choice),
+        "select --logic": _tensile_answer(folder),
+        "logic show": logic_pages.summary_document(summary_of(written(folder, _tensile_logic()))),
+        "logic export": logic_pages.export_document(exported(folder / "run", folder / "exported.yaml")),
         "compare": documents.comparison(NumpyComparison((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
         "characterize": roofline.characterized_document(characterize(_listed(folder))),
         "random tune": random_tuned.tuned_document(_done(folder, selection=choose_shapes(_random_rows()))),
@@ -171,6 +180,16 @@ def printed(tmp_path_factory):
 def _counted(folder):
     with Store.read(store_named(str(folder))) as store:
         return stores.counted_document(store.location, store.devices(), store.runs())
+
+
+def _tensile_logic():
+    """A solution that may not run most sizes, and leading dimensions."""
+    made = [solution(0, problem_type(), AssertFree0ElementMultiple=64), solution(1, problem_type())]
+    return list_form(made, [([8, 8, 1, 8], [0, 1.0]), ([9, 9, 1, 9, 16, 16, 16, 16], [1, 1.0])])
+
+
+def _tensile_answer(folder):
+    return logic_pages.answer_document(tensile_choice(written(folder, _tensile_logic()), (8, 8, 1, 8)))
 
 
 def _listed(folder):

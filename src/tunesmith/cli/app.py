@@ -27,6 +27,7 @@ GROUPS = {
         "Configurations for products that nobody tuned: by rules, models, and fits to kernels that were tuned.",
         ("explain", "fit", "audit", "judge"),
     ),
+    "logic": ("Library logic, Tensile's or tunesmith's: show it, export it.", ("show", "export")),
     "store": ("Copy measurements between stores, and count what a store holds.", ("copy", "show")),
     "stream-k": ("How the tiles of a product are split over a device's work-groups.", ("explain", "sweep")),
 }

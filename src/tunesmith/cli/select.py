@@ -1,4 +1,7 @@
-"""`tunesmith select LOGIC --size M N B K`: the solution that is launched, and by which rule."""
+"""`tunesmith select LOGIC --size M N B K`: the solution that is launched, and by which rule.
+
+`--logic FILE` names the logic, too, which may then be Tensile's.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,24 @@ from tunesmith.library import DeviceAbsentError, Library, load
 from tunesmith.logic import Choice, Logic, Rule, logic_files
 from tunesmith.records import UserError, printable
 from tunesmith.report import documents, tables
+from tunesmith.report.library_logic import pages
+from tunesmith.session.library_logic.choice import is_ours, tensile_choice
 
 from .output import Json, print_facts
 
 
 def select(
     context: typer.Context,
-    logic: Annotated[Path, typer.Argument(help="A library logic, or a folder of them.")],
     size: Annotated[
         str,
         typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K."),
     ],
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="LOGIC", help="A library logic, or a folder of them.", show_default=False)
+    ] = None,
+    logic: Annotated[
+        Path | None, typer.Option("--logic", metavar="FILE", help="The same; may be a library logic of Tensile.")
+    ] = None,
     problem_type: Annotated[
         str,
         typer.Option("--type", help="Which problem type, where the folder has several; a GEMM's need not have logic."),
@@ -33,21 +43,45 @@ def select(
     """Say which solution the library launches for a size, by which rule (exact, nearest, fallback; vendor where a CPU's
     BLAS is chosen; heuristic for a GEMM without logic), and expected time.
 
+    By a library logic of Tensile (--logic), say what Tensile launches. The exit code is 1 if it goes on to another
+    file.
+
     Example: `tunesmith select out/logic --size 1024 1024 1 1024`
+
+    Example: `tunesmith select --logic vega10_Cijk_Ailk_Bjlk_SB.yaml --size 1024 1024 1 1024`
 
     Example: `tunesmith select out/logic --size 1024 1024 1024 --type Cij_Aik_Bkj_DB`
     """
-    sizes = sizes_of([size, *context.args])
-    with load(logic) as library:
+    if logic is not None and folder is not None and _is_size(folder.name):
+        # Without LOGIC before it, the second word after --size is taken for LOGIC.
+        size, folder = f"{size} {folder}", None
+    sizes, path = sizes_of([size, *context.args]), _path_of(folder, logic)
+    if not is_ours(path):
+        made = tensile_choice(path, sizes, problem_type)
+        print_facts(as_json, pages.answer_document, pages.answer, made)
+        if made.index is None:
+            raise typer.Exit(1)
+        return
+    with load(path) as library:
         try:
             choice = _choice(library, sizes, problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
         has_logic = _has_logic(library, choice)
     if not has_logic:
-        _say_which_logic_is_not_used(logic, choice)
-    unfinished = _unfinished(logic, choice) if has_logic else ""
+        _say_which_logic_is_not_used(path, choice)
+    unfinished = _unfinished(path, choice) if has_logic else ""
     print_facts(as_json, documents.choice, tables.choice, sizes, choice, unfinished)
+
+
+def _path_of(folder: Path | None, logic: Path | None) -> Path:
+    """The logic, which is named in one of two ways. Raises UserError for none and for both."""
+    if folder is not None and logic is not None:
+        raise UserError("--logic", f"{logic} is given beside {folder}", "name one logic")
+    path = logic if logic is not None else folder
+    if path is None:
+        raise UserError("LOGIC", "is missing", "name a library logic, or a folder of them")
+    return path
 
 
 def _choice(library: Library, sizes: tuple[int, ...], problem_type: str) -> Choice:
@@ -87,6 +121,10 @@ def _unfinished(logic: Path, choice: Choice) -> str:
     """What is not decided yet in the logic of the chosen solution's type, in words."""
     logics = (Logic.load(path).document for path in logic_files(logic))
     return next((document.unfinished for document in logics if document.problem_type == choice.solution.type), "")
+
+
+def _is_size(word: str) -> bool:
+    return word.replace(",", "").replace("x", "").isdecimal()
 
 
 def sizes_of(words: list[str]) -> tuple[int, ...]:

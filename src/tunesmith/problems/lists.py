@@ -9,12 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tunesmith.records import UserError
+from tunesmith.records import ProblemType, UserError
 
 from .files import text_of
 from .keys import shortened, unknown_key
@@ -25,13 +25,19 @@ from .sizes import LARGEST
 class ListedProblem:
     """One row of a list, as a tuning file uses it.
 
-    A row of another problem type has no sizes; `layout` describes that type in the words of the list.
+    A row of another problem type has no sizes; `layout` describes that type in the words of the list. `leading` has the
+    leading dimensions of D, C, A and B, each of which counts if it is larger than the natural one; empty means none.
     """
 
     sizes: tuple[int, ...]
     family: str = ""
     weight: float = 1.0
     layout: str = ""
+    leading: tuple[int, ...] = ()
+
+
+ListReader = Callable[[ProblemType, Path, str], Sequence[ListedProblem]]
+"""Reads a file's problems for a type. The last argument is the location that names the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ Every mistake is a UserError with file, line and remedy. Everything assumed or i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.problems import DEFAULT_OPERATION, OPERATIONS, Mistakes, Node, Operation, read_yaml, unknown_key
+from tunesmith.problems.lists import ListReader
 from tunesmith.records import Configuration, ProblemType, UserError, Value
 from tunesmith.spaces import Space
 
@@ -45,12 +46,14 @@ def read_tuning_file(
     derived: Derived = lambda problem_type: frozenset(),
     max_size: int | None = None,
     families: Families = lambda problem_type, values: {},
+    lists: Mapping[str, ListReader] | None = None,
 ) -> TuningFile:
     """Read and check a tuning file.
 
     `spaces` gives the parameters that may be tuned for a problem type, and raises LookupError for an operation that
     cannot be tuned. `derived` gives the names of derived values that a join may use. `families` is used for notes about
-    parameters that no chosen family has. With `max_size`, larger sizes are cut to it and then made unique. Raises a
+    parameters that no chosen family has. `lists` reads lists of problems by the suffixes of their names; the operation
+    reads all others. With `max_size`, larger sizes are cut to it and then made unique. Raises a
     single UserError with all mistakes in the file, and nothing else.
     """
     if max_size is not None and max_size < 1:
@@ -71,7 +74,9 @@ def read_tuning_file(
         if "BenchmarkProblems" not in top:
             what = "there is no BenchmarkProblems"
             raise UserError(root.location, what, "list problem types with their size groups there")
-        reader = _ProblemReader(path.parent, spaces, derived, families, max_size, settings, notes, mistakes)
+        reader = _ProblemReader(
+            path.parent, spaces, derived, families, dict(lists or {}), max_size, settings, notes, mistakes
+        )
         groups = tuple(reader.groups(top["BenchmarkProblems"]))
     mistakes.tell()
     if max_size is not None:
@@ -85,6 +90,7 @@ class _ProblemReader:
     spaces: Spaces
     derived: Derived
     families: Families
+    lists: Mapping[str, ListReader]
     max_size: int | None
     settings: GlobalParameters
     notes: Notes
@@ -115,7 +121,9 @@ class _ProblemReader:
         is_right = self.mistakes.count == before
         for sentence in operation.assumed(fields) if is_right else ():
             self.notes.add_once(node.location, sentence)
-        sizes = SizeReader(problem_type, operation, scalars, self.folder, self.notes, self.max_size, is_right)
+        sizes = SizeReader(
+            problem_type, operation, scalars, self.folder, self.notes, self.max_size, is_right, self.lists
+        )
         try:
             space, derived = self.spaces(problem_type), self.derived(problem_type)
         except LookupError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.problems import (
@@ -18,7 +18,7 @@ from tunesmith.problems import (
     shortened,
     unknown_key,
 )
-from tunesmith.problems.lists import ListedProblem
+from tunesmith.problems.lists import ListedProblem, ListReader
 from tunesmith.records import Configuration, Problem, ProblemType, UserError, Value
 
 from .notes import Notes
@@ -42,6 +42,7 @@ class SizeReader:
 
     Paths are relative to `folder`. `notes` gets a note about rows of a list that are of other types. If `is_known` is
     False, some fields of the type are wrong; then no sizes are read, since they may be right for the intended type.
+    `lists` reads the files whose names have these suffixes, the operation reads all others.
     """
 
     problem_type: ProblemType
@@ -51,20 +52,22 @@ class SizeReader:
     notes: Notes
     max_size: int | None = None
     is_known: bool = True
+    lists: Mapping[str, ListReader] = field(default_factory=dict)
 
     def read(self, node: Node) -> WeightedProblems:
         """The distinct problems of a `ProblemSizes`, in its order, with the weights from lists."""
         if not self.is_known:
             return (), {}
         found: dict[tuple[Sizes, Sizes], None] = {}
-        weights: dict[Sizes, float] = defaultdict(float)
+        weights: dict[tuple[Sizes, Sizes], float] = defaultdict(float)
         mistakes = Mistakes()
         for form in _forms(node, mistakes):
             with mistakes.caught():
                 if form.name == "File":
                     for row in self._rows(form):
-                        found[row.sizes, ()] = None
-                        weights[row.sizes] += row.weight
+                        listed = row.sizes, self._leading(row)
+                        found[listed] = None
+                        weights[listed] += row.weight
                 else:
                     found.update(dict.fromkeys(self._listed_sizes(form)))
                 if len(found) > LIMIT:
@@ -107,7 +110,8 @@ class SizeReader:
         types."""
         location, name = form.location, form.value.word("ProblemSizes.File")
         kind, path = self.problem_type, self.folder / name
-        rows = _of_families(self.operation.listed(kind, path, location), form.family, name)
+        read = self.lists.get(path.suffix.lower(), self.operation.listed)
+        rows = _of_families(read(kind, path, location), form.family, name)
         fitting = [row for row in rows if row.sizes]
         others = Counter(row.layout for row in rows if not row.sizes)
         layouts = ", ".join(f"{count} {layout}" for layout, count in others.items())
@@ -118,15 +122,23 @@ class SizeReader:
             self.notes.add_once(location, f"{what} and are left out ({layouts})")
         return fitting
 
+    def _leading(self, row: ListedProblem) -> Sizes:
+        """The leading dimensions of a row, each raised to the natural one; () if all are natural."""
+        if not row.leading:
+            return ()
+        natural = tuple(least for _, least in self.operation.leading(self.problem_type, row.sizes))
+        leading = tuple(max(pair) for pair in zip(row.leading, natural, strict=True))
+        return () if leading == natural else leading
+
     def _problems(self, sizes: Sequence[tuple[Sizes, Sizes]]) -> tuple[Problem, ...]:
         problems = tuple(Problem(self.problem_type, extents, leading, self.scalars) for extents, leading in sizes)
         return problems if self.max_size is None else clamp_sizes(problems, self.max_size)
 
-    def _weights(self, listed: Mapping[Sizes, float]) -> Weights:
+    def _weights(self, listed: Mapping[tuple[Sizes, Sizes], float]) -> Weights:
         """The weights by problem. The weights of sizes that become equal by `max_size` are added up."""
         weights: dict[Problem, float] = defaultdict(float)
-        for sizes, weight in listed.items():
-            (problem,) = self._problems([(sizes, ())])
+        for row, weight in listed.items():
+            (problem,) = self._problems([row])
             weights[problem] += weight
         return dict(weights)
 

@@ -19,7 +19,7 @@ from tunesmith.problems.gemm.listed import read_gemm_list
 from tunesmith.problems.lists import columns_of
 from tunesmith.protocol import Fork, read_tuning_file
 from tunesmith.records import Problem, ProblemType, UserError
-from tunesmith.session.tuning_file.file import derived_names
+from tunesmith.session.tuning_file.file import LISTS, derived_names
 from tunesmith.spaces import Space
 
 TF32 = "x"
@@ -88,7 +88,7 @@ def _of_gemm_list(path: Path, data_type: str) -> Iterator[ListedProduct]:
 
 
 def _of_tuning_file(path: Path) -> Iterator[ListedProduct]:
-    file = read_tuning_file(path, _space, derived_names, families=families_meant)
+    file = read_tuning_file(path, _space, derived_names, families=families_meant, lists=LISTS)
     for phases in file.groups:
         for step in phases.steps:
             for problem in () if isinstance(step, Fork) else step.problems:

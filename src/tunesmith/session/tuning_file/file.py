@@ -8,10 +8,14 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, asks_for_hidden, choose
+from tunesmith.formats.tensile.library.sizes import SUFFIXES, read_logic_sizes
 from tunesmith.kernels import LANGUAGE, OPEN, families_meant, families_of, languages, tuning_space
 from tunesmith.protocol import Benchmark, Final, Fork, Phases, TuningFile, read_tuning_file
 from tunesmith.records import ProblemType, Target, UserError
 from tunesmith.spaces import Space
+
+LISTS = dict.fromkeys(SUFFIXES, read_logic_sizes)
+"""Readers of the lists that are not CSV, by the suffixes of their names."""
 
 
 def ready(path: Path, max_size: int | None, selector: str | Target | None) -> tuple[TuningFile, Target]:
@@ -27,7 +31,7 @@ def read(path: Path, max_size: int | None, selector: str | Target | None) -> Tun
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
     space = partial(_tuned_space, hidden=asks_for_hidden(selector))
-    return read_tuning_file(path, space, derived_names, max_size, families_meant)
+    return read_tuning_file(path, space, derived_names, max_size, families_meant, LISTS)
 
 
 def _tuned_space(problem_type: ProblemType, hidden: bool) -> Space:

@@ -1,0 +1,1 @@
+"""Tensile's files."""

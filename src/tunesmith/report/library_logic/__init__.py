@@ -1,0 +1,1 @@
+"""What the commands on library logic print."""
