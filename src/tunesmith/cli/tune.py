@@ -11,7 +11,7 @@ import typer
 from tunesmith import session
 from tunesmith.report import documents, tables
 
-from .output import Device, Json, MaxSize, Order
+from .output import Device, Json, MaxSize, Order, Sizes
 from .runs import Budget, Out, Quiet, Remeasure, RetryFailed, carried_out
 
 
@@ -20,6 +20,7 @@ def tune(
     out: Out,
     device: Device = None,
     max_size: MaxSize = None,
+    sizes: Sizes = None,
     budget: Budget = None,
     retry_failed: RetryFailed = False,
     remeasure: Remeasure = False,
@@ -39,6 +40,7 @@ def tune(
         out,
         device=device,
         max_size=max_size,
+        sizes=sizes,
         budget_minutes=budget,
         order=order,
         reuse=session.Reuse.of(retry_failed, remeasure),

@@ -1,5 +1,7 @@
 """The commands on a tuning file: tuning it, forecasting and summarising the run, comparing its logic with a peer."""
 
+from tunesmith.formats.tensile.tuning import RejectedProblem, TensileImport, Treatment, WrittenGroup
+
 from .forecast import Forecast, GroupForecast, plan
 from .peer import NumpyComparison, SizeComparison, against_numpy, compare_with_numpy
 from .summary import Summary, summarise
@@ -10,9 +12,13 @@ __all__ = [
     "Group",
     "GroupForecast",
     "NumpyComparison",
+    "RejectedProblem",
     "SizeComparison",
     "Summary",
+    "TensileImport",
+    "Treatment",
     "TuningPlan",
+    "WrittenGroup",
     "against_numpy",
     "compare_with_numpy",
     "plan",

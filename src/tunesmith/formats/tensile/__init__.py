@@ -1,0 +1,1 @@
+"""Tensile's files (ROCm/Tensile): tuning files of every era."""

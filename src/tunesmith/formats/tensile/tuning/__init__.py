@@ -1,0 +1,16 @@
+"""Tensile's tuning files: any era's file is translated into our form, with a record of what became of everything."""
+
+from .record import Dialect, Fate, RejectedProblem, TensileImport, Treatment, WrittenGroup, WrittenStep
+from .translation import TranslatedFile, read_translated
+
+__all__ = [
+    "Dialect",
+    "Fate",
+    "RejectedProblem",
+    "TensileImport",
+    "TranslatedFile",
+    "Treatment",
+    "WrittenGroup",
+    "WrittenStep",
+    "read_translated",
+]
