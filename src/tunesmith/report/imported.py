@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
-from tunesmith.session.tuning_file import Forecast, RejectedProblem, TensileImport, Treatment, WrittenGroup
+from tunesmith.session.tuning_file import (
+    Forecast,
+    ImportedFile,
+    RejectedProblem,
+    TensileImport,
+    Treatment,
+    WrittenGroup,
+)
 
 from .run import Document, fields
 from .table import table, titled
@@ -15,8 +22,33 @@ MOST_SHOWN = 5
 """The most written values of one name in the table."""
 
 
+def outcome(done: ImportedFile) -> RenderableType:
+    """The dialect, a row for each name that is not as written, the problems that are left out, and the new file."""
+    return Group(*_names(done.imported), *_left_out(done.imported), f"written: {done.written}")
+
+
+def outcome_document(done: ImportedFile) -> Document:
+    """`outcome` as JSON."""
+    return {"written": str(done.written), "groups": done.groups, "imported": document(done.imported)}
+
+
 def summary(forecast: Forecast, imported: TensileImport) -> Iterator[RenderableType]:
     """The dialect, a row for each name that is not as written, the counts, and the problems that are left out."""
+    yield from _names(imported)
+    yield titled("size groups: as written, and what is distinct and legal here", _counts(forecast, imported))
+    yield from _left_out(imported)
+    enqueues = sum(group.enqueues for group in imported.written)
+    planned = sum(group.enqueues for group in imported.groups)
+    distinct = sum(group.forecast.enqueues_before for group in forecast.groups)
+    legal = sum(group.forecast.enqueues_after for group in forecast.groups)
+    yield (
+        f"{enqueues} enqueues as written, {planned} of them of problems that a kernel computes; "
+        f"{distinct} distinct, {legal} legal"
+    )
+    yield ""
+
+
+def _names(imported: TensileImport) -> Iterator[RenderableType]:
     yield f"read as a tuning file of Tensile's: {imported.dialect}"
     yield from (f"{location}: {sentence}" for location, sentence in imported.remarks)
     if imported.treatments:
@@ -29,19 +61,12 @@ def summary(forecast: Forecast, imported: TensileImport) -> Iterator[RenderableT
                 treatment.section, treatment.name, treatment.fate.value, written, treatment.becomes, f"{line}{more}"
             )
         yield titled("what became of the file's names", shown)
-    yield titled("size groups: as written, and what is distinct and legal here", _counts(forecast, imported))
+
+
+def _left_out(imported: TensileImport) -> Iterator[str]:
     for (reason, detail), problems in _by_reason(imported).items():
         listed = ", ".join(problem.location.rpartition(":")[2] for problem in problems)
         yield f"left out, since no kernel computes it: {reason} ({detail}): {len(problems)}, at line {listed}"
-    enqueues = sum(group.enqueues for group in imported.written)
-    planned = sum(group.enqueues for group in imported.groups)
-    distinct = sum(group.forecast.enqueues_before for group in forecast.groups)
-    legal = sum(group.forecast.enqueues_after for group in forecast.groups)
-    yield (
-        f"{enqueues} enqueues as written, {planned} of them of problems that a kernel computes; "
-        f"{distinct} distinct, {legal} legal"
-    )
-    yield ""
 
 
 def document(imported: TensileImport) -> Document:

@@ -3,6 +3,7 @@
 from tunesmith.formats.tensile.tuning import RejectedProblem, TensileImport, Treatment, WrittenGroup
 
 from .forecast import Forecast, GroupForecast, plan
+from .importing import ImportedFile, import_file
 from .peer import NumpyComparison, SizeComparison, against_numpy, compare_with_numpy
 from .summary import Summary, summarise
 from .tuning import Group, TuningPlan, tune
@@ -11,6 +12,7 @@ __all__ = [
     "Forecast",
     "Group",
     "GroupForecast",
+    "ImportedFile",
     "NumpyComparison",
     "RejectedProblem",
     "SizeComparison",
@@ -21,6 +23,7 @@ __all__ = [
     "WrittenGroup",
     "against_numpy",
     "compare_with_numpy",
+    "import_file",
     "plan",
     "summarise",
     "tune",

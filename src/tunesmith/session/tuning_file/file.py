@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, asks_for_hidden, choose
-from tunesmith.formats.tensile.tuning import TensileImport, read_translated
+from tunesmith.formats.tensile.tuning import TensileImport, TranslatedFile, read_translated
 from tunesmith.kernels import LANGUAGE, OPEN, families_meant, families_of, languages, tuning_space
 from tunesmith.problems import Mistakes
 from tunesmith.problems.gemm import gemm_type
@@ -45,21 +45,21 @@ def read_imported(
     path: Path, max_size: int | None, selector: str | None, sizes: Path | None = None
 ) -> tuple[TuningFile, TensileImport | None]:
     """`read`, and the record of the translation if the file is one of Tensile's. Then the file may have no groups."""
+    translated, file = read_both(path, max_size, selector, sizes)
+    return file, translated.imported
+
+
+def read_both(
+    path: Path, max_size: int | None, selector: str | None, sizes: Path | None = None
+) -> tuple[TranslatedFile, TuningFile]:
+    """A file's content in our form, translated if it is one of Tensile's, and the tuning file that was read from it."""
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
     hidden = asks_for_hidden(selector)
     translated = read_translated(path, lambda: tuning_space(gemm_type(), hidden=hidden), sizes)
-    space = partial(_tuned_space, hidden=hidden)
-    file = read_tuning_file(
-        path,
-        space,
-        derived_names,
-        max_size,
-        families_meant,
-        translated.root,
-        may_be_empty=translated.imported is not None,
-    )
-    return file, translated.imported
+    space, may_be_empty = partial(_tuned_space, hidden=hidden), translated.imported is not None
+    file = read_tuning_file(path, space, derived_names, max_size, families_meant, translated.root, may_be_empty)
+    return translated, file
 
 
 def refuse_empty(path: Path, file: TuningFile, imported: TensileImport | None) -> None:

@@ -2,6 +2,7 @@
 
 from .record import Dialect, Fate, RejectedProblem, TensileImport, Treatment, WrittenGroup, WrittenStep
 from .translation import TranslatedFile, read_translated
+from .writing import text_of_import
 
 __all__ = [
     "Dialect",
@@ -13,4 +14,5 @@ __all__ = [
     "WrittenGroup",
     "WrittenStep",
     "read_translated",
+    "text_of_import",
 ]
