@@ -135,9 +135,11 @@ def parse_yaml(text: str, name: str, tolerated: Mistakes | None = None) -> Node:
         raise UserError(location, f"not valid YAML ({error.problem or error.context})", "correct the syntax") from error
     except yaml.YAMLError as error:
         detail = " ".join(str(error).split())
-        raise UserError(name, f"not valid YAML ({detail})", "correct the syntax") from error
+        before = text.encode("utf-8", "surrogatepass")[: getattr(error, "position", 0) or 0]
+        location = f"{name}:{before.count(10) + 1}"
+        raise UserError(location, f"not valid YAML ({detail})", "correct the syntax") from error
     if root is None:
-        raise UserError(name, "the file is empty", "write lines of `key: value`, as in the files in examples/")
+        raise UserError(f"{name}:1", "the file is empty", "write lines of `key: value`, as in the files in examples/")
     return _Tree(name, tolerated).node(root)
 
 

@@ -28,7 +28,7 @@ COMMON_DEFAULT_SIZES, FINAL_DEFAULT_SIZES = 1, 4
 """The numbers of Tensile's default sizes: 2880 for the steps, and 64, 128, 256 and 448 at the end."""
 VERSION_2_FINAL_SIZES = 4**3
 """The number of default final sizes of version 2: 16, 32, 64 and 112 for each of three indices."""
-MOST_KEYS = 200_000
+MOST_KEYS = 50_000
 """The most combinations that are listed to count the keys of a join; with more, the bound is their number."""
 SHORT = {COMMON: "CM", FORK: "Fork", BENCHMARK_FORK: "BF", JOIN: "Join", BENCHMARK_JOIN: "BJ", FINAL: "Final"}
 MOST_NAMED = 3

@@ -74,18 +74,19 @@ class ProblemTranslator:
                 becomes = "left out: they are assembly kernels of Tensile's own tree"
                 self.ledger.add("size group", name, Fate.DROPPED, becomes, group.at(name), (plain_or_text(node),))
             elif name in own:
-                content[name] = _phase(node.location, own[name], sizes, name)
+                content[name] = _phase(node.location, own[name], sizes)
             elif name != JOIN:
                 content[name] = node
         for phase in (INITIAL, COMMON, FORK):
             if phase in own and phase not in content:
-                content[phase] = _phase(group.location, own[phase], sizes, phase)
+                content[phase] = _phase(group.location, own[phase], sizes)
         joined = self._join(group, own)
         if joined is not None:
             content[JOIN] = joined
         if self.dialect.is_dict_form:
             self._version_2_sizes(content, group, problem.type)
-        return Node(group.location, content, {name: group.at(name) for name in content})
+        kept = {name: node for name, node in content.items() if name == JOIN or node.content not in ((), None)}
+        return Node(group.location, kept, {name: group.at(name) for name in kept})
 
     def _join(self, group: Node, own: ListedPhases) -> Node | None:
         node = group.content.get(JOIN) if isinstance(group.content, dict) else None
@@ -139,7 +140,7 @@ class ProblemTranslator:
         content[FINAL] = Node(group.location, (Node(group.location, {SIZES: sizes}, {}), *given))
 
 
-def _phase(location: str, entries: tuple[ListedEntry, ...], sizes: SizeTranslator, phase: str) -> Node:
+def _phase(location: str, entries: tuple[ListedEntry, ...], sizes: SizeTranslator) -> Node:
     """A phase's list of dicts. Dicts of which nothing is left are left out."""
     items = []
     for entry in entries:

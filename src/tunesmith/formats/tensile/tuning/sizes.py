@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 from math import prod
 
 from tunesmith.problems import LIMIT, Node
@@ -27,7 +27,7 @@ STRIDES = {"LDD": "stridesD", "LDC": "stridesC", "LDA": "stridesA", "LDB": "stri
 
 
 def written_sizes(node: Node) -> int:
-    """The number of sizes that a ProblemSizes lists; an overlap counts twice. Never above LIMIT for one Range."""
+    """The number of sizes that a ProblemSizes lists; an overlap counts twice."""
     return sum(_count(form, value) for form, value in _forms(node))
 
 
@@ -54,12 +54,16 @@ def _count(form: str, value: Node) -> int:
         return 1
     if form != "Range" or not isinstance(value.content, tuple):
         return 0
-    counts = [len(_span(item)) for item in value.content if isinstance(item.content, tuple)]
-    return min(prod(counts), LIMIT)
+    return prod(_length(_span(item)) for item in value.content if isinstance(item.content, tuple))
 
 
-def _span(node: Node) -> list[int]:
-    """The sizes of one descriptor, no more than LIMIT; one for a descriptor that makes none."""
+def _length(span: Span) -> int:
+    """The number of sizes of one descriptor; with a growing step no more than LIMIT."""
+    return span.count(LIMIT) if span.growth else (span.last - span.first) // span.step + 1
+
+
+def _span(node: Node) -> Span:
+    """The sizes of one descriptor; a single size for a descriptor that makes none."""
     items = node.content if isinstance(node.content, tuple) else ()
     numbers = [item.content for item in items if is_integer(item.content)]
     match numbers:
@@ -72,10 +76,9 @@ def _span(node: Node) -> list[int]:
         case [first, step, growth, last]:
             span = Span(first, step, growth, last)
         case _:
-            return [0]
-    if span.first > span.last or span.step <= 0 or span.growth < 0:
-        return [span.first]
-    return list(islice(span, LIMIT))
+            return Span(0, 1, 0, 0)
+    is_wrong = span.first > span.last or span.step <= 0 or span.growth < 0
+    return Span(span.first, 1, 0, span.first) if is_wrong else span
 
 
 @dataclass(frozen=True)
@@ -128,11 +131,11 @@ class SizeTranslator:
             yield _form("Range", plain)
             return
         spans = [_span(each) for each in descriptors if isinstance(each.content, tuple)]
-        if prod(map(len, spans)) > MOST_EXPANDED:
+        if prod(map(_length, spans)) > MOST_EXPANDED:
             self._drop("leading dimensions of a Range", "the natural ones: there are too many", leading[0].location)
             yield _form("Range", plain)
             return
-        for chosen in product(*reversed(spans)):
+        for chosen in product(*(tuple(span) for span in reversed(spans))):
             numbers = _resolved(descriptors, chosen[::-1])
             sizes, dimensions = numbers[: self.indices], numbers[self.indices :]
             yield _form("Exact", _numbers(value.location, (*sizes, *self._legal(sizes, dimensions, value))))
