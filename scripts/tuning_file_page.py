@@ -49,7 +49,7 @@ def reference(space: Space | None = None) -> str:
 _OPENING = """# Tuning files
 
 A tuning file is YAML in the list form of Tensile's dialect. This page is made from the tables with which tunesmith
-reads tuning files.
+reads tuning files. Tensile's own files, of any era, are [translated into this form](from-tensile.md).
 
 ```yaml
 GlobalParameters:           # how everything is measured; may be left out

@@ -40,7 +40,7 @@ BenchmarkProblems:
             - Range: [[64, 0, 512], [16, 8], 3]
             - Exact: [1, 2]
             - Exactly: [1, 2, 3]
-        - SplitU: [1]
+        - SplitV: [1]
       BenchmarkFinal: []
 LibraryLogic:
   ScheduleName: a/b

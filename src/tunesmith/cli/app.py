@@ -10,8 +10,8 @@ from tunesmith import __version__
 
 from .lazy import SETTINGS, LazyCommands, group_of, lazy_group
 
-COMMANDS = ("devices", "plan", "tune", "show", "select", "compare", "characterize", "worker")
-"""Each is a module of this package with a function of the same name."""
+COMMANDS = ("devices", "plan", "tune", "show", "select", "compare", "import", "characterize", "worker")
+"""Each is a module of this package with a function of the same name (`import_` for `import`)."""
 
 GROUPS = {
     "random": (

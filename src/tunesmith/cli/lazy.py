@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from keyword import iskeyword
 from typing import Any
 
 import typer
@@ -98,11 +99,12 @@ def group_of(name: str, purpose: str, words: Sequence[str], takes_sizes: Sequenc
 
 
 def _module_of(words: str) -> str:
-    return words.replace("-", "_").replace(" ", ".")
+    return ".".join(map(_function_of, words.split()))
 
 
 def _function_of(name: str) -> str:
-    return name.replace("-", "_")
+    """The Python name of a command; a word that Python keeps for itself gets an underscore."""
+    return f"{name}_" if iskeyword(name) else name.replace("-", "_")
 
 
 @cache

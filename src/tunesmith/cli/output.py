@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ParamSpec
 
 import typer
@@ -53,6 +54,11 @@ Order = Annotated[
 MaxSize = Annotated[
     int | None,
     typer.Option("--max-size", min=1, help="Clamp every size to this, then drop the repeats."),
+]
+
+Sizes = Annotated[
+    Path | None,
+    typer.Option("--sizes", help="The sizes file of a file in Tensile's split form (docs/from-tensile.md)."),
 ]
 
 

@@ -12,7 +12,7 @@ from tunesmith import session
 from tunesmith.report import documents, tables
 
 from .many_devices import Cluster, Devices, ManyDevicesOptions, WaitFor
-from .output import Device, Json, MaxSize, Order
+from .output import Device, Json, MaxSize, Order, Sizes
 from .runs import Budget, KeptIn, Out, Quiet, Remeasure, RetryFailed, Wait, carried_out
 
 
@@ -24,6 +24,7 @@ def tune(
     cluster: Cluster = None,
     wait_for: WaitFor = 1,
     max_size: MaxSize = None,
+    sizes: Sizes = None,
     budget: Budget = None,
     retry_failed: RetryFailed = False,
     remeasure: Remeasure = False,
@@ -47,6 +48,7 @@ def tune(
         folder=out,
         device=device,
         max_size=max_size,
+        sizes=sizes,
         budget_minutes=budget,
         order=order,
         reuse=session.Reuse.of(retry_failed, remeasure),

@@ -49,7 +49,11 @@ def read_regular(path: Path, most: int) -> bytes:
 
 def text_of(path: Path, kind: str, most: int = MOST_BYTES, remedy: str = "") -> str:
     """A file's text in UTF-8; otherwise as `bytes_of`."""
+    raw = bytes_of(path, kind, most, remedy)
     try:
-        return bytes_of(path, kind, most, remedy).decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(str(path), f"no UTF-8 at byte {error.start}", remedy or "save it as UTF-8 text") from error
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}:{line}", f"no UTF-8 at byte {error.start}", remedy or "save it as UTF-8 text"
+        ) from error

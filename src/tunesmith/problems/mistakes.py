@@ -22,6 +22,10 @@ class Mistakes:
     def count(self) -> int:
         return len(self._collected)
 
+    @property
+    def collected(self) -> tuple[UserError, ...]:
+        return tuple(self._collected.values())
+
     def add(self, error: UserError) -> None:
         for mistake in error.errors:
             self._collected.setdefault((mistake.location, mistake.what), mistake)

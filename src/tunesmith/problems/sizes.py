@@ -20,8 +20,8 @@ from .mistakes import Mistakes
 if TYPE_CHECKING:
     from .base import Operation
 
-LIMIT = 1_000_000
-"""The most sizes that one ProblemSizes may hold."""
+LIMIT = 100_000
+"""The most sizes that one ProblemSizes may hold: a run measures a few of them in a second."""
 
 LARGEST = 2**31 - 1
 """The largest size: indices and leading dimensions are 32-bit numbers in the kernels, as in BLAS."""

@@ -115,12 +115,16 @@ class Node:
                 return shortened(scalar)
 
 
-def read_yaml(path: Path) -> Node:
-    """The file's only document. Raises UserError for a file that cannot be read or is not valid YAML of this kind."""
-    return parse_yaml(text_of(path, "YAML"), str(path))
+def read_yaml(path: Path, tolerated: Mistakes | None = None) -> Node:
+    """The file's only document. Raises UserError for a file that cannot be read or is not valid YAML of this kind.
+
+    With `tolerated`, a key that is given twice has its last value, and a key that is no word becomes a word, as in
+    other tools; both mistakes are added there.
+    """
+    return parse_yaml(text_of(path, "YAML"), str(path), tolerated)
 
 
-def parse_yaml(text: str, name: str) -> Node:
+def parse_yaml(text: str, name: str, tolerated: Mistakes | None = None) -> Node:
     """`read_yaml` for a text; locations begin with `name`."""
     try:
         refuse_depth(text, name)
@@ -131,10 +135,12 @@ def parse_yaml(text: str, name: str) -> Node:
         raise UserError(location, f"not valid YAML ({error.problem or error.context})", "correct the syntax") from error
     except yaml.YAMLError as error:
         detail = " ".join(str(error).split())
-        raise UserError(name, f"not valid YAML ({detail})", "correct the syntax") from error
+        before = text.encode("utf-8", "surrogatepass")[: getattr(error, "position", 0) or 0]
+        location = f"{name}:{before.count(10) + 1}"
+        raise UserError(location, f"not valid YAML ({detail})", "correct the syntax") from error
     if root is None:
-        raise UserError(name, "the file is empty", "write lines of `key: value`, as in the files in examples/")
-    return _Tree(name).node(root)
+        raise UserError(f"{name}:1", "the file is empty", "write lines of `key: value`, as in the files in examples/")
+    return _Tree(name, tolerated).node(root)
 
 
 def refuse_depth(text: str | bytes, name: str) -> None:
@@ -154,8 +160,8 @@ def refuse_depth(text: str | bytes, name: str) -> None:
 class _Tree:
     """Converts PyYAML's nodes to ours. An alias gives the same node again, and its size counts again."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, tolerated: Mistakes | None) -> None:
+        self._name, self._tolerated = name, tolerated
         self._converted: dict[yaml.Node, tuple[Node, int]] = {}
         self._open: set[yaml.Node] = set()
 
@@ -215,7 +221,7 @@ class _Tree:
             key = self._key(raw_key)
             if key in own:
                 what = f"{shortened(key)} is given twice (first at {places[key]})"
-                raise UserError(self._location(raw_key), what, "keep one of the two")
+                self._tolerate(UserError(self._location(raw_key), what, "keep one of the two"))
             own[key], places[key] = value, self._location(raw_key)
         for node in merged:
             for key, value in node.mapping("what << merges").items():
@@ -226,7 +232,17 @@ class _Tree:
     def _key(self, raw: yaml.Node) -> str:
         if isinstance(raw, yaml.ScalarNode) and raw.tag == f"{_TAG}str":
             return str(raw.value)
-        raise UserError(self._location(raw), f"{shortened(raw.value)} is no key", "give the name of a key")
+        error = UserError(self._location(raw), f"{shortened(raw.value)} is no key", "give the name of a key")
+        if not isinstance(raw, yaml.ScalarNode):
+            raise error
+        self._tolerate(error)
+        return str(raw.value)
+
+    def _tolerate(self, error: UserError) -> None:
+        """Collect an error that may be tolerated; raise it otherwise."""
+        if self._tolerated is None:
+            raise error
+        self._tolerated.add(error)
 
     def _location(self, raw: yaml.Node) -> str:
         return f"{self._name}:{raw.start_mark.line + 1}"

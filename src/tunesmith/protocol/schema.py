@@ -47,18 +47,21 @@ def read_tuning_file(
     max_size: int | None = None,
     families: Families = lambda problem_type, values: {},
     lists: Mapping[str, ListReader] | None = None,
+    root: Node | None = None,
+    may_be_empty: bool = False,
 ) -> TuningFile:
     """Read and check a tuning file.
 
     `spaces` gives the parameters that may be tuned for a problem type, and raises LookupError for an operation that
     cannot be tuned. `derived` gives the names of derived values that a join may use. `families` is used for notes about
     parameters that no chosen family has. `lists` reads lists of problems by the suffixes of their names; the operation
-    reads all others. With `max_size`, larger sizes are cut to it and then made unique. Raises a
-    single UserError with all mistakes in the file, and nothing else.
+    reads all others. With `max_size`, larger sizes are cut to it and then made unique.
+    `root` is the file's content if it was read already, or translated from another form. If it `may_be_empty`, it needs
+    no problems. Raises a single UserError with all mistakes in the file, and nothing else.
     """
     if max_size is not None and max_size < 1:
         raise UserError("--max-size", f"{max_size} is no size", "give a whole number from 1")
-    root, notes, mistakes = read_yaml(path), Notes(), Mistakes()
+    root, notes, mistakes = root or read_yaml(path), Notes(), Mistakes()
     top = root.mapping("a tuning file")
     for name in top:
         if name in IGNORED_TOP_KEYS:
@@ -77,7 +80,7 @@ def read_tuning_file(
         reader = _ProblemReader(
             path.parent, spaces, derived, families, dict(lists or {}), max_size, settings, notes, mistakes
         )
-        groups = tuple(reader.groups(top["BenchmarkProblems"]))
+        groups = tuple(reader.groups(top["BenchmarkProblems"], may_be_empty))
     mistakes.tell()
     if max_size is not None:
         notes.add(str(path), f"sizes above {max_size} are measured as {max_size}, with natural leading dimensions")
@@ -96,10 +99,10 @@ class _ProblemReader:
     notes: Notes
     mistakes: Mistakes
 
-    def groups(self, node: Node) -> Iterator[Phases]:
+    def groups(self, node: Node, may_be_empty: bool) -> Iterator[Phases]:
         """The size groups of all problem types, numbered within each type."""
         entries = node.sequence("BenchmarkProblems")
-        if not entries:
+        if not entries and not may_be_empty:
             raise UserError(node.location, "BenchmarkProblems is empty", "list [problem type, size group ...] there")
         groups_read: Counter[ProblemType] = Counter()
         for entry in entries:

@@ -28,8 +28,8 @@ class StepForecast:
     `choices` is the number of choices that the file lists for one lineage, `candidates` the number that all lineages
     try together. `enqueues` is the number of cells to be timed: candidates times `sizes`, less the cells that are
     illegal or the same solution. `is_estimated`: the numbers are extrapolated from a sample, since there are too many
-    combinations to check. After rejections, `fresh` is the number of enqueues whose cell no earlier step has measured,
-    and `programs` the number of their programs that no earlier step has compiled; `rejected` counts illegal
+    combinations or cells to check. After rejections, `fresh` is the number of enqueues whose cell no earlier step has
+    measured, and `programs` the number of their programs that no earlier step has compiled; `rejected` counts illegal
     configurations by reason, and `examples` has an example of each reason.
     """
 
@@ -85,6 +85,9 @@ class StepsForecast:
         """The first example of each reason."""
         return {reason: text for step in reversed(self.after) for reason, text in step.examples.items()}
 
+
+MOST_CHECKED = 5_000
+"""The most cells of a step whose legality is checked one by one. With more, some of the sizes stand for all."""
 
 Program = Callable[[Configuration], str]
 """Gives a text that is equal for configurations that share a program. Called only for legal configurations."""
@@ -144,7 +147,7 @@ class _LineageWalk:
         fresh = programs = 0
         if self._only_legal:
             proposed = proposals(self._phases, index, self._lineages, choices, problems, self._oracle)
-            counts, cells, fresh, programs = self._legal(proposed, choices, problems)
+            counts, cells, fresh, programs, is_whole = self._legal(proposed, choices, problems)
             rejections = [rejection for proposal in proposed for _, rejection in proposal.rejected]
             result = replace(
                 result,
@@ -179,9 +182,10 @@ class _LineageWalk:
 
     def _legal(
         self, proposals: Sequence[Proposal], choices: Combinations, problems: Sequence[Problem]
-    ) -> tuple[list[int], int, int, int]:
-        """The number of each lineage's candidates, the number of legal cells of all lineages, and the numbers of new
-        cells and new programs among them. If there are too many choices, the numbers are extrapolated from a sample."""
+    ) -> tuple[list[int], int, int, int, bool]:
+        """The number of each lineage's candidates, the number of legal cells of all lineages, the numbers of new cells
+        and new programs among them, and whether these numbers are exact. If there are too many choices or cells, they
+        are extrapolated from a sample of the choices or of the problems."""
         legal, scale = [proposal.configurations for proposal in proposals], 1
         is_sampled = choices.count > LARGEST_LISTED
         if is_sampled:
@@ -196,14 +200,16 @@ class _LineageWalk:
         configs = list(chain(*legal))
         if not is_sampled:
             configs = list({self._oracle.identity(config): config for config in configs}.values())
-        runnable = [(c, p) for c in configs for p in problems if not self._oracle.rejections_for(c, p)]
-        counts, cells = [len(candidates) * scale for candidates in legal], len(runnable) * scale
-        if is_sampled:
-            return counts, cells, cells, len({self._program(config) for config in configs}) * scale
+        checked = _spread(problems, max(1, MOST_CHECKED // max(1, len(configs))))
+        runnable = [(c, p) for c in configs for p in checked if not self._oracle.rejections_for(c, p)]
+        counts = [len(candidates) * scale for candidates in legal]
+        cells = len(runnable) * scale * len(problems) // max(1, len(checked))
+        if is_sampled or len(checked) < len(problems):
+            return counts, cells, cells, len({self._program(config) for config in configs}) * scale, False
         cells_before, programs_before = len(self._cells), len(self._programs)
         self._cells.update((self._oracle.identity(config), problem) for config, problem in runnable)
         self._programs.update(self._program(config) for config, _ in runnable)
-        return counts, cells, len(self._cells) - cells_before, len(self._programs) - programs_before
+        return counts, cells, len(self._cells) - cells_before, len(self._programs) - programs_before, True
 
     def _join(self, names: Sequence[str]) -> bool:
         """Keep as many lineages as a join can leave: at most one for each key that the lineages can reach. Lineages
@@ -228,6 +234,13 @@ class _LineageWalk:
             keys |= reachable
         self._lineages = tuple((first + others)[: len(keys)])
         return is_estimated
+
+
+def _spread(problems: Sequence[Problem], most: int) -> Sequence[Problem]:
+    """At most `most` problems, evenly spread over all."""
+    if len(problems) <= most:
+        return problems
+    return [problems[index * len(problems) // most] for index in range(most)]
 
 
 def _exhaustive(phases: Phases) -> int:

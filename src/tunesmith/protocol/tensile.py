@@ -20,23 +20,41 @@ ANSWERED_GLOBALS = {
     "Device": "the device is chosen when the run is started",
     "FlushCount": "ColdCache says whether the cache is emptied",
     "FlushMemorySize": "ColdCache says whether the cache is emptied",
+    "DataTypeInitAlpha": "Tensile has no such parameter either; DataInitTypeAlpha was meant",
+    "DataTypeInitBeta": "Tensile has no such parameter either; DataInitTypeBeta was meant",
+    "ExitOnFails": "a wrong result is a measurement, and the run goes on",
+    "ResumeBenchmarkProblem": "the same command goes on with a stopped run",
+    "Redo": "the same command goes on with a stopped run; --remeasure measures again",
+    "ForceRedo": "the same command goes on with a stopped run; --remeasure measures again",
+    "PlatformIdx": "the device is chosen when the run is started",
+    "DeviceIdx": "the device is chosen when the run is started",
 }
 """Global parameters that are replaced by something else here, and by what."""
 
 IGNORED_GLOBALS = _names(
     """
-    Architecture AsmDebug BoundsCheck BufferOffsetA BufferOffsetB BufferOffsetC
-    BufferOffsetD BuildClient CEqualD ClientArgs ClientBuildPath ClientExecutionLockPath ClientLogLevel CMakeBuildType
-    CodeFromFiles CodeObjectVersion CpuThreads CSVExportWinner CSVMergeSameProblemID CxxCompiler DataInitType
-    DataInitTypeA DataInitTypeAB DataInitTypeB DataInitTypeC DataInitTypeD DebugKernel DeviceLDS EmbedLibrary
-    EmbedLibraryKey ExitAfterKernelGen ExpandRanges ForceGenerateKernel ForceRedoBenchmarkProblems
-    ForceRedoLibraryClient ForceRedoLibraryLogic GenerateSourcesAndExit GranularityThreshold
-    HardwareMonitor KernelTime LegacyComponents LibraryFormat LibraryPrintDebug LibraryUpdateComment LibraryUpdateFile
-    MaxFileName MaxLDS MaxMacroTileRatio MaxWorkspaceSize MergeFiles MinimumRequiredVersion MinKForGSU Name NewClient
-    NumMergedFiles PerformanceMetric PinClocks PreciseKernelTime PrintCodeCommands PrintIndexAssignments PrintLevel
-    PrintSolutionRejectionReason PrintTensorA PrintTensorB PrintTensorC PrintTensorD PrintTensorRef PrintWinnersOnly
-    PristineOnGPU RuntimeLanguage ShortNames ShowProgressBar SleepPercent SolutionSelectionAlg
-    SortProblems SupportedISA ValidationMaxToPrint ValidationPrintValids WavefrontWidth WorkingPath
+    Architecture AsmDebug AssemblerPath Backend BenchmarkClientVersion BenchmarkDataPath BenchmarkProblemsPath
+    BoundsCheck BufferOffsetA BufferOffsetB BufferOffsetC BufferOffsetD BuildClient CCompiler CEqualD
+    CheckDimOverflow ClientArgs ClientBuildPath ClientExecutionLockPath ClientLogLevel CMakeBuildType
+    CMakeCFlags CMakeCXXFlags CodeFromFiles CodeObjectVersion ConvolutionVsContraction CpuThreads
+    CSVExportWinner CSVMergeSameProblemID CurrentISA CustomKernelDirectory CxxCompiler DataInitType
+    DataInitTypeA DataInitTypeAB DataInitTypeB DataInitTypeC DataInitTypeD DebugKernel DebugPrintLevel
+    DebugSkipAtomic DebugSkipNonAtomic DeviceLDS DictLibraryLogic DumpTensors EmbedLibrary EmbedLibraryKey
+    EnableAsserts EnableDebugA EnableDebugB EnableDebugC EnableHalf ExitAfterKernelGen ExpandRanges
+    ExpectedValueC ExperimentalLogicDir ForceCExpectedValue ForceGenerateKernel ForceRedoBenchmarkProblems
+    ForceRedoLibraryClient ForceRedoLibraryLogic GenerateManifestAndExit GenerateSourcesAndExit
+    GranularityThreshold HardwareMonitor HccVersion HipClangVersion IgnoreAsmCapCache IndexChars KeepBuildTmp
+    KernelTime LazyLibraryLoading LegacyComponents LibraryClientPath LibraryFormat LibraryLogicPath
+    LibraryPrintDebug LibraryUpdateComment LibraryUpdateFile MaxDepthU MaxFileName MaxLDS MaxMacroTileRatio
+    MaxRegisters MaxThreads MaxWorkspaceSize MergeFiles MinimumRequiredVersion MinKForGSU Name NewClient
+    NewClientArgs NumMergedFiles OldClientSourceTmp PackageLibrary PerfModelL2ReadBwMul PerfModelL2ReadHits
+    PerfModelL2WriteHits PerfModelReadEfficiency PerformanceMetric PinClocks PreciseKernelTime PrintCodeCommands
+    PrintConvolutionUsage PrintDebug PrintIndexAssignments PrintLevel PrintSolutionRejectionReason PrintTensorA
+    PrintTensorB PrintTensorC PrintTensorD PrintTensorRef PrintWinnersOnly PristineOnGPU ROCmAgentEnumeratorPath
+    ROCmSMIPath RuntimeLanguage ScriptPath SeparateArchitectures ShortFileNames ShortNames ShowProgressBar
+    SleepPercent SolutionPrintDebug SolutionSelectionAlg SortProblems SourcePath SupportedISA
+    UnrollLoopEfficiencyEnable ValidationMaxToPrint ValidationPrintValids VerifyManifest WavefrontWidth
+    WorkingPath
     """
 )
 """Global parameters without a meaning here."""

@@ -17,6 +17,7 @@ from tunesmith.session.tuning_file import Forecast, GroupForecast, NumpyComparis
 from tunesmith.session.tuning_file.summary import MeasuringDevice
 from tunesmith.store import Winner
 
+from . import imported
 from .run import Document, fields, head
 
 
@@ -36,6 +37,8 @@ def plan(forecast: Forecast) -> Document:
     return {
         "device": forecast.target.name,
         "notes": list(forecast.notes),
+        # Only where it is true, so that the documents of all other plans keep their form.
+        **({"imported": imported.document(forecast.imported)} if forecast.imported else {}),
         "minutes": forecast.seconds / 60 if forecast.seconds is not None else None,
         "groups": [_group(group) for group in forecast.groups],
     }

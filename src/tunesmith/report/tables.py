@@ -16,6 +16,7 @@ from tunesmith.session.tuning_file import Forecast, GroupForecast, NumpyComparis
 from tunesmith.session.tuning_file.peer import is_wide
 from tunesmith.store import Failure, StepRecord
 
+from . import imported
 from . import numbers as _numbers
 from .run import closing
 from .table import table, titled
@@ -48,7 +49,8 @@ def devices(found: Sequence[FoundDevice]) -> RenderableType:
 def plan(forecast: Forecast) -> RenderableType:
     """The steps with their counts before and after rejections, the enqueues beside those of an exhaustive search, and
     the expected time."""
-    parts: list[RenderableType] = [*forecast.notes]
+    parts: list[RenderableType] = list(imported.summary(forecast, forecast.imported)) if forecast.imported else []
+    parts += forecast.notes
     for group in forecast.groups:
         counts = group.forecast
         about = "~" if any(step.is_estimated for step in counts.after) else ""

@@ -1,1 +1,1 @@
-"""Tensile's files."""
+"""Tensile's files (ROCm/Tensile): tuning files of every era, and library logic."""

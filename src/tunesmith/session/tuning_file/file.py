@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from tunesmith.bench import Policy
 from tunesmith.devices import APIS, asks_for_hidden, choose
 from tunesmith.formats.tensile.library.sizes import SUFFIXES, read_logic_sizes
+from tunesmith.formats.tensile.tuning import TensileImport, TranslatedFile, read_translated
 from tunesmith.kernels import LANGUAGE, OPEN, families_meant, families_of, languages, tuning_space
+from tunesmith.problems import Mistakes
+from tunesmith.problems.gemm import gemm_type
 from tunesmith.protocol import Benchmark, Final, Fork, Phases, TuningFile, read_tuning_file
 from tunesmith.records import ProblemType, Target, UserError
 from tunesmith.spaces import Space
@@ -18,20 +21,61 @@ LISTS = dict.fromkeys(SUFFIXES, read_logic_sizes)
 """Readers of the lists that are not CSV, by the suffixes of their names."""
 
 
-def ready(path: Path, max_size: int | None, selector: str | Target | None) -> tuple[TuningFile, Target]:
+@dataclass(frozen=True)
+class ReadyFile:
     """A tuning file and the device to tune it on. If the file leaves the language open, it is set to one that the
-    device runs."""
-    file = read(path, max_size, selector)
+    device runs. `imported` is the record of the translation if the file is one of Tensile's."""
+
+    file: TuningFile
+    target: Target
+    imported: TensileImport | None
+
+
+def ready(path: Path, max_size: int | None, selector: str | Target | None, sizes: Path | None = None) -> ReadyFile:
+    """Read a tuning file, and choose the device. `sizes` is the sizes file of a file in Tensile's split form."""
+    file, imported = read_imported(path, max_size, selector, sizes)
     target = device_for(file, selector)
-    return replace(file, groups=tuple(_with_language(phases, target) for phases in file.groups)), target
+    return ReadyFile(
+        replace(file, groups=tuple(_with_language(phases, target) for phases in file.groups)), target, imported
+    )
 
 
 def read(path: Path, max_size: int | None, selector: str | Target | None) -> TuningFile:
     """Read a tuning file against the parameters of all families that the device may have; raises UserError."""
+    return read_imported(path, max_size, selector)[0]
+
+
+def read_imported(
+    path: Path, max_size: int | None, selector: str | Target | None, sizes: Path | None = None
+) -> tuple[TuningFile, TensileImport | None]:
+    """`read`, and the record of the translation if the file is one of Tensile's. Then the file may have no groups."""
+    translated, file = read_both(path, max_size, selector, sizes)
+    return file, translated.imported
+
+
+def read_both(
+    path: Path, max_size: int | None, selector: str | Target | None, sizes: Path | None = None
+) -> tuple[TranslatedFile, TuningFile]:
+    """A file's content in our form, translated if it is one of Tensile's, and the tuning file that was read from it."""
     if not path.is_file():
         raise UserError(str(path), "no such file", "give the path of a tuning file, such as examples/quickstart.yaml")
-    space = partial(_tuned_space, hidden=asks_for_hidden(selector))
-    return read_tuning_file(path, space, derived_names, max_size, families_meant, LISTS)
+    hidden = asks_for_hidden(selector)
+    translated = read_translated(path, lambda: tuning_space(gemm_type(), hidden=hidden), sizes)
+    space, may_be_empty = partial(_tuned_space, hidden=hidden), translated.imported is not None
+    file = read_tuning_file(path, space, derived_names, max_size, families_meant, LISTS, translated.root, may_be_empty)
+    return translated, file
+
+
+def refuse_empty(path: Path, file: TuningFile, imported: TensileImport | None) -> None:
+    """Raise UserError if no problem of a translated file is left to tune, with the reason for each."""
+    if file.groups or imported is None:
+        return
+    mistakes = Mistakes()
+    for problem in imported.rejected:
+        what = f"no kernel computes {problem.name}: {problem.reason} ({problem.detail})"
+        mistakes.add(UserError(problem.location, what, "`tunesmith plan` counts what is written; nothing can be tuned"))
+    mistakes.tell()
+    raise UserError(str(path), "there is no problem to tune", "list problem types with their size groups")
 
 
 def _tuned_space(problem_type: ProblemType, hidden: bool) -> Space:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.bench import Policy
+from tunesmith.formats.tensile.tuning import TensileImport
 from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Final, Phases, StepForecast, StepsForecast, TuningFile, forecast
 from tunesmith.records import Problem, Target
@@ -42,11 +43,12 @@ class GroupForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """All size groups of a tuning file on one device."""
+    """All size groups of a tuning file on one device. `imported` says what became of a file of Tensile's."""
 
     target: Target
     notes: tuple[str, ...]
     groups: tuple[GroupForecast, ...]
+    imported: TensileImport | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -55,8 +57,8 @@ class Forecast:
 
     @property
     def is_possible(self) -> bool:
-        """Whether every size group has something left to measure in its last step."""
-        return all(group.forecast.is_possible for group in self.groups)
+        """Whether there are size groups, and each has something left to measure in its last step."""
+        return bool(self.groups) and all(group.forecast.is_possible for group in self.groups)
 
 
 def plan(
@@ -64,23 +66,25 @@ def plan(
     *,
     device: str | None = None,
     max_size: int | None = None,
+    sizes: Path | None = None,
     order: str | None = None,
     calibrate: bool | None = None,
 ) -> Forecast:
     """Forecast a tuning file. With `calibrate`, a few configurations are compiled and timed, which takes seconds.
 
     If `calibrate` is None, this is done for our own kernels only: a user's kernel and its reference are programs, which
-    a person who only looks at a file may not want to run.
+    a person who only looks at a file may not want to run. `sizes` is the sizes file of a file in Tensile's split form.
     """
     order = checked_order(order)
-    file, target = ready(path, max_size, device)
+    made_ready = ready(path, max_size, device, sizes)
+    file, target = made_ready.file, made_ready.target
     users = {phases.problem_type.name: None for phases in file.groups if _runs_users_code(phases)}
     notes = [] if calibrate is not None else [_NOT_CALIBRATED.format(name) for name in users]
     groups = (
         _group(file, phases, target, order, not _runs_users_code(phases) if calibrate is None else calibrate)
         for phases in file.groups
     )
-    return Forecast(target, (*file.notes, *notes), tuple(groups))
+    return Forecast(target, (*file.notes, *notes), tuple(groups), made_ready.imported)
 
 
 _NOT_CALIBRATED = "{}: no minutes are forecast, since that would run the kernel and its reference; --calibrate does it"

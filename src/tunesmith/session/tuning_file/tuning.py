@@ -26,7 +26,7 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
-from .file import policy_of, ready
+from .file import policy_of, ready, refuse_empty
 from .order import AS_IN_FILE, checked_order, rank_of
 from .steps import group_name, step_record, table_of, table_output
 
@@ -37,6 +37,7 @@ def tune(
     *,
     device: str | Target | None = None,
     max_size: int | None = None,
+    sizes: Path | None = None,
     budget_minutes: float | None = None,
     order: str | None = None,
     reuse: Reuse = Reuse.ALL,
@@ -50,6 +51,7 @@ def tune(
 
     Everything goes into `folder`. The same call measures only what is missing there; another `reuse` also measures
     failures again, or everything.
+    `sizes` is the sizes file of a file in Tensile's split form.
     `order` names the policy whose best guesses are measured first (the default policy if None); `file` asks none.
     Without `checks_logic` the written logic is not launched at the end, for a caller that does not load it.
     `device` may be the target of `benches`, which make benches of several devices (`frame.many_devices`).
@@ -59,8 +61,10 @@ def tune(
     Raises UserError for a mistake in the file or the arguments, KeyboardInterrupt after everything is written.
     """
     order = checked_order(order)
-    file, target = ready(path, max_size, device)
-    for note in file.notes:
+    made_ready = ready(path, max_size, device, sizes)
+    file, target, imported = made_ready.file, made_ready.target, made_ready.imported
+    refuse_empty(path, file, imported)
+    for note in (*(imported.sentences() if imported else ()), *file.notes):
         observe(events.Message(note))
     minutes = budget_minutes if budget_minutes is not None else file.globals.budget_minutes
     plan = TuningPlan(path, file, target, order)
