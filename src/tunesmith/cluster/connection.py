@@ -28,7 +28,7 @@ ALL_TOPIC = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentByDevice:
     """What a device sent: the message, by its portion."""
 
     facts: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Failed:
     why: str
 
 
-News = Sent | Joined | Left | Failed
+News = SentByDevice | Joined | Left | Failed
 
 
 class ClusterConnection:
@@ -145,7 +145,7 @@ class ClusterConnection:
         self._news.put(None)
 
     def _on_sent(self, event: tuple[float, Any]) -> None:
-        self._news.put(Sent(event[1]))
+        self._news.put(SentByDevice(event[1]))
 
     def _on_members(self, event: tuple[float, Any]) -> None:
         match event[1]:

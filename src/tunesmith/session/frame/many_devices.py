@@ -5,6 +5,7 @@ The cluster has the implementation. The frame imports no cluster: a command hand
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,12 @@ class ManyDevices(Bench, ABC):
     @abstractmethod
     def shares(self) -> tuple[DeviceShare, ...]:
         """What each device did so far, in the order of their names."""
+
+
+def host_of(measurement: Measurement, target: Target) -> str:
+    """The host and its device that measured, as the store has them. Without other knowledge, `target` on this host."""
+    selector, _, host = (measurement.device or target.selector).partition("@")
+    return measurement.host or f"{host or socket.gethostname()} {selector}"
 
 
 BenchFactory = Callable[[Target, Policy, Path, events.Observer], ManyDevices | None]

@@ -6,7 +6,6 @@ A stored measurement is used if `reuse.ReuseRule` says so. All results of the be
 from __future__ import annotations
 
 import math
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,9 +32,9 @@ from tunesmith.store import (
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
-from .ahead import Interleaved, first_round, interleave_ahead, run_races
+from .ahead import InterleavedCells, first_round, interleave_ahead, run_races
 from .ledger import Ledger, OutOfBudgetError
-from .many_devices import Confirmation, ManyDevices
+from .many_devices import Confirmation, ManyDevices, host_of
 from .oracle import ConfigurationOracle
 from .order import CellRace, Rank, in_order
 from .reuse import ReuseRule, failed
@@ -294,7 +293,7 @@ class RecordedMeasure:
             self.commit(list(zip(interleaved.cells, measured, strict=True)), round_)
         return {cell: self.rounds(cell)[round_] for cell in cells}
 
-    def unconfirmed(self, cells: Sequence[Cell], until_clear: bool) -> Interleaved:
+    def unconfirmed(self, cells: Sequence[Cell], until_clear: bool) -> InterleavedCells:
         """The cells of one problem as they are to be interleaved, and how many of them have the samples already."""
         by_key = {self.key(cell): cell for cell in cells}
         round_ = confirm_round(by_key)
@@ -304,7 +303,7 @@ class RecordedMeasure:
             # Samples of one block belong together, so all of them are taken again if any is missing.
             self._replaced |= {(key, round_) for key in found}
         jobs = tuple(map(self.job, by_key.values()))
-        return Interleaved(tuple(by_key.values()), round_, len(found), Confirmation(jobs, until_clear))
+        return InterleavedCells(tuple(by_key.values()), round_, len(found), Confirmation(jobs, until_clear))
 
     def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
         """Measure finalists now that `confirm` will be asked about, on all devices at once. A bench of one device waits
@@ -343,7 +342,7 @@ class RecordedMeasure:
                 problem=cell[1],
                 target=self.oracle.target,
                 toolchain=self.toolchain(cell[0]),
-                measurement=replace(measurement, host=self._host_of(measurement)),
+                measurement=replace(measurement, host=host_of(measurement, self.oracle.target)),
             )
             for cell, measurement in stored
         ]
@@ -363,11 +362,6 @@ class RecordedMeasure:
             self.observe(
                 events.CellMeasured(self.oracle.solution(config), problem, measurement, rate, self._operation.unit)
             )
-
-    def _host_of(self, measurement: Measurement) -> str:
-        """The host and its device that measured, as the store has them."""
-        selector, _, host = (measurement.device or self.oracle.target.selector).partition("@")
-        return measurement.host or f"{host or socket.gethostname()} {selector}"
 
     def check_budget(self) -> None:
         """Raises OutOfBudgetError when the time is spent."""

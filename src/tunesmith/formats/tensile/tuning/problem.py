@@ -10,7 +10,7 @@ from tunesmith.problems import Node
 from .counting import joined_over, written_group
 from .joins import translated_join
 from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, LaidOutProblem
-from .ledger import Ledger
+from .ledger import ImportLedger
 from .listing import GROUPS, ListedEntry, ListedPhases, listed_phases, plain_or_text
 from .parameters import ParameterTranslator, Vocabulary
 from .record import Dialect, Fate, RejectedProblem, WrittenGroup
@@ -42,7 +42,7 @@ class ProblemTranslator:
     vocabulary: Vocabulary
     scalars: Mapping[str, float]
     most_oblong: int | None
-    ledger: Ledger
+    ledger: ImportLedger
 
     def problem(self, problem: LaidOutProblem) -> TranslatedProblem:
         """The problem in our form. One of another tool's operation stays as it stands."""

@@ -16,7 +16,7 @@ from tunesmith.problems.keys import is_integer
 from tunesmith.problems.sizes import Span
 from tunesmith.records import Value
 
-from .ledger import Ledger
+from .ledger import ImportLedger
 from .listing import plain_or_text
 from .record import Fate
 
@@ -88,7 +88,7 @@ class SizeTranslator:
     transpose_a: bool
     transpose_b: bool
     batched: bool
-    ledger: Ledger
+    ledger: ImportLedger
 
     @property
     def indices(self) -> int:

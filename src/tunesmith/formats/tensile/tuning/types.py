@@ -10,7 +10,7 @@ from tunesmith.problems import OPERATIONS, Node, shortened
 from tunesmith.problems.gemm import DATA_TYPES
 from tunesmith.records import UserError, Value
 
-from .ledger import Ledger
+from .ledger import ImportLedger
 from .listing import plain_or_text
 from .names import REJECTING_FIELDS, TYPE_FIELDS_WITHOUT_MEANING, TYPE_NUMBERS, TYPE_WORDS, UNAVAILABLE_TYPES
 from .record import Fate
@@ -41,7 +41,9 @@ def type_name(node: Node) -> str:
     return " ".join(words) + (", batched" if plain.get("Batched") in (True, 1) else "")
 
 
-def translated_type(node: Node, scalars: Mapping[str, float], ledger: Ledger) -> tuple[Node, TypeRejection | None]:
+def translated_type(
+    node: Node, scalars: Mapping[str, float], ledger: ImportLedger
+) -> tuple[Node, TypeRejection | None]:
     """The problem type in our form, and the reason if no kernel computes the type.
 
     `scalars` are Alpha and Beta as the file's settings give them. Unknown fields and values stay as they stand.
