@@ -14,6 +14,7 @@ from portblas_fakes import fake, faulty
 from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import rows
 from stream_k_fakes import calibration
+from tensile_files import SIZE_GROUPS
 from tensile_logics import list_form, problem_type, solution, written
 from tuned_samples import tensile_table
 from tunesmith import session
@@ -34,7 +35,7 @@ from tunesmith.models.stream_k.decision_models import DeviceCapacity, StreamKCho
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, Rejection
-from tunesmith.report import documents
+from tunesmith.report import documents, imported
 from tunesmith.report.heuristics import fitted as heuristics
 from tunesmith.report.heuristics import policies
 from tunesmith.report.library_logic import pages as logic_pages
@@ -114,6 +115,11 @@ BenchmarkProblems:
             - Exact: [16, 16, 16, 20, 20, 20, 20]
 """
 """Something of everything: winners, a failure, an illegal lineage, leading dimensions."""
+THEIRS = f"""{TUNING.replace("- FakeFault", "- StaggerU: [0, 32]" + chr(10) + "        - FakeFault")}
+  - - DataType: z
+    - ForkParameters: [{{DepthU: [8, 16]}}]
+"""
+"""The same with signs of Tensile."""
 
 
 SHARES = (DeviceShare("CUDA:1@a", 0.9, 7, 1.01),)
@@ -139,7 +145,8 @@ def documented():
 def printed(tmp_path_factory):
     """For each command, a document that it prints."""
     folder = tmp_path_factory.mktemp("run")
-    file, device = fake_file(folder, TUNING), "fake:GPU:8"
+    file, theirs, device = fake_file(folder, TUNING), fake_file(folder, THEIRS, "theirs.yaml"), "fake:GPU:8"
+    imported_file = session.import_file(fake_file(folder, SIZE_GROUPS, "old.yaml"), folder / "new.yaml")
     done = session.tune(file, folder / "run", device=device)
     done.health, done.devices = {"clock_mhz_least": 1980}, SHARES
     with load(folder / "run") as library:
@@ -148,7 +155,7 @@ def printed(tmp_path_factory):
     compared = SizeComparison(Problem(gemm_type(), (1, 1, 1)), 2.0, "S", "exact", PeerRatio(time, time, 1.0, 1.0, 1.0))
     return {
         "devices": documents.devices([FoundDevice("it", fake_target()), FoundDevice("other", problem="gone")]),
-        "plan": documents.plan(session.plan(file, device=device, calibrate=False)),
+        "plan": documents.plan(session.plan(theirs, device=device, calibrate=False)),
         "tune": documents.outcome(done) | {"left_out": {"a constraint": 1}},
         "show": documents.summary(replace(session.summarise(done.folder), devices=MEASURING)),
         "store copy": stores.copied_document(StoreLocation(folder), StoreLocation(folder), CopyReport()),
@@ -158,6 +165,7 @@ def printed(tmp_path_factory):
         "logic show": logic_pages.summary_document(summary_of(written(folder, _tensile_logic()))),
         "logic export": logic_pages.export_document(exported(folder / "run", folder / "exported.yaml")),
         "compare": documents.comparison(NumpyComparison((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
+        "import": imported.outcome_document(imported_file),
         "characterize": roofline.characterized_document(characterize(_listed(folder))),
         "random tune": random_tuned.tuned_document(_done(folder, selection=choose_shapes(_random_rows()))),
         "random tune --arch": random_tuned.compiled_document(_compiled(folder)),

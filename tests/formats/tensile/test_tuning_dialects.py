@@ -10,9 +10,11 @@ import yaml
 
 from tensile_counter import counted
 from tensile_files import DIALECTS, REAL, SPLIT, SPLIT_SIZES, VERSION_2
+from tunesmith import session
 from tunesmith.formats.tensile.tuning import Dialect, Fate
 from tunesmith.protocol import Benchmark, Final, Fork, Join
 from tunesmith.records import UserError
+from tunesmith.session.tuning_file import import_file
 from tunesmith.session.tuning_file.file import read_imported
 
 ENQUEUES = {
@@ -260,6 +262,49 @@ def test_a_file_in_our_form_is_no_import(importing):
     for path in sorted((Path(__file__).parents[3] / "examples").glob("*.yaml")):
         if "BenchmarkProblems" in path.read_text():
             assert read_imported(path, None, None)[1] is None, path
+
+
+def test_an_imported_file_is_in_our_form_and_plans_the_same_steps(importing, tmp_path):
+    for name in DIALECTS:
+        file, imported = importing(DIALECTS[name], sizes_for(name))
+        new = tmp_path / f"{name}.yaml"
+        sizes = tmp_path / "sizes.yaml" if sizes_for(name) else None
+        import_file(tmp_path / "theirs.yaml", new, sizes=sizes)
+        again, record = read_imported(new, None, None)
+        assert record is None, name
+        assert again.groups == file.groups, name
+        assert again.logic == file.logic
+        comments = [line for line in new.read_text().splitlines() if line.startswith("#")]
+        for treatment in imported.treatments:
+            assert any(treatment.name in line and treatment.becomes in line for line in comments), treatment
+
+
+def test_import_overwrites_nothing_and_refuses_a_file_in_our_form(importing, tmp_path):
+    importing(VERSION_2)
+    (tmp_path / "new.yaml").write_text("mine")
+    with pytest.raises(UserError, match="the file exists"):
+        import_file(tmp_path / "theirs.yaml", tmp_path / "new.yaml")
+    assert (tmp_path / "new.yaml").read_text() == "mine"
+    with pytest.raises(UserError, match="in our form already"):
+        import_file(Path(__file__).parents[3] / "examples" / "quickstart.yaml", tmp_path / "other.yaml")
+
+
+def test_the_page_counts_its_example_rightly(importing):
+    page = (Path(__file__).parents[3] / "docs" / "from-tensile.md").read_text()
+    text = page.partition("```yaml\n")[2].partition("```")[0]
+    file, imported = importing(text)
+    (group,) = imported.groups
+    assert (group.steps[0].choices, group.steps[-1].lineages) == (16, 3)
+    fork = next(step for step in file.groups[0].steps if isinstance(step, Fork))
+    mapped = next(step for step in file.groups[0].steps if isinstance(step, Benchmark))
+    assert (len(fork.choices), len(mapped.choices)) == (8, 2)
+
+
+def test_tuning_refuses_a_file_of_which_no_problem_is_left_with_the_reasons(importing, tmp_path):
+    importing(list_file("ForkParameters: [{DepthU: [8, 16]}]", "DataType: z"))
+    with pytest.raises(UserError, match="complex numbers") as caught:
+        session.tune(tmp_path / "theirs.yaml", tmp_path / "out")
+    assert caught.value.errors[0].location.endswith("theirs.yaml:2")
 
 
 # --- real files ------------------------------------------------------------------------------------------------------
