@@ -69,7 +69,7 @@ def test_a_problem_goes_to_its_home_and_otherwise_to_a_device_without_work():
 def test_a_problem_that_was_begun_in_the_step_stays_even_if_others_wait():
     assignment = Assignment.of(groups(3), {"a": "y"}, begun={"a"})
     assert assignment.portion_for("x", ["x", "y"]) == []
-    assert assignment.portion_for("y", ["x", "y"]) == ["a.0"]
+    assert assignment.portion_for("y", ["x", "y"]) == ["a.0", "a.1", "a.2"], "items of one problem fill a portion"
 
 
 def test_a_lost_device_gives_everything_that_is_not_measured_to_others():
@@ -106,6 +106,16 @@ def test_the_last_device_idles_less_than_a_tenth_of_a_step(devices):
         for index in range(10 * devices)
     ]
     assert longest_idle(made, devices) < 0.1
+
+
+def test_a_device_at_work_begins_none_of_the_last_problems():
+    """Another device may be free for it sooner; but it goes on with its own problem, and takes one of many."""
+    assignment = Assignment.of(groups(2, 2, 2), {})
+    assert assignment.portion_for("x", ["x", "y"], 1) == ["a.0"]
+    assert assignment.portion_for("x", ["x", "y"], 9, is_ahead=True) == ["a.1"]
+    assert assignment.portion_for("x", ["x", "y"], 9, is_ahead=True) == [], "b and c are for whoever is free first"
+    assert assignment.portion_for("y", ["x", "y"], 9) == ["b.0", "b.1"]
+    assert assignment.portion_for("x", ["x", "y"], 9) == ["c.0", "c.1"]
 
 
 def test_idling_is_counted_where_a_problem_is_longer_than_all_others():

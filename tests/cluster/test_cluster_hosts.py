@@ -52,7 +52,7 @@ def hosts():
         yield first, second
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_hosts_tune_without_a_shared_folder(hosts, tmp_path):
     here, there = hosts
     env, scheduler = environment(), f"tcp://{HEAD}:8786"

@@ -26,7 +26,7 @@ from tunesmith.cluster.selectors import host_devices
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Outcome, Problem, Solution, UserError
 from tunesmith.session.frame import events
-from tunesmith.store import Store
+from tunesmith.store import RunState, Store
 from tuning_runs import rows
 
 QUICK = Policy(maximum_samples=7, sampling_seconds=0.02, warm_up_seconds=0.01, compile_processes=1)
@@ -178,6 +178,35 @@ def test_a_device_may_join_in_the_middle_and_leave_again(cluster, tmp_path):
     here = socket.gethostname()
     assert hosts == {f"{here} fake:GPU:8/0", f"{here} fake:GPU:8/1", "late fake:GPU:8"}
     assert any("a new one takes its place" in sentence for sentence in cluster.said)
+
+
+def test_a_run_whose_scheduler_is_killed_keeps_everything_and_goes_on(cluster, tmp_path):
+    file, folder = many_sizes(tmp_path), tmp_path / "run"
+    scheduler = RunningScheduler.start(cluster.processes, SchedulerStart())
+    starts = opened.worker_starts(host_devices("fake:GPU:8"), scheduler.address, "", cluster.cache, 1)
+    host = LocalHost(cluster.processes, starts, cluster.said.append)
+    while not host.settled:
+        time.sleep(0.02)
+    connection = ClusterConnection(scheduler.address)
+    seen: Counter[str] = Counter()
+
+    def observe(event):
+        seen[type(event).__name__] += 1
+        if seen["CellMeasured"] == 9:
+            scheduler.child.end()
+
+    benches = opened.OpenCluster(connection, (cluster.kind,)).benches_for(cluster.kind)
+    with pytest.raises(UserError, match="the scheduler was lost; everything measured until then is kept"):
+        session.tune(file, folder, device=cluster.kind, benches=benches, observe=observe)
+    connection.close()
+    host.close()
+    before = rows(folder)
+    assert len(before) >= 9
+    again = session.tune(file, folder, device=cluster.kind, benches=cluster.open().benches_for(cluster.kind))
+    after = rows(folder)
+    assert {key: after.get(key) for key in before} == before
+    assert again.ledger.measured == len(after) - len(before)
+    assert again.state is RunState.FINISHED
 
 
 def test_a_worker_that_hangs_is_replaced(cluster, tmp_path):

@@ -16,9 +16,8 @@ from typing import Generic, TypeVar
 ItemT = TypeVar("ItemT")
 
 SHARE = 0.05
-"""A portion is at most this share of the seconds that are left for each device, or a single item. A device holds two
-portions, so at the end of a step the last device works no more than a tenth of the step alone, as far as groups can be
-told apart."""
+"""A portion takes in another group only up to this share of the seconds that are left for each device. Items of one
+group may fill a portion: they stay on the device anyway."""
 
 MOST = 16
 """The most items of a portion. Programs are compiled for a portion before it starts."""
@@ -89,14 +88,22 @@ class Assignment(Generic[ItemT]):
         """Expected seconds of the items that are not sent."""
         return sum(group.left for group in self._open.values())
 
-    def portion_for(self, device: str, devices: Collection[str], most: int = MOST) -> list[ItemT]:
-        """The next items for a device, at most `most`; empty if nothing is left for it. `devices` are all that work."""
+    def portion_for(
+        self, device: str, devices: Collection[str], most: int = MOST, is_ahead: bool = False
+    ) -> list[ItemT]:
+        """The next items for a device, at most `most`; empty if nothing is left for it. `devices` are all that work.
+
+        `is_ahead`: the device is still at work. Then it begins no group of the last ones, one for each device, which
+        another device may be free for sooner.
+        """
         limit = SHARE * self.seconds_left / max(1, len(devices))
         portion: list[ItemT] = []
         seconds = 0.0
         while len(portion) < most and (group := self._next_group(device, devices)):
-            if portion and seconds + group.group.seconds > limit:
-                break
+            if group.device != device:
+                unbegun = sum(bool(other.waiting) and other.device not in devices for other in self._open.values())
+                if (portion and seconds + group.left > limit) or (is_ahead and unbegun <= len(devices)):
+                    break
             group.device = self.homes[group.group.key] = device
             portion.append(group.waiting.popleft())
             seconds += group.group.seconds

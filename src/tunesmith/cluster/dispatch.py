@@ -90,7 +90,7 @@ class Dispatcher:
                     while device.has_room:
                         limit = min(most, FIRST) if device.name in fresh else most
                         fresh.discard(device.name)
-                        items = self._assignment.portion_for(device.name, self.fleet.working, limit)
+                        items = self._assignment.portion_for(device.name, self.fleet.working, limit, bool(device.held))
                         if not items:
                             break
                         self._send(device, items, make, Purpose.WORK)
