@@ -224,6 +224,24 @@ def own_kernels(name: str) -> str:
     return table(heads, rows)
 
 
+def first_calls(name: str) -> str:
+    run = loaded(name)
+    heads = ("kernel", "configurations", "tunesmith", "triton.autotune", "ratio", "their winner / ours")
+    rows = [
+        (
+            row["kernel"], str(row["configurations"]), *(f"{row['seconds'][side]:.1f} s" for side in SIDES),
+            f"{row['seconds']['tunesmith'] / row['seconds']['triton']:.2f}",
+            f"{row['times']['triton'] / row['times']['tunesmith']:.3f}",
+        )
+        for row in run["rows"]
+    ]  # fmt: skip
+    where = f"{run['device']}, {run['processors']} processors, {run['date']}, Triton {run['triton']}"
+    ready = f"A second process was ready {run['second']['ready']:.2f} s after torch's start.\n"
+    return f"{where}:\n\n{table(heads, rows)}\n{ready}"
+
+
+SIDES = ("tunesmith", "triton")
+
 SHOWN: dict[str, Callable[[str], str]] = {
     "gemm_bf16": gemm,
     "gemm_bf16_second": held_out,
@@ -235,6 +253,7 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "policies_cpu": policies,
     "policies_h200": policies,
     "beside_kernel_tuner": own_kernels,
+    "autotune_beside_triton": first_calls,
 }
 
 
