@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunesmith.formats.tensile.library.contraction import SizedContraction
 from tunesmith.formats.tensile.library.export import export_logic
 from tunesmith.formats.tensile.library.read import read_logic
-from tunesmith.formats.tensile.library.selection import choose
+from tunesmith.formats.tensile.library.selection import TensileSelector
 from tunesmith.logic import write_atomically
 
 from .summary import ours_in
@@ -36,8 +37,9 @@ def exported(folder: Path, out: Path, problem_type: str = "") -> ExportedLogic:
     made = export_logic(document, str(source))
     write_atomically(out, made.text)
     logic = read_logic(out)
+    selector = TensileSelector(logic)
     for row in logic.rows:
-        chosen = choose(logic, row.sizes).solution
+        chosen = selector.choose(SizedContraction(logic.problem_type, row.sizes)).solution
         assert chosen is not None, f"{out}:{row.line} has no choice for its own size"
         assert chosen.index == row.solution, f"{out}:{row.line} is not chosen for its own size"
     return ExportedLogic(

@@ -117,6 +117,7 @@ class _Open:
     """A list or mapping whose end has not come. `size` counts its values, with all aliases written out."""
 
     content: MarkedList | MarkedDict
+    is_list: bool
     anchor: str | None
     lines: array[int]
     key: Any = None
@@ -144,11 +145,11 @@ class _EventReader:
             value = self._scalar(event)
             if event.anchor:
                 self.anchors[event.anchor] = value, 1
-            self._add(value, 1, event)
+            self._add(value, 1, event.start_mark.line + 1)
         elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
             self._begin(event, MarkedList if kind is yaml.SequenceStartEvent else MarkedDict)
         elif kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
-            self._end(event)
+            self._end()
         elif kind is yaml.AliasEvent:
             self._alias(event)
 
@@ -164,21 +165,22 @@ class _EventReader:
             raise self._wrong(event, f"the tag {shortened(event.tag)} is not read here", "write it without a tag")
         if len(self.open) >= DEEPEST:
             raise self._wrong(event, f"nested more than {DEEPEST} deep", "nothing that is read here goes so deep")
-        if self.open and isinstance(self.open[-1].content, MarkedDict) and not self.open[-1].has_key:
+        if self.open and not self.open[-1].is_list and not self.open[-1].has_key:
             raise self._wrong(event, "a list or a mapping is no key", "give the name of a key")
         if event.anchor:
             # An alias to what is still open would stand inside of what it names.
             self.anchors[event.anchor] = None, 0
-        self.open.append(_Open(kind(event.start_mark.line + 1), event.anchor, array("I")))
+        self.open.append(_Open(kind(event.start_mark.line + 1), kind is MarkedList, event.anchor, array("I")))
 
-    def _end(self, event: Any) -> None:
+    def _end(self) -> None:
         done = self.open.pop()
         content = done.content
-        if any(line != content.line for line in done.lines):
+        # Lines grow, so that the last one tells whether all are the first.
+        if done.lines and done.lines[-1] != content.line:
             content.lines = done.lines
         if done.anchor:
             self.anchors[done.anchor] = content, done.size
-        self._add(content, done.size, event)
+        self._add(content, done.size, content.line)
 
     def _alias(self, event: Any) -> None:
         value, size = self.anchors.get(event.anchor, (None, 1))
@@ -187,45 +189,44 @@ class _EventReader:
         self.expanded += size
         if self.expanded > MOST_ALIASED + 4 * self.written:
             raise self._wrong(event, f"aliases expand to {self.expanded:,} values", "use fewer aliases")
-        self._add(value, size, event)
+        self._add(value, size, event.start_mark.line + 1)
 
-    def _add(self, value: Any, size: int, event: Any) -> None:
+    def _add(self, value: Any, size: int, line: int) -> None:
         """Put a value into the innermost list or mapping."""
         self.written += 1
         if self.written > MOST_VALUES:
-            raise self._wrong(event, f"more than {MOST_VALUES:,} values", "split the file")
+            raise UserError(f"{self.name}:{line}", f"more than {MOST_VALUES:,} values", "split the file")
         if not self.open:
             self.roots.append(value)
             return
         inner = self.open[-1]
-        inner.size = min(inner.size + size, MOST_VALUES)
-        content = inner.content
-        if isinstance(content, MarkedList):
-            is_marked = isinstance(value, (MarkedList, MarkedDict)) and type(event) is not yaml.AliasEvent
-            inner.lines.append(value.line if is_marked else event.start_mark.line + 1)
-            content.append(value)
+        inner.size += size
+        if inner.is_list:
+            inner.lines.append(line)
+            inner.content.append(value)  # type: ignore[union-attr]  # a list by is_list
         elif inner.has_key:
-            content[inner.key] = value
+            inner.content[inner.key] = value
             inner.has_key = False
         else:
-            self._key(inner, value, event)
+            self._key(inner, value, line)
 
-    def _key(self, inner: _Open, value: Any, event: Any) -> None:
+    def _key(self, inner: _Open, value: Any, line: int) -> None:
         if isinstance(value, (MarkedList, MarkedDict)):
-            raise self._wrong(event, "a list or a mapping is no key", "give the name of a key")
+            raise UserError(f"{self.name}:{line}", "a list or a mapping is no key", "give the name of a key")
         if value in inner.content:
-            raise self._wrong(event, f"{shortened(value)} is given twice", "keep one of the two")
+            raise UserError(f"{self.name}:{line}", f"{shortened(value)} is given twice", "keep one of the two")
         inner.key, inner.has_key = value, True
-        inner.lines.append(event.start_mark.line + 1)
+        inner.lines.append(line)
 
     def _scalar(self, event: Any) -> Any:
         text: str = event.value
         if event.tag is None or event.tag == "!":
             if not event.implicit[0]:
                 return text
-            if text not in self.plain:
-                self.plain[text] = self._resolved(event, _implicit_tag(text))
-            return self.plain[text]
+            value = self.plain.get(text, self)
+            if value is self:
+                value = self.plain[text] = self._resolved(event, _implicit_tag(text))
+            return value
         return self._resolved(event, event.tag)
 
     def _resolved(self, event: Any, tag: str) -> Any:
