@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Interleaved:
+class InterleavedCells:
     """Cells of one problem under the round in which they are interleaved. `known` of them have samples already."""
 
     cells: tuple[Cell, ...]
@@ -91,7 +91,7 @@ def interleave_ahead(
 
     Nothing is measured if there is one device. Raises OutOfBudgetError.
     """
-    waiting: dict[tuple[int, str], tuple[RecordedMeasure, Interleaved]] = {}
+    waiting: dict[tuple[int, str], tuple[RecordedMeasure, InterleavedCells]] = {}
     for measure, configs, problems in asked:
         if not isinstance(measure.bench, ManyDevices):
             continue

@@ -32,7 +32,7 @@ from tunesmith.store import (
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
-from .ahead import Interleaved, first_round, interleave_ahead, run_races
+from .ahead import InterleavedCells, first_round, interleave_ahead, run_races
 from .ledger import Ledger, OutOfBudgetError
 from .many_devices import Confirmation, ManyDevices
 from .oracle import ConfigurationOracle
@@ -80,7 +80,7 @@ class RecordedMeasure:
         self._stored: list[Problem] | None = None
         self._unstored: dict[str, dict[str, Measurement]] = {}
         self.ahead: set[tuple[str, str]] = set()
-        """Keys and rounds that were measured before the plan asked for them; then they do not count as reused."""
+        """Keys and rounds that were measured before the plan asked: they do not count as reused."""
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> TimeTable:
         """The times of every legal configuration on every problem, each measured once; see `protocol.Measure`."""
@@ -291,7 +291,7 @@ class RecordedMeasure:
             self.commit(list(zip(interleaved.cells, measured, strict=True)), round_)
         return {cell: self.rounds(cell)[round_] for cell in cells}
 
-    def unconfirmed(self, cells: Sequence[Cell], until_clear: bool) -> Interleaved:
+    def unconfirmed(self, cells: Sequence[Cell], until_clear: bool) -> InterleavedCells:
         """The cells of one problem as they are to be interleaved, and how many of them have the samples already."""
         by_key = {self.key(cell): cell for cell in cells}
         round_ = confirm_round(by_key)
@@ -301,11 +301,10 @@ class RecordedMeasure:
             # Samples of one block belong together, so all of them are taken again if any is missing.
             self._replaced |= {(key, round_) for key in found}
         jobs = tuple(map(self.job, by_key.values()))
-        return Interleaved(tuple(by_key.values()), round_, len(found), Confirmation(jobs, until_clear))
+        return InterleavedCells(tuple(by_key.values()), round_, len(found), Confirmation(jobs, until_clear))
 
     def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
-        """Measure finalists now that `confirm` will be asked about, on all devices at once. A bench of one device waits
-        for the questions."""
+        """Measure finalists that `confirm` will be asked about, if there are several devices."""
         if isinstance(self.bench, ManyDevices):
             interleave_ahead([(self, configs, problems) for configs, problems in confirmations])
 
