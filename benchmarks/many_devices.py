@@ -162,14 +162,14 @@ def winners(outcome: Any) -> dict[tuple[str, tuple[int, ...]], set[str]]:
     return found
 
 
-def agreement(one: Any, several: Any) -> str:
+def agreement(single: Any, several: Any) -> str:
     """How many winners of two runs are equal or tied."""
-    first, second = winners(one), winners(several)
+    first, second = winners(single), winners(several)
     common = [size for size in first if size in second]
     return f"{sum(bool(first[size] & second[size]) for size in common)} of {len(common)}"
 
 
-def report(figures: RunFigures, one: RunFigures | None) -> None:
+def report(figures: RunFigures, single: RunFigures | None) -> None:
     cores = len(os.sched_getaffinity(0))
     floor, binds = figures.floor(cores)
     cells = max(1, figures.watch.cells)
@@ -186,9 +186,9 @@ def report(figures: RunFigures, one: RunFigures | None) -> None:
         print(f"  {share.device}: {busy}, anchor {anchor} of its siblings'")
     for sentence in figures.outcome.look_at:
         print(f"  look at: {sentence}")
-    if one is not None:
-        print(f"  winners equal or tied: {agreement(one.outcome, figures.outcome)}")
-        print(f"  {one.wall / figures.wall:.2f} times as fast as one device")
+    if single is not None:
+        print(f"  winners equal or tied: {agreement(single.outcome, figures.outcome)}")
+        print(f"  {single.wall / figures.wall:.2f} times as fast as one device")
 
 
 def _own_seconds() -> float:
@@ -219,13 +219,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         out.mkdir(parents=True, exist_ok=True)
         file = out / "file.yaml"
         file.write_text(FAKE if first.api == "fake" else OPENCL)
-    one = None
+    single = None
     if not options.without_one:
-        one = run(file, out / "one", None, 1, first.selector)
-        report(one, None)
+        single = run(file, out / "one", None, 1, first.selector)
+        report(single, None)
     for selection in selections:
         count = len(host_devices(selection))
-        report(run(file, out / f"{count}", selection, count, None), one)
+        report(run(file, out / f"{count}", selection, count, None), single)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -35,8 +34,8 @@ QUICK = Policy(maximum_samples=7, sampling_seconds=0.02, warm_up_seconds=0.01, c
 class HostedCluster:
     """A scheduler and two fake devices, which tests share; `host` may be given more."""
 
-    def __init__(self, cache: Path) -> None:
-        self.cache, self.said = cache, []
+    def __init__(self, cache):
+        self.cache, self.sentences = cache, []
         self.processes = spawner()
         self.scheduler = RunningScheduler.start(self.processes, SchedulerStart())
         self.host = self.join("fake:GPU:8*2")
@@ -45,7 +44,7 @@ class HostedCluster:
 
     def join(self, devices, name=""):
         starts = opened.worker_starts(host_devices(devices), self.scheduler.address, name, self.cache, 1)
-        host = LocalHost(self.processes, starts, self.said.append)
+        host = LocalHost(self.processes, starts, self.sentences.append)
         while not host.settled:
             time.sleep(0.02)
         return host
@@ -148,15 +147,15 @@ def test_a_device_may_join_in_the_middle_and_leave_again(cluster, tmp_path):
     """The one that joins measures; when it is killed, its work goes to others and nothing is lost or repeated."""
     file = many_sizes(tmp_path)
     joined: list[LocalHost] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def observe(event):
-        seen[type(event).__name__] += 1
+        counts[type(event).__name__] += 1
         if isinstance(event, events.StepEnded) and not joined:
             joined.append(cluster.join("fake:GPU:8", "late"))
         if joined and isinstance(event, events.CellMeasured) and event.measurement.device.endswith("@late"):
-            seen["late"] += 1
-            if seen["late"] == 3:
+            counts["late"] += 1
+            if counts["late"] == 3:
                 os.kill(joined[0].pids["fake:GPU:8@late"], signal.SIGKILL)
 
     try:
@@ -170,29 +169,29 @@ def test_a_device_may_join_in_the_middle_and_leave_again(cluster, tmp_path):
     finally:
         for host in joined:
             host.close()
-    assert seen["late"] >= 3, "the device that joined was given work"
+    assert counts["late"] >= 3, "the device that joined was given work"
     assert done.look_at == []
     assert done.ledger.measured == len(rows(tmp_path / "run"))
     with Store.open(tmp_path / "run" / "measurements.sqlite") as store:
         hosts = {entry.measurement.host for entry in store.entries()}
     here = socket.gethostname()
     assert hosts == {f"{here} fake:GPU:8/0", f"{here} fake:GPU:8/1", "late fake:GPU:8"}
-    assert any("a new one takes its place" in sentence for sentence in cluster.said)
+    assert any("a new one takes its place" in sentence for sentence in cluster.sentences)
 
 
 def test_a_run_whose_scheduler_is_killed_keeps_everything_and_goes_on(cluster, tmp_path):
     file, folder = many_sizes(tmp_path), tmp_path / "run"
     scheduler = RunningScheduler.start(cluster.processes, SchedulerStart())
     starts = opened.worker_starts(host_devices("fake:GPU:8"), scheduler.address, "", cluster.cache, 1)
-    host = LocalHost(cluster.processes, starts, cluster.said.append)
+    host = LocalHost(cluster.processes, starts, cluster.sentences.append)
     while not host.settled:
         time.sleep(0.02)
     connection = ClusterConnection(scheduler.address)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def observe(event):
-        seen[type(event).__name__] += 1
-        if seen["CellMeasured"] == 9:
+        counts[type(event).__name__] += 1
+        if counts["CellMeasured"] == 9:
             scheduler.child.end()
 
     benches = opened.OpenCluster(connection, (cluster.kind,)).benches_for(cluster.kind)
@@ -211,32 +210,34 @@ def test_a_run_whose_scheduler_is_killed_keeps_everything_and_goes_on(cluster, t
 
 def test_a_worker_that_hangs_is_replaced(cluster, tmp_path):
     starts = opened.worker_starts(host_devices("fake:GPU:8"), cluster.scheduler.address, "hangs", tmp_path, 1)
-    said: list[str] = []
-    host = LocalHost(cluster.processes, starts, said.append, hung_seconds=2.5)
+    sentences: list[str] = []
+    host = LocalHost(cluster.processes, starts, sentences.append, hung_seconds=2.5)
     try:
         while not host.settled:
             time.sleep(0.02)
         before = host.pids["fake:GPU:8@hangs"]
         os.kill(before, signal.SIGSTOP)
         deadline = time.monotonic() + 60
-        while not (said and host.settled) and time.monotonic() < deadline:
+        while not (sentences and host.settled) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert any("fake:GPU:8@hangs gave no sign for 2.5 s" in sentence for sentence in said), said
+        assert any("fake:GPU:8@hangs gave no sign for 2.5 s" in sentence for sentence in sentences), sentences
         assert host.pids["fake:GPU:8@hangs"] != before
     finally:
         host.close()
 
 
 def test_two_workers_of_one_device_do_not_measure_at_once(cluster, tmp_path):
-    said: list[events.Event] = []
-    with ClusterBench(cluster.connection, cluster.kind, QUICK, said.append):
+    sentences: list[events.Event] = []
+    with ClusterBench(cluster.connection, cluster.kind, QUICK, sentences.append):
         again = cluster.join("fake:GPU:8*2")
         try:
-            bench = ClusterBench(cluster.connection, cluster.kind, QUICK, said.append)
+            bench = ClusterBench(cluster.connection, cluster.kind, QUICK, sentences.append)
             assert len(bench.devices) == 2
         finally:
             again.close()
-    assert any("another worker has that device" in event.text for event in said if isinstance(event, events.Message))
+    assert any(
+        "another worker has that device" in event.text for event in sentences if isinstance(event, events.Message)
+    )
 
 
 def test_no_scheduler_is_a_mistake_with_a_remedy(monkeypatch):

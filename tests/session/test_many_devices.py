@@ -38,22 +38,22 @@ def without_anchors(folder):
 
 
 def test_several_devices_come_to_the_end_of_one(tmp_path):
-    one, three = tmp_path / "one", tmp_path / "three"
-    tune(one)
+    single, three = tmp_path / "one", tmp_path / "three"
+    tune(single)
     tune(three, FakeManyDevices(dict.fromkeys("abc", 1.0), SPREAD))
-    assert without_anchors(three / "run") == without_anchors(one / "run")
-    assert results(three / "run") == results(one / "run")
+    assert without_anchors(three / "run") == without_anchors(single / "run")
+    assert results(three / "run") == results(single / "run")
 
 
 def test_finalists_of_all_sizes_are_measured_at_once_and_then_found(tmp_path):
-    bench, one, two = FakeManyDevices(dict.fromkeys("ab", 1.0), SPREAD), tmp_path / "one", tmp_path / "two"
+    bench, single, two = FakeManyDevices(dict.fromkeys("ab", 1.0), SPREAD), tmp_path / "one", tmp_path / "two"
     done = tune(two, bench)
     assert bench.alone == 0, "no question was left to be measured by itself"
     assert max(map(len, bench.asked)) == 6, "the final has six sizes"
     assert done.ledger.measured == len(rows(two / "run"))
-    assert done.ledger.reused == tune(one).ledger.reused, "what was measured ahead was not found in the store"
+    assert done.ledger.reused == tune(single).ledger.reused, "what was measured ahead was not found in the store"
     again = tune(two, bench)
-    assert (again.ledger.measured, again.ledger.reused) == (0, tune(one).ledger.reused)
+    assert (again.ledger.measured, again.ledger.reused) == (0, tune(single).ledger.reused)
 
 
 def test_every_batch_names_its_step(tmp_path):

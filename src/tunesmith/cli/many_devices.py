@@ -62,8 +62,8 @@ class ManyDevicesOptions:
 
         Raises UserError without Dask, and for options that exclude each other.
         """
-        given = {"--device": self.device, "--devices": self.devices, "--cluster": self.cluster}
-        if len(named := [name for name, value in given.items() if value is not None]) > 1:
+        options = {"--device": self.device, "--devices": self.devices, "--cluster": self.cluster}
+        if len(named := [name for name, value in options.items() if value is not None]) > 1:
             raise UserError(named[0], f"excludes {named[1]}", "give one of them")
         from tunesmith.cluster import require_dask
 

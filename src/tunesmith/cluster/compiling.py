@@ -31,20 +31,20 @@ class CompileService:
 
     def compile(self, modules: Sequence[Module], target: Target, policy: Policy) -> tuple[Compilation, ...]:
         """The modules' compilations, in their order. Blocks until all are finished."""
-        wanted = {module.digest(): module for module in modules}
+        requested = {module.digest(): module for module in modules}
         done: dict[str, Compilation] = {}
         with self._lock:
             compilers = self._for(target, policy)
-            compilers.request(wanted.items())
-        while len(done) < len(wanted):
+            compilers.request(requested.items())
+        while len(done) < len(requested):
             with self._lock:
                 compilers.pump()
-                for digest, module in wanted.items():
+                for digest, module in requested.items():
                     if digest not in done and (compilation := compilers.compilation(digest, module)):
                         done[digest] = compilation
-                if len(done) < len(wanted):
+                if len(done) < len(requested):
                     wait_until(compilers.connections, min(compilers.deadline, time.monotonic() + TURN_SECONDS))
-        return tuple(done[digest] for digest in wanted)
+        return tuple(done[digest] for digest in requested)
 
     def close(self) -> None:
         for compilers in self._compilers.values():

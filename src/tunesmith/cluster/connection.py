@@ -28,7 +28,7 @@ ALL_TOPIC = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class SentByDevice:
+class Received:
     """What a device sent: the message, by its portion."""
 
     facts: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Failed:
     why: str
 
 
-News = SentByDevice | Joined | Left | Failed
+News = Received | Joined | Left | Failed
 
 
 class ClusterConnection:
@@ -71,14 +71,14 @@ class ClusterConnection:
         self._lost = ""
         for name in ("distributed", "distributed.client", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        given: dict[str, Any] = {"scheduler_file": scheduler_file} if scheduler_file else {"address": address}
+        endpoint: dict[str, Any] = {"scheduler_file": scheduler_file} if scheduler_file else {"address": address}
         try:
-            self.client = Client(**given, timeout=CONNECT_SECONDS, set_as_default=False, name="tunesmith")
+            self.client = Client(**endpoint, timeout=CONNECT_SECONDS, set_as_default=False, name="tunesmith")
         except (TimeoutError, OSError, ValueError, TypeError) as error:
             what = f"no scheduler can be reached there ({error or type(error).__name__})"
             remedy = "start `dask scheduler` there, and set Dask's TLS configuration if it uses tls://"
             raise UserError(self._location, what, remedy) from error
-        self.client.subscribe_topic(self.topic, self._on_sent)
+        self.client.subscribe_topic(self.topic, self._on_received)
         self.client.subscribe_topic(ALL_TOPIC, self._on_members)
         self._watch = asyncio.run_coroutine_threadsafe(self._watch_scheduler(), self.client.loop.asyncio_loop)
 
@@ -144,8 +144,8 @@ class ClusterConnection:
         self._lost = self._lost or how
         self._news.put(None)
 
-    def _on_sent(self, event: tuple[float, Any]) -> None:
-        self._news.put(SentByDevice(event[1]))
+    def _on_received(self, event: tuple[float, Any]) -> None:
+        self._news.put(Received(event[1]))
 
     def _on_members(self, event: tuple[float, Any]) -> None:
         match event[1]:

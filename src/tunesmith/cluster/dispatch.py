@@ -14,7 +14,7 @@ from tunesmith.session.frame import events
 from tunesmith.session.frame.many_devices import Admission, Confirmation
 
 from .assignment import MOST, Assignment, CellGroup
-from .connection import ClusterConnection, Failed, Joined, Left, News, SentByDevice
+from .connection import ClusterConnection, Failed, Joined, Left, News, Received
 from .devices import ClusterDevice, Fleet, Purpose, SentPortion, WorkItem, is_interchangeable
 from .messages import MessageKind, Portion, Role, WorkerIdentity, compiler_versions
 from .programs import ProgramTasks
@@ -125,7 +125,7 @@ class Dispatcher:
 
     def _results(self, news: News | None) -> Iterator[ItemResult]:
         match news:
-            case SentByDevice(facts):
+            case Received(facts):
                 if found := self.fleet.holder(int(facts["portion"])):
                     yield from self._heard(*found, facts)
             case Joined():

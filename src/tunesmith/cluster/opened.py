@@ -185,7 +185,7 @@ def is_exposed(address: str) -> bool:
 
 
 def _wait_for(connection: ClusterConnection, count: int, say: Say) -> None:
-    began, said = time.monotonic(), False
+    began, is_told = time.monotonic(), False
     while True:
         found = len(connection.devices())
         if found >= count:
@@ -196,9 +196,9 @@ def _wait_for(connection: ClusterConnection, count: int, say: Say) -> None:
         if time.monotonic() - began > FIRST_DEVICE_SECONDS:
             what = f"{found} of {count} devices joined within {FIRST_DEVICE_SECONDS:g} s"
             raise UserError("--cluster", what, "start `tunesmith worker --cluster ...` on the hosts that have them")
-        if not said:
+        if not is_told:
             say(f"{found} of {count} devices have joined the cluster; waiting for the others")
-            said = True
+            is_told = True
         connection.next_news(0.2)
 
 

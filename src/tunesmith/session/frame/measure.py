@@ -80,7 +80,7 @@ class RecordedMeasure:
         self._stored: list[Problem] | None = None
         self._unstored: dict[str, dict[str, Measurement]] = {}
         self.ahead: set[tuple[str, str]] = set()
-        """Keys and rounds that were measured before the plan asked for them; then they do not count as reused."""
+        """Keys and rounds that were measured before the plan asked: they do not count as reused."""
 
     def screen(self, groups: Sequence[Sequence[Configuration]], problems: Sequence[Problem], racing: bool) -> TimeTable:
         """The times of every legal configuration on every problem, each measured once; see `protocol.Measure`."""
@@ -306,8 +306,7 @@ class RecordedMeasure:
         return InterleavedCells(tuple(by_key.values()), round_, len(found), Confirmation(jobs, until_clear))
 
     def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
-        """Measure finalists now that `confirm` will be asked about, on all devices at once. A bench of one device waits
-        for the questions."""
+        """Measure finalists that `confirm` will be asked about, if there are several devices."""
         if isinstance(self.bench, ManyDevices):
             interleave_ahead([(self, configs, problems) for configs, problems in confirmations])
 
