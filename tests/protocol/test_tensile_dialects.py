@@ -1,5 +1,6 @@
-"""Files in the dialects that Tensile's own have had over the years, small ones made up here: each needs something that
-tunesmith has not, and is answered with that and its line."""
+"""Files in the dialects that Tensile's own have had over the years, as the reader of our form sees them untranslated:
+each needs something that this form has not, and is answered with that and its line. Files are translated before they
+come here (`tests/formats/tensile/`)."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class StepsForecast:
         return {reason: text for step in reversed(self.after) for reason, text in step.examples.items()}
 
 
-MOST_CHECKED = 5_000
+MOST_CHECKED = 2_000
 """The most cells of a step whose legality is checked one by one. With more, some of the sizes stand for all."""
 
 Program = Callable[[Configuration], str]

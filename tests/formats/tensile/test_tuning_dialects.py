@@ -11,8 +11,10 @@ import yaml
 from tensile_counter import counted
 from tensile_files import DIALECTS, REAL, SPLIT, SPLIT_SIZES, VERSION_2
 from tunesmith import session
-from tunesmith.formats.tensile.tuning import Dialect, Fate
+from tunesmith.formats.tensile.tuning import Dialect, Fate, names
+from tunesmith.formats.tensile.tuning.geometry import PARTS
 from tunesmith.protocol import Benchmark, Final, Fork, Join
+from tunesmith.protocol.tensile import FOREIGN_PARAMETERS, RENAMED_PARAMETERS
 from tunesmith.records import UserError
 from tunesmith.session.tuning_file import import_file
 from tunesmith.session.tuning_file.file import read_imported
@@ -217,6 +219,13 @@ def test_a_key_that_is_given_twice_has_its_last_value_as_in_tensile(importing):
 def test_missing_indices_of_a_bare_range_are_copies_of_the_first(importing):
     (phases,) = importing(DIALECTS["DESIGN"].replace("[[96], 0, 0]", "[[96]]"))[0].groups
     assert [p.sizes for p in phases.steps[0].problems] == [(96, 96, 96)]
+
+
+def test_every_parameter_of_tensiles_has_a_row_in_the_tables():
+    """The reader of our own form knows Tensile's names, too; no name may be known there only."""
+    translated = {*names.HELD, *names.ONLY_BESIDE_SCHEDULE, *names.RENAMED, *names.VALUES, *names.MEANINGS, *PARTS}
+    assert FOREIGN_PARAMETERS - translated == {"CustomKernels"}  # a key of a size group
+    assert RENAMED_PARAMETERS.keys() <= translated
 
 
 # --- strictness ------------------------------------------------------------------------------------------------------
