@@ -212,11 +212,11 @@ def test_wrong_calls_are_refused_after_a_short_call_as_before_one(lib):
         (ValueError, "activation is 'tanh'", lambda: lib.matmul(a, b, activation="tanh")),
     )
     messages: list[list[str]] = [[], []]
-    for said in messages:
+    for found in messages:
         for kind, match, call in wrong:
             with pytest.raises(kind, match=match) as caught:
                 call()
-            said.append(str(caught.value))
+            found.append(str(caught.value))
         lib.matmul(a, b)
         lib.matmul(a, b, out)
     assert messages[0] == messages[1]

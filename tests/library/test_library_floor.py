@@ -14,10 +14,10 @@ from tunesmith.library.gemm import _host_costs
 from tunesmith.library.gemm._floor import Floor
 from tunesmith.library.launch._host_launch import LAUNCHES
 from tunesmith.library.launch._launcher import Launcher
-from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule, SizeRow
+from tunesmith.logic import Document, Logic, NamedSolution, Origin, Rule, SizeRow
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Estimate, Problem, Solution, Target
+from tunesmith.records import Configuration, Estimate, Problem, Solution
 
 NN = gemm_type("s", transpose_b=False)
 TARGET = replace(known_target("sm_90"), api="OpenCL", kind="CPU", name="a CPU", architecture="cpu")
@@ -27,14 +27,14 @@ MEASURED = (256, 256, 256)
 class MadeUp:
     """Costs that are made up, and the problems for which the time of the BLAS was asked."""
 
-    def __init__(self, launch: float, blas: float) -> None:
+    def __init__(self, launch, blas):
         self._launch, self._blas = launch, blas
         self.asked: list[Problem] = []
 
-    def launch(self) -> float:
+    def launch(self):
         return self._launch
 
-    def blas(self, problem: Problem) -> float:
+    def blas(self, problem):
         self.asked.append(problem)
         return self._blas
 
@@ -43,22 +43,21 @@ def solution(kind=NN, family="RegisterGemm"):
     return Solution(kind, family, KERNELS[family].space(kind, TARGET).defaults)
 
 
-def logic(*rows: SizeRow, target: Target = TARGET) -> Logic:
+def logic(*rows, target=TARGET):
     """A logic whose first solution is a kernel and whose second is the BLAS."""
     named = NamedSolution("own", solution()), NamedSolution("blas", solution(family="VendorBlas"))
     origin = Origin.of(target, "its own", "0.1.0", "2026-11-20T12:00:00Z")
     return Logic(Document(origin, NN, named, rows or (row(),), 0))
 
 
-def row(sizes=MEASURED, own=1e-3, blas: float | None = None, wins=0) -> SizeRow:
+def row(sizes=MEASURED, own=1e-3, blas=None, wins=0):
     seconds = [own, blas]
     others = tuple((index, time) for index, time in enumerate(seconds) if index != wins and time is not None)
     winner = seconds[wins]
-    assert winner is not None
     return SizeRow(sizes, (), wins, Estimate(winner, winner, winner, 7), 1.0, others)
 
 
-def chosen(made: Logic, costs: MadeUp, *sizes: int, scalars=None) -> Choice | None:
+def chosen(made, costs, *sizes, scalars=None):
     problem = Problem(NN, sizes, (), Configuration(scalars or {"alpha": 1.0, "beta": 0.0}))
     return Floor(TARGET, {NN: made}, costs).choice(problem, made.choose(sizes))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
@@ -53,6 +54,12 @@ class CopiesToTheBeginning(FakeDevice):
 class WrapsACopy(FakeDevice):
     def wrap(self, array):
         return super().wrap(array.copy())
+
+
+class KeepsWhatLayThere(FakeDevice):
+    def lasting(self, address, size, writeable):
+        memory = (ctypes.c_uint8 * size).from_address(address)
+        return super().wrap(np.frombuffer(memory, np.uint8).copy())
 
 
 class PretendsToAllocate(FakeDevice):
@@ -169,6 +176,7 @@ BROKEN = {
     "test_a_view_is_a_part_of_its_buffer_and_of_nothing_else": suite_of(ViewsFromTheBeginning),
     "test_bytes_are_copied_between_buffers_and_within_one": suite_of(CopiesToTheBeginning),
     "test_a_wrapped_array_is_the_devices_memory": suite_of(WrapsACopy),
+    "test_a_lasting_buffer_is_the_memory_that_lies_at_its_address": suite_of(KeepsWhatLayThere),
     "test_too_large_an_allocation_is_out_of_memory_and_the_device_goes_on": suite_of(PretendsToAllocate),
     "test_released_memory_can_be_allocated_again": suite_of(NeverReleases),
     "test_a_plan_is_carried_out_between_guard_bands": WritesPastTheEnd(),

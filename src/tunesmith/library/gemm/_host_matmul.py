@@ -111,7 +111,7 @@ class HostMatmul(ArrayMatmul):
         stand_ins = STAND_INS[c is None]
         if recipe.launches == 1 and bias is None:
             at = tuple(addresses)
-            if layout.launcher.run_in_place(recipe.ready, at, lambda: recipe.places(at), stand_ins):
+            if layout.launcher.run_in_place(recipe.ready, at, lambda: recipe.host_operands(at), stand_ins):
                 if self._launched:
                     self._launched(recipe.ready.launched)
                 return out

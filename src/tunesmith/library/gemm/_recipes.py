@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
-from tunesmith.library.launch._host_launch import WORKSPACE, Place
+from tunesmith.library.launch._host_launch import WORKSPACE, HostOperand
 from tunesmith.library.launch._launcher import Launcher, LaunchRecord, ReadyLaunch, with_left_out
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, Configuration, Problem, ProblemType, UserError, unraised_copy
@@ -62,11 +62,11 @@ class DirectLaunch:
                 arguments[name] += step
             self.plan.enqueue(stream, arguments, on_zeros=True)
 
-    def places(self, addresses: Addresses) -> list[Place]:
+    def host_operands(self, addresses: Addresses) -> list[HostOperand]:
         """Where the operands lie on the host, by the problem's operand names. Without a bias."""
         names = ("B", "A", "C") if self.swapped else ("A", "B", "C")
-        read = [Place(names[index], addresses[index], span, False) for index, span in self.reads]
-        return [*read, Place("D", addresses[-1], self.writes, True)]
+        read = [HostOperand(names[index], addresses[index], span, False) for index, span in self.reads]
+        return [*read, HostOperand("D", addresses[-1], self.writes, True)]
 
     def overwrites(self, addresses: Addresses) -> bool:
         """Whether the output lies where an operand is read."""

@@ -37,7 +37,7 @@ AGAIN = 16
 Addresses = tuple[int, ...]
 
 
-class Place(NamedTuple):
+class HostOperand(NamedTuple):
     """An operand of the host: its name, the address of its first element, its bytes, and whether it is written."""
 
     name: str
@@ -83,15 +83,15 @@ class HostLaunches:
         return True
 
     def bind(
-        self, bound: BoundPlan, addresses: Addresses, places: Sequence[Place], stand_ins: Mapping[str, str]
+        self, bound: BoundPlan, addresses: Addresses, memory: Sequence[HostOperand], stand_ins: Mapping[str, str]
     ) -> bool:
         """Bind a plan to memory of the host, for `again`. False if the device does not work on the host's memory."""
         buffers = {}
-        for place in places:
-            buffer = self._device.lasting(place.address, place.size, place.written)
+        for operand in memory:
+            buffer = self._device.lasting(operand.address, operand.size, operand.written)
             if buffer is None:
                 return False
-            buffers[place.name] = buffer
+            buffers[operand.name] = buffer
         plan = bound.plan
         workspace = self._pool.at_least(WORKSPACE, plan.workspace_bytes) if plan.workspace_bytes else None
         if bound.generation != self._pool.generation:
@@ -130,9 +130,9 @@ def seconds_of_a_launch(launches: HostLaunches, program: Program) -> float:
     for _ in range(LAUNCHES + 1):
         arrays = {name: np.zeros(1, np.float32) for name in NAMES}
         addresses = tuple(x.ctypes.data for x in arrays.values())
-        places = [Place(name, at, 4, name == "D") for name, at in zip(NAMES, addresses, strict=True)]
+        memory = [HostOperand(name, at, 4, name == "D") for name, at in zip(NAMES, addresses, strict=True)]
         began = time.perf_counter()
-        if launches.bind(bound, addresses, places, {}):
+        if launches.bind(bound, addresses, memory, {}):
             launches.again(bound, addresses)
         else:
             launches.run(bound, arrays, {"D": "out"}, {})

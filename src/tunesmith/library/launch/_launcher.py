@@ -31,7 +31,7 @@ from tunesmith.records import (
 )
 
 from ._heuristic import heuristic_choices, heuristic_refusals
-from ._host_launch import NOTHING, Addresses, BoundPlan, HostLaunches, Place, seconds_of_a_launch
+from ._host_launch import NOTHING, Addresses, BoundPlan, HostLaunches, HostOperand, seconds_of_a_launch
 from ._memory import Workspaces
 from ._programs import CompiledPrograms, Programs
 from ._stream_k import StreamK
@@ -198,15 +198,15 @@ class Launcher:
         self,
         ready: ReadyLaunch,
         addresses: Addresses,
-        places: Callable[[], Sequence[Place]],
+        memory: Callable[[], Sequence[HostOperand]],
         stand_ins: Mapping[str, str],
     ) -> bool:
         """`run` on the operands' own memory, by its addresses; a call with the addresses of an earlier one costs the
-        least. `places` gives the operands in full if they are needed. False, and nothing is done, if the device does
+        least. `memory` gives the operands in full if they are needed. False, and nothing is done, if the device does
         not work on the host's memory."""
         if self._on_host.again(ready.bound, addresses):
             return True
-        if not self._on_host.bind(ready.bound, addresses, places(), stand_ins):
+        if not self._on_host.bind(ready.bound, addresses, memory(), stand_ins):
             return False
         self._on_host.again(ready.bound, addresses)
         self._programs.keep_new(self.device)
