@@ -35,7 +35,7 @@ from tunesmith.toolchains.blas import numpy_blas
 Sizes = tuple[int, int, int]
 Call = Callable[[], object]
 
-BLOCKS, FEWEST, SIZE_SECONDS = 21, 5, 3.0
+BLOCKS, FEWEST, SIZE_SECONDS = 21, 5, 1.5
 """Pairs of blocks for each product, and the fewest if they take longer than so many seconds together."""
 BLOCK_SECONDS, PAUSE_SECONDS = 0.02, 0.08
 MOST_CALLS = 500
@@ -88,7 +88,9 @@ def main() -> None:
         "blas": str(blas),
         "blas_kernel": blas.kernel,
         "blas_threads": blas.threads,
-        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith("OPENBLAS_")},
+        "variables": {
+            name: value for name, value in sorted(os.environ.items()) if name.startswith(("OPENBLAS_", "POCL_"))
+        },
         "load_before": os.getloadavg()[0],
     }
     cases: list[dict[str, object]] = []

@@ -180,7 +180,7 @@ def beside_numpy(name: str) -> str:
     rows = [
         (
             case["name"], str(len(case["rows"])), str(case["summary"]["own_kernels"]),
-            *(f"{case['summary'][key]:.2f}" for key in keys),
+            *(f"{case['summary'][key]:.3f}" for key in keys),
         )
         for case in run["cases"]
     ]  # fmt: skip
