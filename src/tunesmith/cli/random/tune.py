@@ -94,8 +94,8 @@ def tune(
     many = ManyDevicesOptions(devices, cluster, wait_for, device)
     if arch is not None:
         if device is not None or many.option:
-            given = many.option or "--device"
-            raise UserError("--arch", "is for a device that is not here", f"give --arch or {given}")
+            option = many.option or "--device"
+            raise UserError("--arch", "is for a device that is not here", f"give --arch or {option}")
         compiling = partial(compile_random, task, out, arch)
         document, tables = report.compiled_document, report.compiled
         carried_out(compiling, out, document, tables, quiet=quiet, as_json=as_json, report=CompilingReport)
