@@ -92,6 +92,14 @@ def test_a_dict_file_with_empty_join_parameters_keeps_one_lineage(importing):
     assert imported.groups[0].steps[-1].lineages == 1
 
 
+def test_empty_join_parameters_are_no_join_in_later_files(importing):
+    text = DIALECTS["SIZE_GROUPS"].replace("      JoinParameters:\n", "      JoinParameters: []\n")
+    file, imported = importing(text)
+    assert not [step for step in file.groups[0].steps if isinstance(step, Join)]
+    assert imported.groups[0].steps[-1].lineages == 16
+    assert any("no join" in sentence for _, sentence in imported.remarks)
+
+
 def test_parts_of_version_2_become_work_groups_and_tiles(importing):
     """64 work-items are 8 x 8; with a ratio of 2 they have no whole sides, and 128 have them only then."""
     (phases,) = importing(VERSION_2)[0].groups

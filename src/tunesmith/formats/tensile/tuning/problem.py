@@ -94,7 +94,10 @@ class ProblemTranslator:
         joined = joined_over(group, self.dialect)
         location = group.at(JOIN)
         if not self.dialect.is_dict_form and joined is None:
-            return node  # null, or an empty list, which keeps one lineage here and all in later versions of Tensile
+            if node is not None and node.content == ():
+                self.ledger.remark(location, "empty JoinParameters are no join, as in version 3 and later")
+                return None
+            return node
         if self.dialect.is_dict_form and forked:
             if node is None:
                 self.ledger.remark(location, "there are no JoinParameters: the macro tile is joined, as in version 2")
