@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import pytest
 from typer.testing import CliRunner
@@ -24,8 +25,8 @@ def page(*words):
 
 
 def first_words(words):
-    module = import_module("tunesmith.cli." + ".".join(words).replace("-", "_"))
-    text = inspect.getdoc(getattr(module, words[-1].replace("-", "_")))
+    *group, name = (f"{word}_" if iskeyword(word) else word.replace("-", "_") for word in words)
+    text = inspect.getdoc(getattr(import_module(".".join(("tunesmith.cli", *group, name))), name))
     assert text
     return " ".join(text.split()[:5])
 

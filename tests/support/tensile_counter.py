@@ -97,11 +97,11 @@ def _joined(
     group: dict[str, Any], names: list[str], axes: list[Any], tuned: list[Any], ratio: int | None, era: str
 ) -> int:
     """The number of keys over all lineages with all that may have been tuned, by listing every one of them."""
-    given: dict[str, Any] = {}
+    single: dict[str, Any] = {}
     for phase in ("InitialSolutionParameters", *STEPS):
         for step in _dicts(group.get(phase)):
             for axis in _axes(step):
-                given.update(axis[0])
+                single.update(axis[0])
     relevant = [axis for axis in axes if len(axis) > 1]
     relevant += [axis for step in tuned for axis in _axes(step) if len(axis) > 1]
     if "MacroTile" in names or "DepthU" in names:
@@ -112,7 +112,7 @@ def _joined(
     assert prod(map(len, relevant)) <= MOST_LINEAGES
     keys = set()
     for chosen in product(*relevant):
-        values = dict(given)
+        values = dict(single)
         for setting in chosen:
             values.update(setting)
         key = tuple(_key(name, {NEWER.get(k, k): v for k, v in values.items()}) for name in names)

@@ -103,9 +103,9 @@ class _Counter:
         yield from self.made
 
     def _final_sizes(self, final: Sequence[ListedEntry]) -> int:
-        given = [entry.sizes for entry in final if entry.sizes is not None]
-        if given:
-            return written_sizes(given[0])
+        listed = [entry.sizes for entry in final if entry.sizes is not None]
+        if listed:
+            return written_sizes(listed[0])
         return VERSION_2_FINAL_SIZES if self.dialect.is_dict_form else FINAL_DEFAULT_SIZES
 
     def _benchmarks(self, phase: str, lineages: int) -> int:
@@ -204,11 +204,11 @@ def _newer(name: str) -> str:
     return RENAMED.get(name) or OLDER_NAMES.get(name) or name
 
 
-def _needed(name: str, given: set[str]) -> set[str]:
+def _needed(name: str, present: set[str]) -> set[str]:
     """The parameters on which a joined value depends."""
     if name == "MacroTile":
         return {"WorkGroup", "ThreadTile", *PARTS}
-    if name == "DepthU" and name not in given:
+    if name == "DepthU" and name not in present:
         return {"LoopUnroll", "WorkGroup", *FORMULAS[0].parameters}
     return {_newer(name)}
 

@@ -7,7 +7,7 @@ from collections.abc import Container
 from tunesmith.problems import Node
 
 from .geometry import FORMULAS, OLDER_NAMES, PARTS
-from .ledger import ImportLedger
+from .ledger import NameLedger
 from .names import HELD, RENAMED
 from .record import Fate
 
@@ -16,7 +16,7 @@ DERIVED = ("MacroTile", "DepthU", "NumThreads")
 
 
 def translated_join(
-    node: Node | None, joined: tuple[str, ...] | None, forked: Container[str], location: str, ledger: ImportLedger
+    node: Node | None, joined: tuple[str, ...] | None, forked: Container[str], location: str, ledger: NameLedger
 ) -> Node | None:
     """A join over names of ours; an empty list keeps one lineage, and None keeps all.
 

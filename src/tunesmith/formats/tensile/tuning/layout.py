@@ -42,7 +42,8 @@ class LaidOutProblem:
         if not isinstance(self.type.content, dict):
             return False
         operation = self.type.content.get("OperationType")
-        return (operation.content if operation else DEFAULT_OPERATION) in TENSILE_OPERATIONS
+        name = operation.content if operation else DEFAULT_OPERATION
+        return isinstance(name, str) and name in TENSILE_OPERATIONS
 
 
 @dataclass(frozen=True)

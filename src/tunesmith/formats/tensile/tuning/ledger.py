@@ -21,7 +21,7 @@ class _Page:
     mentions: int = 0
 
 
-class ImportLedger:
+class NameLedger:
     """Treatments by section, name and fate, in the order of their first mention.
 
     `is_foreign`: something was found that only Tensile's files have. Treatments that are no such sign (`weak`) are also

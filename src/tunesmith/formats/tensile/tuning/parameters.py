@@ -12,7 +12,7 @@ from tunesmith.records import Value
 
 from .geometry import OLDER_NAMES, PARTS, SideFormula, formula_for
 from .layout import PHASES
-from .ledger import ImportLedger
+from .ledger import NameLedger
 from .listing import ListedEntry, ListedFactor, ListedPhases, located_values, plain_or_text
 from .names import AMBIGUOUS_WIDTHS, HELD, MEANINGS, ONLY_BESIDE_SCHEDULE, RENAMED, VALUES, Instead
 from .record import Fate
@@ -43,7 +43,7 @@ class ParameterTranslator:
     that they are refused where everything else is checked."""
 
     vocabulary: Vocabulary
-    ledger: ImportLedger
+    ledger: NameLedger
 
     def phases(self, listed: ListedPhases) -> ListedPhases:
         """The phases in our names. Of a parameter that several phases give, the last with several values stays."""

@@ -10,7 +10,7 @@ from tunesmith.problems import Node
 from .counting import joined_over, written_group
 from .joins import translated_join
 from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, LaidOutProblem
-from .ledger import ImportLedger
+from .ledger import NameLedger
 from .listing import GROUPS, ListedEntry, ListedPhases, listed_phases, plain_or_text
 from .parameters import ParameterTranslator, Vocabulary
 from .record import Dialect, Fate, RejectedProblem, WrittenGroup
@@ -42,7 +42,7 @@ class ProblemTranslator:
     vocabulary: Vocabulary
     scalars: Mapping[str, float]
     most_oblong: int | None
-    ledger: ImportLedger
+    ledger: NameLedger
 
     def problem(self, problem: LaidOutProblem) -> TranslatedProblem:
         """The problem in our form. One of another tool's operation stays as it stands."""
@@ -139,8 +139,8 @@ class ProblemTranslator:
         span = Node(group.location, tuple(Node(group.location, number) for number in _VERSION_2_FINAL))
         bare = Node(group.location, (span, span, span))
         sizes = self._sizes_of(type_node).sizes(bare)
-        given = tuple(items)
-        content[FINAL] = Node(group.location, (Node(group.location, {SIZES: sizes}, {}), *given))
+        others = tuple(items)
+        content[FINAL] = Node(group.location, (Node(group.location, {SIZES: sizes}, {}), *others))
 
 
 def _phase(location: str, entries: tuple[ListedEntry, ...], sizes: SizeTranslator) -> Node:

@@ -9,7 +9,7 @@ from tunesmith.problems import Node
 from tunesmith.problems.keys import is_integer
 from tunesmith.protocol.tensile import ANSWERED_GLOBALS, ANSWERED_LOGIC, IGNORED_GLOBALS, IGNORED_LOGIC
 
-from .ledger import ImportLedger
+from .ledger import NameLedger
 from .listing import plain_or_text
 from .names import INITIAL_SCALARS, TOP_WITHOUT_MEANING
 from .record import Fate
@@ -35,7 +35,7 @@ def most_oblong(settings: Node | None) -> int | None:
     return node.content if node is not None and is_integer(node.content) else None
 
 
-def translated_globals(settings: Node | None, ledger: ImportLedger) -> Node | None:
+def translated_globals(settings: Node | None, ledger: NameLedger) -> Node | None:
     """The global parameters without those of Tensile's that mean nothing here. Others stay as they stand."""
     if settings is None or not isinstance(settings.content, dict):
         return settings
@@ -55,7 +55,7 @@ def translated_globals(settings: Node | None, ledger: ImportLedger) -> Node | No
     return Node(settings.location, kept, {name: settings.at(name) for name in kept})
 
 
-def translated_logic(node: Node | None, ledger: ImportLedger) -> Node | None:
+def translated_logic(node: Node | None, ledger: NameLedger) -> Node | None:
     """The library logic's names. A mapping for ArchitectureName counts by its Architecture, and what cannot stand in
     the name of a file becomes a hyphen."""
     if node is None or not isinstance(node.content, dict):
@@ -90,7 +90,7 @@ def _file_name_part(value: Node) -> Node:
     return word if fit == word.content else Node(word.location, fit)
 
 
-def translated_top(root: Node, taken: Container[str], ledger: ImportLedger) -> dict[str, Node]:
+def translated_top(root: Node, taken: Container[str], ledger: NameLedger) -> dict[str, Node]:
     """The keys at the top that are left: unknown ones, which are refused where everything else is checked."""
     kept = {}
     for name, value in root.content.items() if isinstance(root.content, dict) else ():

@@ -16,7 +16,7 @@ from tunesmith.problems.keys import is_integer
 from tunesmith.problems.sizes import Span
 from tunesmith.records import Value
 
-from .ledger import ImportLedger
+from .ledger import NameLedger
 from .listing import plain_or_text
 from .record import Fate
 
@@ -88,7 +88,7 @@ class SizeTranslator:
     transpose_a: bool
     transpose_b: bool
     batched: bool
-    ledger: ImportLedger
+    ledger: NameLedger
 
     @property
     def indices(self) -> int:
@@ -182,11 +182,11 @@ class SizeTranslator:
         if not isinstance(numbers, tuple) or len(numbers) != self.indices + 4 or not all(map(is_integer, numbers)):
             return value
         sizes = [int(number) for number in numbers[: self.indices]]  # type: ignore[arg-type]  # whole numbers
-        given = [int(number) for number in numbers[self.indices :]]  # type: ignore[arg-type]
+        dimensions = [int(number) for number in numbers[self.indices :]]  # type: ignore[arg-type]
         if min(sizes) < 1:
             return value
-        legal = self._legal(sizes, given, value)
-        return value if legal == given else _numbers(value.location, (*sizes, *legal))
+        legal = self._legal(sizes, dimensions, value)
+        return value if legal == dimensions else _numbers(value.location, (*sizes, *legal))
 
     def _exact_dict(self, value: Node, fields: dict[str, Node]) -> Node:
         """Sizes as a dict: leading dimensions are taken from the strides if the matrices of the batch lie densely."""
@@ -205,8 +205,8 @@ class SizeTranslator:
         leading = []
         for (matrix, smallest), width in zip(natural.items(), columns, strict=True):
             strides = plain_or_text(fields[STRIDES[matrix]]) if STRIDES[matrix] in fields else ()
-            given = strides if isinstance(strides, tuple) and all(map(is_integer, strides)) else ()
-            first, second, between = (*(int(stride) for stride in given), -1, -1, -1)[:3]  # type: ignore[arg-type]
+            numbers = strides if isinstance(strides, tuple) and all(map(is_integer, strides)) else ()
+            first, second, between = (*(int(stride) for stride in numbers), -1, -1, -1)[:3]  # type: ignore[arg-type]
             dimension = second if second >= smallest else smallest
             is_dense = first in (-1, 1) and second in (-1, dimension) and between in (-1, dimension * width)
             if not is_dense:
@@ -225,10 +225,10 @@ class SizeTranslator:
         m, n, k = sizes[0], sizes[1], sizes[-1]
         return n, n, m if self.transpose_a else k, k if self.transpose_b else n
 
-    def _legal(self, sizes: Sequence[int], given: Sequence[int], value: Node) -> list[int]:
+    def _legal(self, sizes: Sequence[int], dimensions: Sequence[int], value: Node) -> list[int]:
         """The leading dimensions LDD, LDC, LDA and LDB, raised to the smallest legal ones."""
         smallest = list(self._smallest(sizes).values())
-        whole = [*given, *smallest[len(given) :]]
+        whole = [*dimensions, *smallest[len(dimensions) :]]
         legal = [max(number, least) for number, least in zip(whole, smallest, strict=False)]
         if any(0 < number < least for number, least in zip(whole, smallest, strict=False)):
             self.ledger.add(

@@ -13,7 +13,7 @@ from tunesmith.problems import Mistakes, Node, read_yaml
 from tunesmith.records import UserError
 
 from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, Layout, layout_of
-from .ledger import ImportLedger
+from .ledger import NameLedger
 from .parameters import Vocabulary
 from .problem import ProblemTranslator
 from .record import Dialect, Fate, TensileImport, Treatment
@@ -63,7 +63,7 @@ def _translated(
     layout = layout_of(root, sizes)
     if layout is None or not any(problem.is_tensile for problem in layout.problems):
         return None
-    ledger = ImportLedger()
+    ledger = NameLedger()
     ledger.is_foreign = layout.dialect not in (Dialect.SIZE_GROUPS, Dialect.FORK_AND_FINAL)
     scalars, ratio = initial_scalars(layout.settings), most_oblong(layout.settings)
     translator = ProblemTranslator(layout.dialect, vocabulary(), scalars, ratio, ledger)
@@ -86,7 +86,7 @@ def _translated(
     return TranslatedFile(Node(root.location, content, places), imported)
 
 
-def _content(root: Node, layout: Layout, entries: tuple[Node, ...], ledger: ImportLedger) -> dict[str, Node]:
+def _content(root: Node, layout: Layout, entries: tuple[Node, ...], ledger: NameLedger) -> dict[str, Node]:
     """The keys at the top of the translated file. Unknown ones stay, so that they are refused."""
     own = {
         "GlobalParameters": translated_globals(layout.settings, ledger),

@@ -10,7 +10,7 @@ from tunesmith.problems import OPERATIONS, Node, shortened
 from tunesmith.problems.gemm import DATA_TYPES
 from tunesmith.records import UserError, Value
 
-from .ledger import ImportLedger
+from .ledger import NameLedger
 from .listing import plain_or_text
 from .names import REJECTING_FIELDS, TYPE_FIELDS_WITHOUT_MEANING, TYPE_NUMBERS, TYPE_WORDS, UNAVAILABLE_TYPES
 from .record import Fate
@@ -41,9 +41,7 @@ def type_name(node: Node) -> str:
     return " ".join(words) + (", batched" if plain.get("Batched") in (True, 1) else "")
 
 
-def translated_type(
-    node: Node, scalars: Mapping[str, float], ledger: ImportLedger
-) -> tuple[Node, TypeRejection | None]:
+def translated_type(node: Node, scalars: Mapping[str, float], ledger: NameLedger) -> tuple[Node, TypeRejection | None]:
     """The problem type in our form, and the reason if no kernel computes the type.
 
     `scalars` are Alpha and Beta as the file's settings give them. Unknown fields and values stay as they stand.
@@ -131,8 +129,8 @@ def _unavailable(node: Node) -> TypeRejection | None:
     """The rejection of a combination of known data types that no kernel computes."""
     fields = {name: plain_or_text(value) for name, value in (node.content.items() if _is_map(node) else ())}  # type: ignore[union-attr]
     words = {word for each in DATA_TYPES.values() for word in each.words}
-    given = [fields[name] for name in DATA_TYPE_FIELDS[:3] if name in fields]
-    if any(str(value).lower() not in words or isinstance(value, bool) for value in given):
+    letters = [fields[name] for name in DATA_TYPE_FIELDS[:3] if name in fields]
+    if any(str(value).lower() not in words or isinstance(value, bool) for value in letters):
         return None
     types = {name: fields[name] for name in DATA_TYPE_FIELDS[:3] if name in fields}
     try:

@@ -73,7 +73,7 @@ def _plain(node: Node) -> object:
             return None if node.is_null else plain_or_text(node)
 
 
-class _Dumper(yaml.SafeDumper):
+class _PlainDumper(yaml.SafeDumper):
     """Writes every list out, also one that occurs again."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -82,5 +82,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _yaml(content: object) -> str:
     """YAML with the innermost lists in brackets."""
-    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=WIDTH, allow_unicode=True)
+    text = yaml.dump(
+        content, Dumper=_PlainDumper, sort_keys=False, default_flow_style=None, width=WIDTH, allow_unicode=True
+    )
     return str(text).rstrip("\n")
