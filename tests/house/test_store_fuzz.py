@@ -11,7 +11,8 @@ import sqlite3
 from functools import partial
 
 import pytest
-from test_file_fuzz import QUICK, THOROUGH, changed, run, selected, survives
+from mutated_files import changed
+from test_file_fuzz import QUICK, THOROUGH, run, selected, survives
 
 from random_stores import random_store
 
