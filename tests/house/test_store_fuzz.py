@@ -11,9 +11,9 @@ import sqlite3
 from functools import partial
 
 import pytest
-from mutated_files import changed
 from test_file_fuzz import QUICK, THOROUGH, run, selected, survives
 
+from mutated_files import changed
 from random_stores import random_store
 
 CELLS_OF_A_STORE = (
