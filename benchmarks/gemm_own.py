@@ -84,7 +84,8 @@ def explore(folder: Path, problems: Sequence[ListedGemm], observe: events.Observ
     """
     with Store.read(store_of(folder)) as store:
         start = store.runs()[-1].start
-    file, target = ready(Path(start.tuning_file), None, start.selector)
+    found = ready(Path(start.tuning_file), None, start.selector)
+    file, target = found.file, found.target
     path = folder / EXPLORED / FILE_NAME
     policy = policy_of(file)
     with Store.open(path) as store, Bench(target, policy, folder / CACHE, observe) as bench:

@@ -106,7 +106,8 @@ def main() -> None:
 
 def replayed(path: Path, folder: Path, device: str | None) -> list[ScreenedStep]:
     """The steps of a finished run. Measurements that the folder lacks are made."""
-    file, target = ready(path, None, device)
+    found = ready(path, None, device)
+    file, target = found.file, found.target
     screened: list[ScreenedStep] = []
     screen = RecordedMeasure.screen_cells
 

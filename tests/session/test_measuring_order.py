@@ -121,7 +121,8 @@ def shuffled(seed):
 def run(folder, rank, observe=events.nobody):
     folder.mkdir(exist_ok=True)
     path = fake_file(folder)
-    file, target = ready(path, None, "fake:CPU:8")
+    found = ready(path, None, "fake:CPU:8")
+    file, target = found.file, found.target
     plan = Ranked(path, file, target)
     plan.ranks = rank
     return carry_out(plan, folder / "run", observe=observe)

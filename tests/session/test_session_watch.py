@@ -61,7 +61,8 @@ def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind, tmp_pat
 def test_nothing_is_said_of_types_of_a_gpu_either(kind, tmp_path, monkeypatch):
     """Integers, epilogues, and what only torch tensors ask for."""
 
-    def load(path, launched):
+    def load(path, launched, floor):
+        assert not floor, "the check is of the logic's own solutions"
         return Library([(path, Logic.load(path))], device=gpu_fakes.HostGpu(), launched=launched)
 
     monkeypatch.setattr(watcher, "load", load)

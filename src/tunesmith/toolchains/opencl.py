@@ -110,7 +110,9 @@ def build(context: Any, payload: bytes) -> Any:
         try:
             return cl.Program(context, raw["source"]).build(options=list(raw["options"]))
         except cl.Error as error:
-            raise CompileError(_REASONS.get(error.code, "build failed"), str(error)) from error
+            # Without its cause: PyOpenCL's errors do not come through pickle.
+            refused = CompileError(_REASONS.get(error.code, "build failed"), str(error))
+        raise refused
 
 
 def parse_nvidia_log(log: str) -> Mapping[str, tuple[int, int]]:

@@ -94,14 +94,16 @@ def test_a_file_that_names_no_language_is_in_the_one_of_the_device(
     language,
 ):
     offered(monkeypatch, *here)
-    file, target = ready(tuning_file(copied), None, selector)
+    found = ready(tuning_file(copied), None, selector)
+    file, target = found.file, found.target
     assert (target.selector, file.groups[0].start["KernelLanguage"]) == (device, language)
 
 
 def test_a_file_that_names_a_language_gets_a_device_that_runs_it(copied, monkeypatch):
     offered(monkeypatch, POCL, H200)
     named = TUNING.replace("- Bench", "- InitialSolutionParameters: [KernelLanguage: [OpenCL]]\n      Bench")
-    file, target = ready(tuning_file(copied, named), None, None)
+    found = ready(tuning_file(copied, named), None, None)
+    file, target = found.file, found.target
     assert (target.api, file.groups[0].start["KernelLanguage"]) == ("OpenCL", "OpenCL")
     what = r"NVIDIA H200 \(CUDA:0\) is there, but runs only CUDA, Triton and BLAS, and the file needs OpenCL"
     with pytest.raises(UserError, match=rf"^device: {what}; name one that does: OpenCL:0:0 \(a CPU\)"):

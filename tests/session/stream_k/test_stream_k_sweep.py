@@ -127,7 +127,7 @@ def test_what_the_library_asks_comes_first_and_all_rivals_after_it():
 def test_few_products_of_one_type_race_together_and_none_beside_itself():
     sizes = [*range(1, 11), 10, 11]
     listed = [ListedGemm(100 * m, 300, 50, trans_b=m != 11) for m in sizes]
-    together = list(stream_k_sweep._raced_together(map(planner().plan, listed)))
+    together = list(stream_k_sweep._raced_together(map(planner().plan, listed), stream_k_sweep.RACED_TOGETHER))
     assert [[product.listed.m // 100 for product in few] for few in together] == [[*range(1, 9)], [9, 10], [10], [11]]
 
 

@@ -39,7 +39,7 @@ class Summary:
 def summarise(folder: Path) -> Summary:
     """Read a run's folder. Raises UserError if there is no run in it."""
     kept = FolderStore.here(folder, "give the folder that `tunesmith tune -o` wrote to")
-    with Store.read(kept) as store:
+    with Store.open(kept) as store:
         runs = store.runs()
         if not runs:
             raise UserError(store.location, "no run is recorded in it", "run `tunesmith tune FILE -o` first")
