@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -113,7 +113,8 @@ def carry_out(
     `benches` makes benches of several devices, which may be on other hosts; without it a bench here measures.
     Raises UserError and KeyboardInterrupt, after all decisions are written.
     """
-    with held_folder(folder, wait, lambda sentence: observe(events.Message(sentence))):
+    held = held_folder(folder, wait, lambda sentence: observe(events.Message(sentence)))
+    with held if plan.measures else nullcontext():
         return _carried_out(plan, folder, budget_minutes, reuse, store, observe, benches)
 
 
