@@ -292,9 +292,8 @@ def test_the_library_launches_exactly_the_winner_of_each_transposition(run):
     """Loaded as a user loads it, with arrays in each layout; the result is right."""
     outcome, _ = run
     launched: list[LaunchRecord] = []
-    with tunesmith.load(
-        outcome.folder / "logic", device="OpenCL:0:0", floor=False, launched=launched.append
-    ) as library:
+    logic = outcome.folder / "logic"
+    with tunesmith.load(logic, device="OpenCL:0:0", floor=False, launched=launched.append) as library:
         for tuned in outcome.plan.tuned:
             multiply(library, tuned.problem)
             assert launched[-1].problem == tuned.problem
