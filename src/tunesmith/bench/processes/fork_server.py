@@ -8,6 +8,7 @@ drivers do not survive a fork.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import selectors
 import signal
@@ -19,7 +20,7 @@ from importlib import import_module
 from .process import NUMBER, connect_to_parent, die_with_parent
 
 PRELOADED = ("tunesmith.bench.processes.compiler", "tunesmith.bench.processes.worker", "numpy.random")
-MOST_REQUEST_BYTES = 4096
+MOST_REQUEST_BYTES = 1 << 16
 
 
 def main(arguments: list[str]) -> None:
@@ -39,8 +40,9 @@ def main(arguments: list[str]) -> None:
 def _serve(requests: socket.socket) -> tuple[str, int, int] | None:
     """Fork a child for each request, and tell how each one ended, until the parent is gone.
 
-    A request is a module's name with four descriptors: the child's connection, its lifeline, the file for its output
-    and the pipe for its status. Returns None in the server; in a child the module's name, its connection and lifeline.
+    A request is a module's name and the child's own variables in JSON, with four descriptors: the child's connection,
+    its lifeline, the file for its output and the pipe for its status. Returns None in the server; in a child the
+    module's name, its connection and lifeline.
     """
     statuses: dict[int, int] = {}
     ended, ended_end = socket.socketpair()
@@ -58,9 +60,10 @@ def _serve(requests: socket.socket) -> tuple[str, int, int] | None:
             _tell_ends(statuses)
         if requests not in sources:
             continue
-        name, descriptors, _, _ = socket.recv_fds(requests, MOST_REQUEST_BYTES, 4)
-        if not name:
+        request, descriptors, _, _ = socket.recv_fds(requests, MOST_REQUEST_BYTES, 4)
+        if not request:
             return None
+        name, variables = json.loads(request)
         connection, lifeline, output, status = descriptors
         server = os.getpid()
         try:
@@ -74,7 +77,8 @@ def _serve(requests: socket.socket) -> tuple[str, int, int] | None:
             _become_child(
                 server, output, (status, *statuses.values(), *(s.detach() for s in (requests, ended, ended_end)))
             )
-            return name.decode(), connection, lifeline
+            os.environ.update(variables)
+            return name, connection, lifeline
         for descriptor in (connection, lifeline, output):
             os.close(descriptor)
         if pid > 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import resource
 import signal
@@ -13,8 +14,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import IO, Any
 
@@ -38,15 +40,14 @@ may have been stopped too (a paused container), so they get their time again."""
 class Spawner:
     """Starts children, through a server that forks them (`fork_server`) and that starts with the first child.
 
-    The kernel sends a process its parent-death signal when the *thread* that started it ends, so a caller's thread,
-    which may end early, must not start the server. A thread of the spawner's own does. The server imports `preloaded`
+    `environment` has variables of the children. If `keep_server` was called, the kept server forks them. The kernel
+    sends a process its parent-death signal when the *thread* that started it ends, so a caller's thread, which may end
+    early, must not start the server. A thread of the spawner's own does. The server imports `preloaded`
     once for all children, beside the bench's own modules.
     """
 
     def __init__(self, environment: Mapping[str, str], preloaded: Sequence[str] = ()) -> None:
-        paths = [path or os.getcwd() for path in sys.path]  # noqa: PTH109  # what Python itself means by ""
-        self._environment = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)}
-        self._preloaded = tuple(preloaded)
+        self._environment, self._preloaded = dict(environment), tuple(preloaded)
         self._thread = ThreadPoolExecutor(1, "tunesmith-spawner")
         self._server: _Server | None = None
 
@@ -62,9 +63,11 @@ class Spawner:
             raise UserError(module, f"the system starts no process ({error})", remedy) from error
 
     def _start(self, module: str) -> Child:
+        if kept := _kept_server():
+            return kept.fork(module, self._environment)
         if self._server is None or self._server.ended:
-            self._server = _Server(self._environment, self._preloaded)
-        return self._server.fork(module)
+            self._server = _Server(_server_environment(), self._preloaded)
+        return self._server.fork(module, self._environment)
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -78,11 +81,54 @@ class Spawner:
         self.close()
 
 
+def keep_server(preloaded: Sequence[str]) -> None:
+    """Start a server that forks the children of all spawners of this process from now on, and lives as long as it does.
+
+    So a program that tunes often imports `preloaded` once. Returns at once, while the server still imports.
+    """
+    global _KEPT
+    if _kept_server() is None:
+        environment, keeper = _server_environment(), ThreadPoolExecutor(1, "tunesmith-server")
+        server = keeper.submit(_Server, environment, tuple(preloaded))
+        _KEPT = _Kept(os.getpid(), environment, server, keeper)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A kept server: the process that it serves, the variables with which it started, the server to be, and the thread
+    with which it ends."""
+
+    owner: int
+    environment: Mapping[str, str]
+    server: Future[_Server]
+    keeper: ThreadPoolExecutor
+
+
+_KEPT: _Kept | None = None
+
+
+def _kept_server() -> _Server | None:
+    """The kept server, if it was started by this process (no fork of it) and with today's variables, and lives."""
+    if _KEPT is None or _KEPT.owner != os.getpid() or _KEPT.environment != _server_environment():
+        return None
+    try:
+        server = _KEPT.server.result()
+    except OSError:
+        return None
+    return None if server.ended else server
+
+
+def _server_environment() -> dict[str, str]:
+    paths = [path or os.getcwd() for path in sys.path]  # noqa: PTH109  # what Python itself means by ""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 class _Server:
     """The process that forks children."""
 
     def __init__(self, environment: Mapping[str, str], preloaded: Sequence[str] = ()) -> None:
         self._requests, theirs = socket.socketpair()
+        self._lock = threading.Lock()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # `close` closes it
         command = [sys.executable, "-P", "-m", _FORK_SERVER, str(theirs.fileno()), str(os.getpid()), *preloaded]
         self._process = subprocess.Popen(
@@ -100,16 +146,18 @@ class _Server:
     def ended(self) -> bool:
         return self._process.poll() is not None
 
-    def fork(self, module: str) -> Child:
-        """Start a child that executes a module's `main`. Raises OSError if there is no such process."""
+    def fork(self, module: str, environment: Mapping[str, str]) -> Child:
+        """Start a child that executes a module's `main` with these variables besides the server's. Raises OSError if
+        there is no such process."""
         ours, theirs = Pipe()
         lifeline, lifeline_end = Pipe(duplex=False)
         status, status_end = Pipe(duplex=False)
         output = tempfile.TemporaryFile()  # noqa: SIM115  # the Child closes it
         passed = [end.fileno() for end in (theirs, lifeline, output, status_end)]
         answer = b""
-        with theirs, lifeline, status_end, suppress(ConnectionError):
-            socket.send_fds(self._requests, [module.encode()], passed)
+        request = json.dumps([module, dict(environment)]).encode()
+        with self._lock, theirs, lifeline, status_end, suppress(ConnectionError):
+            socket.send_fds(self._requests, [request], passed)
             answer = self._requests.recv(NUMBER.size)
         if not answer:
             self._process.wait()

@@ -134,6 +134,11 @@ class Workers:
                 self._standby = self._start()
         return self._current
 
+    def begin(self) -> None:
+        """Start a worker that opens the device meanwhile, unless there is one."""
+        if self._current is None and self._standby is None:
+            self._standby = self._start()
+
     def fresh(self) -> Worker:
         """A worker that has had no request yet."""
         if self._current is not None and self._current.served:
