@@ -63,11 +63,10 @@ class Spawner:
             raise UserError(module, f"the system starts no process ({error})", remedy) from error
 
     def _start(self, module: str) -> Child:
-        if kept := _kept_server():
-            return kept.fork(module, self._environment)
-        if self._server is None or self._server.ended:
-            self._server = _Server(_server_environment(), self._preloaded)
-        return self._server.fork(module, self._environment)
+        server = _kept_server() or self._server
+        if server is None or server.ended:
+            server = self._server = _Server({**_server_environment(), **self._environment}, self._preloaded)
+        return server.fork(module, self._environment)
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -107,9 +106,16 @@ class _Kept:
 _KEPT: _Kept | None = None
 
 
+STARTED_WITH = ("PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD")
+"""Variables that act when a process starts. A child gets all others with the request for it."""
+
+
 def _kept_server() -> _Server | None:
-    """The kept server, if it was started by this process (no fork of it) and with today's variables, and lives."""
-    if _KEPT is None or _KEPT.owner != os.getpid() or _KEPT.environment != _server_environment():
+    """The kept server, if it lives, was started by this process (no fork of it), and still fits it."""
+    if _KEPT is None or _KEPT.owner != os.getpid():
+        return None
+    now = _server_environment()
+    if any(now.get(name) != _KEPT.environment.get(name) for name in STARTED_WITH):
         return None
     try:
         server = _KEPT.server.result()
@@ -128,7 +134,7 @@ class _Server:
 
     def __init__(self, environment: Mapping[str, str], preloaded: Sequence[str] = ()) -> None:
         self._requests, theirs = socket.socketpair()
-        self._lock = threading.Lock()
+        self._environment, self._lock = dict(environment), threading.Lock()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # `close` closes it
         command = [sys.executable, "-P", "-m", _FORK_SERVER, str(theirs.fileno()), str(os.getpid()), *preloaded]
         self._process = subprocess.Popen(
@@ -143,11 +149,15 @@ class _Server:
         theirs.close()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def ended(self) -> bool:
         return self._process.poll() is not None
 
     def fork(self, module: str, environment: Mapping[str, str]) -> Child:
-        """Start a child that executes a module's `main` with these variables besides the server's. Raises OSError if
+        """Start a child that executes a module's `main`, with this process's variables and these. Raises OSError if
         there is no such process."""
         ours, theirs = Pipe()
         lifeline, lifeline_end = Pipe(duplex=False)
@@ -155,7 +165,11 @@ class _Server:
         output = tempfile.TemporaryFile()  # noqa: SIM115  # the Child closes it
         passed = [end.fileno() for end in (theirs, lifeline, output, status_end)]
         answer = b""
-        request = json.dumps([module, dict(environment)]).encode()
+        variables: dict[str, str | None] = {**_server_environment(), **environment}
+        changed = dict(variables.items() - self._environment.items()) | dict.fromkeys(
+            self._environment.keys() - variables.keys()
+        )
+        request = json.dumps([module, changed]).encode()
         with self._lock, theirs, lifeline, status_end, suppress(ConnectionError):
             socket.send_fds(self._requests, [request], passed)
             answer = self._requests.recv(NUMBER.size)
