@@ -19,6 +19,7 @@ from .call_problem import CallProblem
 from .call_reference import CallReference, ReferenceResult, contents_of
 from .callables import in_time
 from .choice import Machine
+from .current_device import target_of
 from .tuning import progress
 
 REFERENCE_SECONDS = 600.0
@@ -64,8 +65,8 @@ def measure_call(
         screening = ScreeningObserver(observer)
         try:
             # The winner is launched through Triton, so nobody loads the logic.
-            selector = machine.selector or None
-            outcome = tune_file(path, folder, device=selector, order="file", checks_logic=False, observe=screening)
+            device = target_of(machine)
+            outcome = tune_file(path, folder, device=device, order="file", checks_logic=False, observe=screening)
         except UserError as error:
             raise at_the_call(error, path.parent, location) from error
     return chosen(problem, outcome, screening.measured, location)

@@ -234,12 +234,16 @@ class Child:
             self._status.poll(patience)
         self.connection.close()
         self._lifeline_end.close()
-        with suppress(ProcessLookupError):
-            # Also if the child ended by itself: a compiler that it started may still run in its group.
-            os.killpg(self.pid, signal.SIGKILL)
+        # Also if the child ended by itself: a compiler that it started may still run in its group.
+        self.kill()
         if self._ended is None:
             self._ended = self._wait()
         return signal.Signals(-self._ended).name if self._ended < 0 else f"exit {self._ended}"
+
+    def kill(self) -> None:
+        """Send the child and every process that it started the signal that ends them."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _wait(self) -> int:
         """Wait for the child's end: minus the signal's number, or the exit status."""

@@ -98,6 +98,10 @@ class Worker:
             wait_until([self.connection], self.deadline)
         return answer
 
+    def kill(self) -> None:
+        """Send the signal that ends the worker, and do not wait for its end."""
+        self._child.kill()
+
     def end(self) -> None:
         self._child.end()
 
@@ -158,6 +162,9 @@ class Workers:
         self.drop()
 
     def close(self) -> None:
+        # Both are killed before one is waited for: a driver takes its time to leave the device.
+        for worker in filter(None, (self._current, self._standby)):
+            worker.kill()
         self.drop()
         if self._standby is not None:
             self._standby.end()
