@@ -16,6 +16,7 @@ became of them is printed.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -40,12 +41,12 @@ def tuned(pattern: Pattern, autotune: Any, configs: Sequence[Any]) -> Any:
     return autotune(configs=list(configs), key=list(pattern.key), reset_to_zero=reset)(pattern.kernel)
 
 
-def run_side(side: str, names: Sequence[str]) -> dict[str, Any]:
+def run_side(side: str, names: Sequence[str]) -> None:
+    """Print what was found in JSON, a line for each kernel, and then the seconds until the last one was ready."""
     torch.cuda.init()
     began = time.monotonic()
     import tunesmith
 
-    found = {}
     for name in names:
         pattern = PATTERNS[name]
         kernel = tuned(pattern, triton.autotune if side == "triton" else tunesmith.autotune, pattern.configs)
@@ -54,10 +55,10 @@ def run_side(side: str, names: Sequence[str]) -> dict[str, Any]:
         start = time.monotonic()
         kernel[pattern.grid](*arguments.values())
         torch.cuda.synchronize()
-        ties = [str(config) for config in getattr(kernel, "ties", ())]
-        found[name] = {"seconds": time.monotonic() - start, "best": str(kernel.best_config), "ties": ties}
+        seconds, ties = time.monotonic() - start, [str(config) for config in getattr(kernel, "ties", ())]
+        print(json.dumps({name: {"seconds": seconds, "best": str(kernel.best_config), "ties": ties}}), flush=True)
         del arguments
-    return {"found": found, "ready": time.monotonic() - began}
+    print(json.dumps(time.monotonic() - began))
 
 
 def run_planted(names: Sequence[str]) -> list[dict[str, Any]]:
@@ -87,11 +88,22 @@ def run_planted(names: Sequence[str]) -> list[dict[str, Any]]:
 def in_process(side: str, names: Sequence[str], folder: str) -> dict[str, Any]:
     variables = {**os.environ, "TRITON_CACHE_DIR": f"{folder}/{side}", "TUNESMITH_CACHE": f"{folder}/cache"}
     command = [sys.executable, __file__, "--side", side, *(word for name in names for word in ("--only", name))]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    found: dict[str, Any] = {}
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        assert process.stdout is not None
+        lines = map(json.loads, process.stdout)
+        for line in itertools.islice(lines, len(names)):
+            ((name, row),) = line.items()
+            print(f"{side}: {name} in {row['seconds']:.2f} s", file=sys.stderr, flush=True)
+            found[name] = row
+        ready = next(lines, None)
+        if process.wait():
+            errors.seek(0)
+            raise SystemExit(f"{side} failed:\n{errors.read()[-3000:]}")
+    return {"found": found, "ready": ready}
 
 
 def times_of(pattern: Pattern, winners: dict[str, str]) -> dict[str, float]:
@@ -129,7 +141,7 @@ def main() -> None:
     asked = parser.parse_args()
     names = asked.only or list(PATTERNS)
     if asked.side:
-        print(json.dumps(run_side(asked.side, names)))
+        run_side(asked.side, names)
         return
     if asked.plant:
         rows = run_planted(names)

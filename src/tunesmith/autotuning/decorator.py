@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["AutotunedKernel", "TritonPatch", "autotune", "patch_triton"]
 
+AS_LONG_AS_TRITON: Mapping[str, Value] = {"WarmUpSeconds": 0.025, "SamplingSeconds": 0.1}
+"""At most as long as `triton.testing.do_bench` measures a configuration by default: 25 ms and 100 ms. Sampling ends
+earlier if the time is known, and the finalists are measured again side by side."""
+
 
 def autotune(
     configs: Iterable[Any],
@@ -50,7 +54,8 @@ def autotune(
     All configurations must agree with the first that runs, or with `reference`: a function of a mapping of the call's
     arguments, which changes the tensors as the kernel would, or returns them by name. `tolerance` widens the bound.
     `bucket` is a function of a number in the key, or "power_of_two": numbers with the same bucket share a choice.
-    `settings` are GlobalParameters of a tuning file (`TimeoutSeconds` limits each launch).
+    `settings` are GlobalParameters of a tuning file: `TimeoutSeconds` limits each launch, and `SamplingSeconds` the
+    time that a configuration is measured, which is at most that of `triton.autotune` by default.
 
     Raises UserError with the line of the program for what cannot be tuned.
     """
@@ -76,7 +81,7 @@ def autotune(
         bucket=bucket_of(bucket, location),
         reference=reference,
         tolerance=tolerance,
-        settings=dict(settings or {}),
+        settings={**AS_LONG_AS_TRITON, **(settings or {})},
         quiet=quiet,
         location=location,
     )
