@@ -111,7 +111,8 @@ def test_nothing_is_left_once_the_spawner_is_closed(tmp_path, monkeypatch):
         time.sleep(0.01)
 
 
-def test_a_server_that_cannot_start_is_told_with_what_it_printed():
+def test_a_server_that_cannot_start_is_told_with_what_it_printed(monkeypatch):
+    monkeypatch.setattr(process, "_KEPT", None)
     with Spawner({"PYTHONIOENCODING": "no-such-encoding"}) as spawner, pytest.raises(UserError) as found:
         spawner.start("child")
     assert "the system starts no process" in found.value.what
