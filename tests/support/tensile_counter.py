@@ -11,7 +11,7 @@ from typing import Any
 
 STEPS = ("BenchmarkCommonParameters", "ForkParameters", "BenchmarkForkParameters", "BenchmarkJoinParameters")
 FINAL = "BenchmarkFinalParameters"
-NEWER = {"Unroll": "LoopUnroll", "PreFetch": "PrefetchGlobalRead"}
+NEWER = {"Unroll": "LoopUnroll", "PreFetch": "PrefetchGlobalRead", "LocalSplitU": "SplitU", "IntraSplitU": "SplitU"}
 MOST_LINEAGES = 300_000
 """Larger forks are multiplied, not listed; files with such forks and a join are not counted."""
 
@@ -42,16 +42,16 @@ def _group(group: dict[str, Any], era: str, ratio: int | None) -> tuple[list[int
         common, fork = [], [*common, *fork]
     enqueues, sizes = [], 1
     for step in common:
-        sizes = _sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
+        sizes = count_sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
         enqueues += [_choices(step) * sizes] if _choices(step) > 1 else []
-    sizes = next((_sizes(step["ProblemSizes"]) for step in reversed(fork) if "ProblemSizes" in step), sizes)
+    sizes = next((count_sizes(step["ProblemSizes"]) for step in reversed(fork) if "ProblemSizes" in step), sizes)
     axes = [axis for step in fork for axis in _axes(step)]
     count = prod(map(len, axes))
     custom = len(group.get("CustomKernels") or [])
     lineages = count if not custom else custom + (count if count > 1 else 0)
     measured = 0
     for step in tuned:
-        sizes = _sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
+        sizes = count_sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
         if _choices(step) > 1:
             enqueues.append(lineages * _choices(step) * sizes)
             measured += 1
@@ -61,10 +61,10 @@ def _group(group: dict[str, Any], era: str, ratio: int | None) -> tuple[list[int
         enqueues += [] if measured else [lineages * sizes]
         lineages = min(lineages, _joined(group, joined, axes, tuned, ratio, era))
     for step in late:
-        sizes = _sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
+        sizes = count_sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
         enqueues += [lineages * _choices(step) * sizes] if _choices(step) > 1 else []
     final = [step["ProblemSizes"] for step in dicts[FINAL] if "ProblemSizes" in step]
-    last = _sizes(final[0]) if final else (64 if era == "dict" else 4)
+    last = count_sizes(final[0]) if final else (64 if era == "dict" else 4)
     enqueues.append(lineages * last)
     everything = [axis for phase in STEPS for step in dicts[phase] for axis in _axes(step)]
     return enqueues, prod(map(len, everything)) * last
@@ -157,7 +157,7 @@ def _macro_tile(values: dict[str, Any]) -> tuple[int, int] | None:
     return sides[0][0] * sides[1][0], sides[0][1] * sides[1][1]
 
 
-def _sizes(listed: Any) -> int:
+def count_sizes(listed: Any) -> int:
     if all(isinstance(item, (int, list)) for item in listed):
         return prod(len(_span(item)) for item in listed if isinstance(item, list))
     count = 0

@@ -184,7 +184,7 @@ def _is_within(tile: Value | None, limit: int | None) -> bool:
     if limit is None or not isinstance(tile, tuple):
         return True
     short, long = sorted(int(side) for side in tile)  # type: ignore[arg-type]  # a macro tile is two whole numbers
-    return long <= limit * short
+    return long // short <= limit
 
 
 def _axes(several: Mapping[str, ListedFactor]) -> Iterator[tuple[tuple[str, ...], list[dict[str, Value]]]]:

@@ -73,8 +73,14 @@ FORMULAS = (
 )
 """The formulas of version 2.0 (with edges), then those of 2.4 (with counts)."""
 
-OLDER_NAMES = {"MicroTileEdge": "ThreadTileEdge", "MicroTileShape": "ThreadTileShape", "SplitK": "SplitU"}
-"""Names of the design of 2016 for parameters of the formulas."""
+OLDER_NAMES = {
+    "MicroTileEdge": "ThreadTileEdge",
+    "MicroTileShape": "ThreadTileShape",
+    "SplitK": "SplitU",
+    "IntraSplitU": "SplitU",
+    "LocalSplitU": "SplitU",
+}
+"""Other names of parameters of the formulas: those of the design of 2016, and those of May 2017, before version 3."""
 
 PARTS = frozenset(name for formula in FORMULAS for name in formula.parameters)
 """Parameters that only together make a work-group or a thread tile."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tunesmith.problems import Node
 
 from .counting import joined_over, written_group
+from .defaults import untold_lists
 from .joins import translated_join
 from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, LaidOutProblem
 from .ledger import NameLedger
@@ -85,6 +86,9 @@ class ProblemTranslator:
             content[JOIN] = joined
         if self.dialect.is_dict_form:
             self._version_2_sizes(content, group, problem.type)
+        if self.dialect is Dialect.VERSION_2:
+            for sentence in untold_lists(group):
+                self.ledger.remark(group.location, sentence)
         kept = {name: node for name, node in content.items() if name == JOIN or node.content not in ((), None)}
         return Node(group.location, kept, {name: group.at(name) for name in kept})
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tunesmith.problems import Mistakes, Node, read_yaml
 from tunesmith.records import UserError
 
-from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, Layout, layout_of
+from .layout import CUSTOM_KERNELS, FINAL, GROUPED_FORK, PHASES, SIZES, Layout, layout_of
 from .ledger import NameLedger
 from .parameters import Vocabulary
 from .problem import ProblemTranslator
@@ -97,7 +97,7 @@ def _content(root: Node, layout: Layout, entries: tuple[Node, ...], ledger: Name
     if layout.dialect is Dialect.DESIGN:
         taken.add("Parameters")
     elif layout.dialect is Dialect.SPLIT:
-        taken |= {*PHASES, CUSTOM_KERNELS, "ProblemType"}
+        taken |= {*PHASES, CUSTOM_KERNELS, GROUPED_FORK, "ProblemType"}
     left = translated_top(root, taken, ledger)
     return {name: value for name, value in (*own.items(), *left.items()) if value is not None}
 
