@@ -22,7 +22,9 @@ def counted(document: dict[str, Any], sizes: list[Any] | None = None) -> list[tu
     ratio = (document.get("GlobalParameters") or {}).get("MaxMacroTileRatio")
     if "ProblemType" in document:
         final = {FINAL: [{"ProblemSizes": sizes}]} if sizes else {}
-        return [_group({**document, **final}, "today", ratio)]
+        early = {"Groups": document["GroupForkParameters"]} if "GroupForkParameters" in document else {}
+        fork = {"ForkParameters": [*document["ForkParameters"], early]}
+        return [_group({**document, **fork, **final}, "today", ratio)]
     counts = []
     for problem in document["BenchmarkProblems"]:
         if isinstance(problem, dict):
@@ -105,7 +107,8 @@ def _joined(
     relevant = [axis for axis in axes if len(axis) > 1]
     relevant += [axis for step in tuned for axis in _axes(step) if len(axis) > 1]
     if "MacroTile" in names or "DepthU" in names:
-        parts = ("WorkGroup", "ThreadTile", "NumThreads", "GroupShape", "SplitU", "Unroll", "Depth", *names)
+        parts = ("WorkGroup", "ThreadTile", "NumThreads", "GroupShape", "SplitU", "LocalSplitU", "IntraSplitU")
+        parts += ("Unroll", "Depth", *names)
         relevant = [
             axis for axis in relevant if any(name.startswith(parts) for name in axis[0]) or "LoopUnroll" in axis[0]
         ]
@@ -132,29 +135,25 @@ def _key(name: str, values: dict[str, Any]) -> Any:
 
 
 def _macro_tile(values: dict[str, Any]) -> tuple[int, int] | None:
-    if "WorkGroup" in values:
-        (a, b, *_), (c, d) = values["WorkGroup"], values.get("ThreadTile", [4, 4])
-        return a * c, b * d
-    if "WorkGroupEdge" in values or "ThreadTileEdge" in values:
-        sides = [
-            (edge * (2 if shape < 0 else 1), edge * (2 if shape > 0 else 1))
-            for edge, shape in (
-                (values.get("WorkGroupEdge", 16), values.get("WorkGroupShape", 0)),
-                (values.get("ThreadTileEdge", 4), values.get("ThreadTileShape", 0)),
-            )
-        ]
+    groups = values["WorkGroup"][:2] if "WorkGroup" in values else _sides("WorkGroupEdge", "WorkGroupShape", 16, values)
+    tiles = values["ThreadTile"] if "ThreadTile" in values else _sides("ThreadTileEdge", "ThreadTileShape", 4, values)
+    return (groups[0] * tiles[0], groups[1] * tiles[1]) if groups and tiles else None
+
+
+def _sides(edge: str, shape: str, usual: int, values: dict[str, Any]) -> tuple[int, int] | None:
+    """Two sides by an edge, or by a count if the file has counts; None for a count without whole sides."""
+    if not values.keys() & {"NumThreads", "GroupShape", "ThreadTileNumElements"}:
+        side, longer = values.get(edge, usual), values.get(shape, 0)
+        return side * (2 if longer < 0 else 1), side * (2 if longer > 0 else 1)
+    if edge == "WorkGroupEdge":
+        area, ratio = values.get("NumThreads", 256) / values.get("SplitU", 1), values.get("GroupShape", 0)
     else:
-        sides = []
-        for area, shape in (
-            (values.get("NumThreads", 256) / values.get("SplitU", 1), values.get("GroupShape", 0)),
-            (values.get("ThreadTileNumElements", 16), values.get("ThreadTileShape", 0)),
-        ):
-            short = isqrt(int(area / max(abs(shape), 1)))
-            if short * short * max(abs(shape), 1) != area:
-                return None
-            pair = (short, short * max(abs(shape), 1))
-            sides.append(pair[::-1] if shape < 0 else pair)
-    return sides[0][0] * sides[1][0], sides[0][1] * sides[1][1]
+        area, ratio = values.get("ThreadTileNumElements", 16), values.get(shape, 0)
+    short = isqrt(int(area / max(abs(ratio), 1)))
+    if short * short * max(abs(ratio), 1) != area:
+        return None
+    pair = (short, short * max(abs(ratio), 1))
+    return pair[::-1] if ratio < 0 else pair
 
 
 def count_sizes(listed: Any) -> int:

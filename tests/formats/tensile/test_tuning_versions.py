@@ -143,6 +143,32 @@ def test_lists_of_version_2_0_are_told_where_its_names_stand(importing):
     assert "joined over DepthU, too" in told
 
 
+def test_macro_tiles_above_the_limit_of_a_dict_file_are_left_out_and_told(importing):
+    """8 x 8 and 8 x 16 work-items by 4 x 4 and 4 x 8 elements: the last pair is 32 x 128, 4 to 1."""
+    text = (
+        "GlobalParameters: {MaxMacroTileRatio: 2}\n"
+        "BenchmarkProblems:\n"
+        "  - ProblemType: {OperationType: GEMM, DataType: s}\n"
+        "    ForkParameters:\n      - WorkGroupEdge: [8]\n      - WorkGroupShape: [0, 1]\n"
+        "      - ThreadTileEdge: [4]\n      - ThreadTileShape: [0, 1]\n"
+    )
+    file, imported = importing(text)
+    (fork,) = [step for step in file.groups[0].steps if isinstance(step, Fork)]
+    assert [(choice["WorkGroup"], choice["ThreadTile"]) for choice in fork.choices] == [
+        ((8, 8, 1), (4, 4)), ((8, 8, 1), (4, 8)), ((8, 16, 1), (4, 4)),
+    ]  # fmt: skip
+    assert any("more oblong than 2 to 1" in sentence for _, sentence in imported.remarks)
+    assert {t.fate for t in imported.treatments if t.name == "MaxMacroTileRatio"} == {Fate.HONOURED}
+    allowed = importing(text.replace("Ratio: 2", "Ratio: 4"))[0]
+    assert next(step for step in allowed.groups[0].steps if isinstance(step, Fork)).choices.count == 4
+
+
+def test_a_file_whose_only_sign_of_tensile_stands_beside_a_rejected_type_is_read(importing):
+    group = "ForkParameters: [{StaggerU: [0, 32]}]"
+    imported = importing(f"BenchmarkProblems:\n  - - {{OperationType: GEMM, DataType: i}}\n    - {group}\n")[1]
+    assert [problem.reason for problem in imported.rejected] == ["int32 operands"]
+
+
 def test_the_early_split_form_has_its_groups_beside_the_fork(importing):
     text = (
         "ProblemType: {OperationType: GEMM, DataType: s, Batched: True}\n"

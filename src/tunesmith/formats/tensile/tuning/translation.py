@@ -89,7 +89,7 @@ def _translated(
 def _content(root: Node, layout: Layout, entries: tuple[Node, ...], ledger: NameLedger) -> dict[str, Node]:
     """The keys at the top of the translated file. Unknown ones stay, so that they are refused."""
     own = {
-        "GlobalParameters": translated_globals(layout.settings, ledger),
+        "GlobalParameters": translated_globals(layout.settings, ledger, layout.dialect.is_dict_form),
         "BenchmarkProblems": Node(root.at("BenchmarkProblems"), entries),
         "LibraryLogic": translated_logic(layout.top.get("LibraryLogic"), ledger),
     }
