@@ -23,7 +23,7 @@ def counted(document: dict[str, Any], sizes: list[Any] | None = None) -> list[tu
     if "ProblemType" in document:
         final = {FINAL: [{"ProblemSizes": sizes}]} if sizes else {}
         early = {"Groups": document["GroupForkParameters"]} if "GroupForkParameters" in document else {}
-        fork = {"ForkParameters": [*document["ForkParameters"], early]}
+        fork = {"ForkParameters": [*(document.get("ForkParameters") or []), early]}
         return [_group({**document, **fork, **final}, "today", ratio)]
     counts = []
     for problem in document["BenchmarkProblems"]:

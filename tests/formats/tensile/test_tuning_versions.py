@@ -12,6 +12,7 @@ from tensile_files import REAL, VERSION_2
 from tensile_versions import VERSION_2_0, VERSION_2_4, VERSION_3_0, VERSION_4_9, measured, random_score
 from tunesmith.formats.tensile.tuning import Fate
 from tunesmith.protocol import Fork
+from tunesmith.records import UserError
 from tunesmith.session.tuning_file.file import read_imported
 
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="Tensile's files are not there (TUNESMITH_DATA)")
@@ -197,3 +198,10 @@ def test_a_data_type_may_be_given_by_tensiles_number(number, letter, importing):
 def test_a_number_of_a_type_that_no_kernel_computes_is_rejected_by_name(number, reason, importing):
     imported = importing(f"BenchmarkProblems:\n  - - {{DataType: {number}, HighPrecisionAccumulate: True}}\n")[1]
     assert [problem.reason for problem in imported.rejected] == [reason]
+
+
+def test_a_library_logic_is_told_from_a_tuning_file(importing):
+    logic = "- {MinimumRequiredVersion: 4.4.0}\n- vega10\n- gfx900\n" + "- []\n" * 7
+    with pytest.raises(UserError, match="library logic") as caught:
+        importing(logic)
+    assert "tunesmith logic show" in str(caught.value)

@@ -168,6 +168,9 @@ def _split(root: Node, top: Mapping[str, Node], sizes: Node | None) -> Layout:
 
 def _with_groups(fork: Node | None, groups: Node) -> Node:
     """The fork with one more dict, which has the groups."""
-    listed = fork.content if fork is not None and isinstance(fork.content, tuple) else ()
+    if fork is None or fork.is_null:
+        listed: tuple[Node, ...] = ()
+    else:
+        listed = fork.content if isinstance(fork.content, tuple) else (fork,)
     added = Node(groups.location, {"Groups": groups}, {"Groups": groups.location})
     return Node(groups.location, (*listed, added))

@@ -19,6 +19,9 @@ from .problem import ProblemTranslator
 from .record import Dialect, Fate, TensileImport, Treatment
 from .settings import initial_scalars, most_oblong, translated_globals, translated_logic, translated_top
 
+SHORTEST_LOGIC = 8
+"""The fewest elements of a library logic in list form."""
+
 
 @dataclass(frozen=True)
 class TranslatedFile:
@@ -36,6 +39,9 @@ def read_translated(path: Path, vocabulary: Callable[[], Vocabulary], sizes_file
     """
     tolerated = Mistakes()
     root = read_yaml(path, tolerated)
+    if isinstance(root.content, tuple) and len(root.content) >= SHORTEST_LOGIC:
+        what = "this is a list, as Tensile's library logic is, and no tuning file"
+        raise UserError(root.location, what, "see it with `tunesmith logic show`, or name a tuning file")
     sizes = _sizes_of(sizes_file) if sizes_file is not None else None
     translated = _translated(root, sizes, vocabulary, tolerated)
     if translated is not None:
