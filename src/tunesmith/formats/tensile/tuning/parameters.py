@@ -124,6 +124,9 @@ class ParameterTranslator:
             for factor in entry.factors
             if not factor.is_group and factor.names[0] in formula.parameters
         ]
+        if not found:
+            # Only groups of today's fork have them. No version had both, so they stay as they stand.
+            return
         position = _position([(phase, index) for phase, index, factor in found if factor.varies], found)
         values: dict[str, tuple[Value, ...]] = {}
         for phase, index, factor in found:
