@@ -10,7 +10,7 @@ from typing import Protocol
 from tunesmith.problems import Node
 from tunesmith.records import Value
 
-from .geometry import OLDER_NAMES, PARTS, SideFormula, formula_for
+from .geometry import OLDER_NAMES, PARTS, SideFormula, formula_for, is_within, largest_ratio, macro_tile
 from .layout import PHASES
 from .ledger import NameLedger
 from .listing import ListedEntry, ListedFactor, ListedPhases, located_values, plain_or_text
@@ -19,6 +19,7 @@ from .record import Fate
 
 SECTION = "parameter"
 INITIAL, COMMON, FORK = PHASES[0], PHASES[1], PHASES[2]
+SIDES = ("WorkGroup", "ThreadTile")
 MOST_COMBINED = 100_000
 """The most combinations of older parameters that are turned into a list of work-groups or thread tiles."""
 
@@ -37,18 +38,36 @@ class Vocabulary(Protocol):
     def __getitem__(self, name: str) -> OwnParameter: ...
 
 
+@dataclass(frozen=True, slots=True)
+class RatioLimit:
+    """The limit of macro tiles in a dict file. `of_file` is MaxMacroTileRatio of the settings, or None."""
+
+    of_file: int | None
+
+    def ratio(self, listed: ListedPhases) -> int:
+        """The largest ratio of a macro tile's sides in a size group with these phases, which have the file's names."""
+        factors = [factor for entries in listed.values() for entry in entries for factor in entry.factors]
+        own = [factor for factor in factors if factor.names == ("MacroTileMaxRatio",)]
+        of_group = plain_or_text(own[-1].settings[0]["MacroTileMaxRatio"]) if own else None
+        return largest_ratio(self.of_file, of_group, {name for factor in factors for name in factor.names})
+
+
 @dataclass(frozen=True)
 class ParameterTranslator:
     """Translates the phases of one size group. Names and values that neither Tensile nor a kernel here knows stay, so
-    that they are refused where everything else is checked."""
+    that they are refused where everything else is checked. `limit` is the limit of macro tiles in a dict file."""
 
     vocabulary: Vocabulary
     ledger: NameLedger
+    limit: RatioLimit | None = None
 
     def phases(self, listed: ListedPhases) -> ListedPhases:
         """The phases in our names. Of a parameter that several phases give, the last with several values stays."""
         listed = {phase: tuple(map(self._renamed, entries)) for phase, entries in listed.items()}
+        limit = self.limit.ratio(listed) if self.limit else None
         listed = self._combined(listed)
+        if limit is not None:
+            listed = self._without_oblong_tiles(listed, limit)
         with_schedule = _uses_schedule(listed)
         listed = {
             phase: tuple(self._translated_entry(entry, with_schedule) for entry in entries)
@@ -75,7 +94,7 @@ class ParameterTranslator:
         if not names & PARTS:
             return listed
         made: dict[tuple[str, int], list[ListedFactor]] = {}
-        for target in ("WorkGroup", "ThreadTile"):
+        for target in SIDES:
             formula = formula_for(target, names)
             if formula is not None and target not in names:
                 for position, factor in self._list_of_sides(formula, listed):
@@ -105,6 +124,9 @@ class ParameterTranslator:
             for factor in entry.factors
             if not factor.is_group and factor.names[0] in formula.parameters
         ]
+        if not found:
+            # Only groups of today's fork have them. No version had both, so they stay as they stand.
+            return
         position = _position([(phase, index) for phase, index, factor in found if factor.varies], found)
         values: dict[str, tuple[Value, ...]] = {}
         for phase, index, factor in found:
@@ -127,6 +149,37 @@ class ParameterTranslator:
             return
         nodes = [Node(location, tuple(Node(location, side) for side in each)) for each in sides]
         yield position, ListedFactor(tuple({formula.target: node} for node in nodes), location)
+
+    def _without_oblong_tiles(self, listed: ListedPhases, limit: int) -> ListedPhases:
+        """The phases without macro tiles above the limit: a fork over work-groups and thread tiles becomes one over
+        pairs of both. Nothing changes if all pairs are within the limit, or none is."""
+        found = {f.names[0]: f for entry in listed.get(FORK, ()) for f in entry.factors if not f.is_group}
+        if not all(name in found and found[name].varies for name in SIDES):
+            return listed
+        pairs = [
+            {**work_group, **thread_tile}
+            for work_group in found["WorkGroup"].settings
+            for thread_tile in found["ThreadTile"].settings
+        ]
+        tiles = [macro_tile(*(plain_or_text(pair[name]) for name in SIDES)) for pair in pairs]
+        kept = tuple(
+            pair for pair, tile in zip(pairs, tiles, strict=True) if tile is not None and is_within(tile, limit)
+        )
+        if len(kept) in (0, len(pairs)):
+            return listed
+        location = found["WorkGroup"].location
+        self.ledger.remark(location, f"macro tiles more oblong than {limit} to 1 are left out, as in version 2")
+        both = ListedFactor(kept, location, is_group=True)
+        fork = tuple(
+            replace(
+                entry,
+                factors=tuple(
+                    both if f is found["WorkGroup"] else f for f in entry.factors if f is not found["ThreadTile"]
+                ),
+            )
+            for entry in listed[FORK]
+        )
+        return {**listed, FORK: fork}
 
     # --- one dict -------------------------------------------------------------------------------------------------
 
