@@ -12,7 +12,7 @@ from importlib import import_module
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
 
-for _module in ("command_child", "tunesmith.cli.tune", "tunesmith.library.logic_check_process"):
+for _module in ("tuning_runs", "tunesmith.cli.tune", "tunesmith.library.logic_check_process"):
     import_module(_module)
 
 with suppress(ImportError):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from command_child import Command
-from tunesmith.bench import Spawner
+from forked import run_forked
+from tunesmith.cli.main import main
 from tunesmith.store import FolderStore
 
 MARK = "TUNESMITH_TEST_MARK"
@@ -64,9 +62,6 @@ FAKE_STEPS = [
 AT_START = ("PYTHONPATH", "PYTHONIOENCODING", "PYTHONUTF8", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "OPENBLAS_NUM_THREADS")
 """Variables that Python or a library reads when it starts."""
 
-DYING_SECONDS = 60.0
-"""How long a command may take to end once it has closed its connection."""
-
 
 def fake_file(folder: Path, text: str = FAKE, name: str = "fake.yaml") -> Path:
     path = folder / name
@@ -93,15 +88,13 @@ def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subpr
     env = dict(env or environment())
     if any(env.get(name) != os.environ.get(name) for name in AT_START):
         return subprocess.run(command(*arguments), capture_output=True, text=True, env=env)
-    words = tuple(map(str, arguments))
-    with tempfile.TemporaryDirectory() as made, Spawner({}) as spawner:
-        out, err = Path(made, "out"), Path(made, "err")
-        child = spawner.start("command_child")
-        child.send(Command(words, env, Path.cwd(), out, err))
-        child.receive()  # None, when the command has ended
-        end = child.end(patience=DYING_SECONDS)
-        code = -signal.Signals[end] if end in signal.Signals.__members__ else int(end.removeprefix("exit "))
-        return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
+    return run_forked(execute, *map(str, arguments), env=env)
+
+
+def execute(*words: str) -> None:
+    """Execute a command in this process."""
+    sys.argv = ["tunesmith", *words]
+    main()
 
 
 def tune_json(file: Path, folder: Path, *options: object, device: str = "fake:GPU:8", code: int = 0) -> dict[str, Any]:
