@@ -39,7 +39,7 @@ def main(connection):
 
 
 @pytest.fixture
-def spawner(tmp_path, monkeypatch):
+def spawner(tmp_path, monkeypatch, own_servers):
     (tmp_path / "child.py").write_text(CHILD)
     monkeypatch.syspath_prepend(tmp_path)
     with Spawner({}) as spawner:
@@ -97,7 +97,7 @@ def test_a_server_that_was_killed_takes_its_children_along_and_another_takes_its
     assert another != server
 
 
-def test_nothing_is_left_once_the_spawner_is_closed(tmp_path, monkeypatch):
+def test_nothing_is_left_once_the_spawner_is_closed(tmp_path, monkeypatch, own_servers):
     (tmp_path / "child.py").write_text(CHILD)
     monkeypatch.syspath_prepend(tmp_path)
     with Spawner({}) as spawner:
@@ -111,8 +111,7 @@ def test_nothing_is_left_once_the_spawner_is_closed(tmp_path, monkeypatch):
         time.sleep(0.01)
 
 
-def test_a_server_that_cannot_start_is_told_with_what_it_printed(monkeypatch):
-    monkeypatch.setattr(process, "_KEPT", None)
+def test_a_server_that_cannot_start_is_told_with_what_it_printed(own_servers):
     with Spawner({"PYTHONIOENCODING": "no-such-encoding"}) as spawner, pytest.raises(UserError) as found:
         spawner.start("child")
     assert "the system starts no process" in found.value.what
@@ -147,7 +146,6 @@ def kept(spawner):
     process.keep_server(("colorsys",))
     server = process._kept_server()
     yield server
-    process._KEPT = None
     server.close()
 
 
