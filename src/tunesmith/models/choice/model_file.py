@@ -125,7 +125,9 @@ def read_choice_model(path: Path) -> ChoiceModel:
     return ChoiceModel(
         ChoiceOrigin(
             tuple(node.word("a source") for node in fitted["sources"].sequence("sources")),
-            *(_whole(fitted[name], name) for name in ("products", "times", "groups")),
+            _whole(fitted["products"], "products"),
+            _whole(fitted["times"], "times"),
+            _whole(fitted["groups"], "groups"),
             made["tunesmith"].word("tunesmith"),
             made["date"].word("date"),
         ),

@@ -32,11 +32,10 @@ class DesignFamily(Protocol):
     def product(self, units: list[float]) -> ListedGemm: ...
 
 
-SHARES: Mapping[DesignFamily, float] = {
-    family: share
-    for families, shares in ((BOXES, (3, 2, 2, 1, 1, 1.5, 1, 0.5, 0.5)), (MODELS, (2, 1, 1, 1, 1.5, 0.5, 0.5, 1)))
-    for family, share in zip(families, shares, strict=True)
-}
+FAMILIES: tuple[DesignFamily, ...] = (*BOXES, *MODELS)
+SHARES: Mapping[DesignFamily, float] = dict(
+    zip(FAMILIES, (3, 2, 2, 1, 1, 1.5, 1, 0.5, 0.5, 2, 1, 1, 1, 1.5, 0.5, 0.5, 1), strict=True)
+)
 """How many products a family gets, beside the others."""
 
 

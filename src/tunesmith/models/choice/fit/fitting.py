@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import Target
 
 from .cells import time_cells
 from .growing import grown
-from .held_out import best_caution, cautious, doubt_curve, held_out_times
+from .held_out import Doubts, held_out_times
 
 Floats = NDArray[np.float64]
 LEAST_TIMES = 200
@@ -36,28 +37,25 @@ def fit_choice(
 ) -> ChoiceFit:
     """The model of a device's matrix. `made` is the version of tunesmith, and the date.
 
-    Raises ValueError for fewer than LEAST_TIMES times and for a single group.
+    Raises ValueError for fewer than LEAST_TIMES times and for a single family.
     """
     cells = time_cells(matrix, target)
     if len(cells.logs) < LEAST_TIMES:
         raise ValueError(f"{len(cells.logs)} times, {LEAST_TIMES} are needed")
-    shape = matrix.seconds.shape
-    held_out = held_out_times(cells, shape, matrix.families, seed)
-    doubts = doubt_curve(cells.table(cells.logs, shape), held_out)
-    caution = best_caution(matrix, held_out, doubts)
-    expected = cautious(matrix, held_out, doubts, caution)
+    held_out = held_out_times(matrix, cells, seed)
+    doubts = Doubts.of(matrix, held_out, np.ones(len(matrix.problems), bool))
+    expected = doubts.cautious(held_out, [solution.kernel != VENDOR for solution in matrix.solutions])
     efficiencies = best_of_first(matrix, expected, 1)
-    origin = ChoiceOrigin(sources, len(matrix.problems), len(cells.logs), len(set(matrix.families)), *made)
     model = ChoiceModel(
-        origin,
+        ChoiceOrigin(sources, len(matrix.problems), len(cells.logs), len(set(matrix.families)), *made),
         target,
         data_type,
         tuple(dict.fromkeys((solution.kernel, solution.configuration) for solution in matrix.solutions)),
         cells.columns,
         grown(cells.features, cells.logs, seed),
         cells.points,
-        doubts,
-        caution,
+        doubts.curve,
+        doubts.caution,
         _scores(efficiencies, best_of_first(matrix, expected, TOP)),
     )
     return ChoiceFit(model, efficiencies)

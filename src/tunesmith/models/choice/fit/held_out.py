@@ -17,6 +17,8 @@ from .cells import TimeCells
 from .growing import grown
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Rows = NDArray[np.bool_]
 
 FOLDS = 6
 NEAR = 0.2
@@ -27,17 +29,22 @@ CAUTIONS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 @dataclass(frozen=True)
 class HeldOutTimes:
-    """Logarithms of expected times over the products' floors, by a model without the product's group: a row for each
-    product, a column for each solution, NaN where the solution did not run. `distances` are those of products to the
-    nearest product that the model was fitted on."""
+    """What models expect of products whose groups they were not fitted on.
+
+    `logs` are logarithms of expected times over the products' floors: a row for each product, a column for each
+    solution, NaN where the solution did not run. `times` are those of the measured times. `folds` has the fold of each
+    product, and `distances` its distance to the nearest product outside of the fold.
+    """
 
     logs: Floats
+    times: Floats
+    folds: Indices
     distances: Floats
 
 
-def held_out_times(cells: TimeCells, shape: tuple[int, int], groups: Sequence[str], seed: int) -> HeldOutTimes:
-    """The expectations for every time. Raises ValueError for fewer than two groups."""
-    folds = fold_numbers(groups, FOLDS, seed)
+def held_out_times(matrix: TimeMatrix, cells: TimeCells, seed: int) -> HeldOutTimes:
+    """The expectations for every time, with whole families held out. Raises ValueError for a single family."""
+    folds = fold_numbers(matrix.families, FOLDS, seed)
     logs, distances = np.empty(len(cells.logs)), np.empty(len(folds))
     for fold in np.unique(folds):
         out = folds == fold
@@ -45,7 +52,8 @@ def held_out_times(cells: TimeCells, shape: tuple[int, int], groups: Sequence[st
         trees = grown(cells.features[~cells_out], cells.logs[~cells_out], seed)
         logs[cells_out] = trees.predict(cells.features[cells_out])
         distances[out] = nearest_distances(cells.points[out], cells.points[~out])
-    return HeldOutTimes(cells.table(logs, shape), distances)
+    shape = matrix.seconds.shape
+    return HeldOutTimes(cells.table(logs, shape), cells.table(cells.logs, shape), folds, distances)
 
 
 def nearest_distances(points: Floats, others: Floats) -> Floats:
@@ -55,42 +63,45 @@ def nearest_distances(points: Floats, others: Floats) -> Floats:
     return distances
 
 
-def doubt_curve(times: Floats, held_out: HeldOutTimes) -> DoubtCurve:
-    """How far ratios of expected times to that of the expected fastest were off, by the products' distances. `times`
-    has the logarithms of the measured times, as `held_out.logs`. A larger distance never has less doubt."""
-    rows = np.arange(len(times))
-    picks = np.nanargmin(held_out.logs, axis=1)
-    gap = held_out.logs - held_out.logs[rows, picks][:, None]
-    error = times - times[rows, picks][:, None] - gap
-    competes = np.isfinite(error) & (gap <= NEAR) & (gap > 0)
-    spread_of_row = np.array([_square(error[row, competes[row]]) for row in rows])
-    known = np.isfinite(spread_of_row)
-    order = np.argsort(held_out.distances[known], kind="stable")
+@dataclass(frozen=True)
+class Doubts:
+    """How far expected times can be trusted: the doubt by distance, and how much of the doubt a gain must exceed."""
+
+    curve: DoubtCurve
+    caution: float
+
+    @staticmethod
+    def of(matrix: TimeMatrix, held_out: HeldOutTimes, rows: Rows) -> Doubts:
+        """By these rows of a matrix. The caution is that with the best geometric mean of best time over chosen time;
+        of equals, the greatest."""
+        curve = doubt_curve(held_out, rows)
+        own = [solution.kernel != VENDOR for solution in matrix.solutions]
+        scored = []
+        for caution in CAUTIONS:
+            doubts = Doubts(curve, caution)
+            chosen = np.nanargmin(doubts.cautious(held_out, own), axis=1)
+            efficiencies = matrix.best / matrix.seconds[np.arange(len(chosen)), chosen]
+            scored.append((float(np.log(efficiencies[rows]).mean()), caution))
+        return Doubts(curve, max(scored)[1])
+
+    def cautious(self, held_out: HeldOutTimes, own: Sequence[bool]) -> Floats:
+        """The expected logarithms, with the doubt on top for our `own` solutions."""
+        doubts = np.array([self.curve.at(distance) for distance in held_out.distances])
+        logs: Floats = held_out.logs + self.caution * doubts[:, None] * np.array(own)
+        return logs
+
+
+def doubt_curve(held_out: HeldOutTimes, rows: Rows) -> DoubtCurve:
+    """How far ratios of expected times to that of the expected fastest were off on these rows, by the products'
+    distances. A larger distance never has less doubt."""
+    logs, times, distances = held_out.logs[rows], held_out.times[rows], held_out.distances[rows]
+    numbers, picks = np.arange(len(logs)), np.nanargmin(logs, axis=1)
+    gaps = logs - logs[numbers, picks][:, None]
+    errors = times - times[numbers, picks][:, None] - gaps
+    squares = np.where((gaps <= NEAR) & (gaps > 0), errors**2, np.nan)
+    known = np.isfinite(squares).any(axis=1)
+    spreads_of, distances = np.nanmean(squares[known], axis=1), distances[known]
+    order = np.argsort(distances, kind="stable")
     parts = [part for part in np.array_split(order, DISTANCE_STEPS) if len(part)]
-    distances = [float(np.median(held_out.distances[known][part])) for part in parts]
-    spreads = np.maximum.accumulate([float(np.sqrt(spread_of_row[known][part].mean())) for part in parts])
-    return DoubtCurve(tuple(distances), tuple(spreads.tolist()))
-
-
-def _square(errors: Floats) -> float:
-    return float((errors**2).mean()) if len(errors) else np.nan
-
-
-def best_caution(matrix: TimeMatrix, held_out: HeldOutTimes, doubts: DoubtCurve) -> float:
-    """The caution with the best geometric mean of best time over chosen time; of equals, the most cautious."""
-    scores = [(geomean_log(matrix, cautious(matrix, held_out, doubts, caution)), caution) for caution in CAUTIONS]
-    return max(scores)[1]
-
-
-def cautious(matrix: TimeMatrix, held_out: HeldOutTimes, doubts: DoubtCurve, caution: float) -> Floats:
-    """The expected logarithms with the doubt on top, except for the vendor's library."""
-    doubt = np.array([doubts.at(distance) for distance in held_out.distances])
-    own = np.array([solution.kernel != VENDOR for solution in matrix.solutions])
-    return held_out.logs + caution * doubt[:, None] * own
-
-
-def geomean_log(matrix: TimeMatrix, expected: Floats) -> float:
-    """The mean logarithm of best time over the time of what is expected to be the fastest."""
-    rows = np.arange(len(expected))
-    chosen = matrix.seconds[rows, np.nanargmin(expected, axis=1)]
-    return float(np.log(matrix.best / chosen).mean())
+    spreads = np.maximum.accumulate([float(np.sqrt(spreads_of[part].mean())) for part in parts])
+    return DoubtCurve(tuple(float(np.median(distances[part])) for part in parts), tuple(spreads.tolist()))
