@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from .features import PAIR_FEATURES, PRODUCT_FEATURES, ProductNumbers, SolutionN
 from .trees import TreeEnsemble
 
 Floats = NDArray[np.float64]
+REMEMBERED = 1024
+"""The most products whose ranking is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,17 @@ class ExpectedTime:
 class ChoiceModel:
     """A model for one device and data type, in any layout.
 
-    `solutions` are the kernels with configurations that it was fitted on; nothing is expected of others. `points` has
-    the place (`place_of`) of each product of the fit. A solution is preferred to the vendor's library only if its gain
-    is more than `caution` times the doubt. `scores` are those on families that were held out.
+    `types` are the names of the problem types, and `solutions` the kernels with configurations, that it was fitted on;
+    nothing is expected of others. `points` has the place (`place_of`) of each product of the fit.
+
+    A solution is preferred to the vendor's library only if its gain is more than `caution` times the doubt. `scores`
+    are those on families that were held out.
     """
 
     origin: ChoiceOrigin
     target: Target
     data_type: str
+    types: tuple[str, ...]
     solutions: tuple[tuple[str, Configuration], ...]
     columns: tuple[ParameterColumn, ...]
     trees: TreeEnsemble
@@ -83,7 +88,11 @@ class ChoiceModel:
         return frozenset(self.solutions)
 
     def knows(self, solution: Solution) -> bool:
-        return (solution.kernel, solution.configuration) in self._known
+        return solution.type.name in self.types and (solution.kernel, solution.configuration) in self._known
+
+    def times_of(self, solutions: Sequence[Solution]) -> ExpectedTimes:
+        """What the model expects of these solutions, which are of one problem type."""
+        return ExpectedTimes(self, solutions)
 
     def doubt(self, problem: Problem) -> float:
         """The doubt of ratios of two expected times at a product."""
@@ -102,11 +111,12 @@ class ExpectedTimes:
         self._columns = numbers_of(model.columns, known)
         self._numbers: SolutionNumbers | None = None
         self._known = known
+        self.ranked = lru_cache(REMEMBERED)(self._ranked)
 
-    def ranked(self, problem: Problem) -> list[ExpectedTime]:
+    def _ranked(self, problem: Problem) -> tuple[ExpectedTime, ...]:
         """The solutions by expected time, the least first; all but the vendor's library with the doubt on top."""
         if not self._known or not all(problem.sizes):
-            return []
+            return ()
         product = ProductNumbers.of(problem, self.model.target)
         if self._numbers is None:
             self._numbers = SolutionNumbers.of(self._known, self.model.target, product.situation.element_bytes)
@@ -114,10 +124,10 @@ class ExpectedTimes:
         doubt = self.model.doubt(problem)
         cautious = logs + np.where(self._is_vendor, 0.0, self.model.caution * doubt)
         seconds = product.floor * np.exp(logs)
-        return [
-            ExpectedTime(self._indices[known], float(seconds[known]), 0.0 if self._is_vendor[known] else doubt)
+        return tuple(
+            ExpectedTime(self._indices[known], float(seconds[known]), doubt)
             for known in np.argsort(cautious, kind="stable").tolist()
-        ]
+        )
 
 
 def features_of(product: ProductNumbers, columns: Floats, solutions: SolutionNumbers) -> Floats:

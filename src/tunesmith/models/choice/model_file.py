@@ -46,6 +46,7 @@ def dump_choice_model(model: ChoiceModel) -> str:
         "fitted-on": {
             "sources": list(origin.sources),
             "data-type": model.data_type,
+            "types": list(model.types),
             "products": origin.products,
             "times": origin.times,
             "groups": origin.groups,
@@ -111,7 +112,7 @@ def read_choice_model(path: Path) -> ChoiceModel:
         )
     parts = root.fields("a choice model", (_KEY, *_FACTS, *_ARRAYS))
     made = parts["made"].fields("made", ("tunesmith", "date"))
-    fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "products", "times", "groups"))
+    fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "types", "products", "times", "groups"))
     columns = tuple(map(_column, parts["columns"].sequence("columns")))
     features = tuple(node.word("a feature") for node in parts["features"].sequence("features"))
     if features != feature_names(columns):
@@ -133,6 +134,7 @@ def read_choice_model(path: Path) -> ChoiceModel:
         ),
         _target(parts["device"]),
         fitted["data-type"].word("data-type"),
+        tuple(node.word("a type") for node in fitted["types"].sequence("types")),
         tuple(map(_solution, parts["solutions"].sequence("solutions"))),
         columns,
         trees,

@@ -50,6 +50,7 @@ def fit_choice(
         ChoiceOrigin(sources, len(matrix.problems), len(cells.logs), len(set(matrix.families)), *made),
         target,
         data_type,
+        tuple(sorted({problem.type.name for problem in matrix.problems})),
         tuple(dict.fromkeys((solution.kernel, solution.configuration) for solution in matrix.solutions)),
         cells.columns,
         grown(cells.features, cells.logs, seed),
