@@ -12,14 +12,16 @@ from tunesmith.session.heuristics.design import write_design
 
 from ..output import Json, print_facts
 
+Out = Annotated[Path, typer.Option("-o", "--out", help="The list: m, n, k, batch, trans_a, trans_b, family, as CSV.")]
+Count = Annotated[int, typer.Option("--count", min=1, max=100_000, help="How many products.")]
+Without = Annotated[list[Path], typer.Option("--without", help="A list whose sizes stay out: what is judged on later.")]
+
 
 def design(
-    out: Annotated[Path, typer.Option("-o", "--out", help="The list, CSV (m, n, k, batch, trans_a, trans_b, family).")],
-    count: Annotated[int, typer.Option("--count", min=1, max=100_000, help="How many products.")] = 400,
+    out: Out,
+    count: Count = 400,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed gives other products of the same kind.")] = 1,
-    without: Annotated[
-        list[Path], typer.Option("--without", help="A list whose sizes stay out: what is judged on later.")
-    ] = [],  # noqa: B006  # typer's own way to say "none"
+    without: Without = [],  # noqa: B006  # typer's own way to say "none"
     as_json: Json = False,
 ) -> None:
     """Write a list of GEMMs that fills the space of sizes evenly, with all alignments and layouts.

@@ -58,8 +58,9 @@ def held_out_times(matrix: TimeMatrix, cells: TimeCells, seed: int) -> HeldOutTi
 
 def nearest_distances(points: Floats, others: Floats) -> Floats:
     """The distance of each point to the nearest of the others."""
-    squares = ((points[:, None, :] - others[None, :, :]) ** 2).sum(axis=2)
-    distances: Floats = np.sqrt(squares.min(axis=1))
+    from scipy.spatial.distance import cdist
+
+    distances: Floats = cdist(points, others).min(axis=1)
     return distances
 
 
