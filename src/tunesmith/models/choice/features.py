@@ -35,10 +35,12 @@ PRODUCT_FEATURES = (
 )
 """Features of a product alone, in the order of `product_features`."""
 PAIR_FEATURES = (
-    *("log groups", "log waves", "wave share", "edge m", "edge n", "edge k", "log iterations"),
-    *("arithmetic", "traffic", "memory", "sums", "copies", "estimate", "over best estimate"),
+    *("log groups", "log waves", "log iterations", "arithmetic", "traffic", "memory", "sums", "copies"),
+    *("estimate", "over best estimate", "wave share", "edge m", "edge n", "edge k"),
 )
 """Features of a product with a solution, in the order of `pair_features`."""
+LOGARITHMS = 10
+"""The first so many of PAIR_FEATURES are binary logarithms."""
 MOST_RESIDENT, UNIT_REGISTERS, SUM_BYTES, ALIGNED_BYTES = 8, 65536, 4, 128
 VENDOR_TILE = (128, 128)
 """The tile of a library that does not tell its own."""
@@ -48,8 +50,10 @@ VENDOR_TILE = (128, 128)
 class SolutionNumbers:
     """The numbers of solutions that do not depend on the product, an entry for each solution.
 
-    `m`, `n` and `depth` are the tile, `parts` the parts of K, `grid` the work-groups of stream-K or 0, `resident` how
-    many work-groups a compute unit runs at once. `has_tile` is false for the vendor's library.
+    `m`, `n` and `depth` are the tile, `elements` and `stage` its multiply-adds and fetched elements in an iteration.
+    `parts` are the parts of K, and `sums` as many if there are several, else 0. `grid` has the work-groups of stream-K
+    or 0, and `streams` whether there are any. `resident` is how many work-groups a compute unit runs at once.
+    `has_tile` is false for the vendor's library.
     """
 
     kernels: tuple[str, ...]
@@ -60,13 +64,19 @@ class SolutionNumbers:
     parts: Floats
     grid: Floats
     resident: Floats
+    elements: Floats
+    stage: Floats
+    sums: Floats
+    streams: bool
 
     @staticmethod
     def of(solutions: Sequence[Solution], target: Target, element_bytes: int) -> SolutionNumbers:
         tiles = [_tile_of(solution, target, element_bytes) for solution in solutions]
         columns = np.array(tiles, dtype=float).reshape(len(tiles), 7).T
         kernels = tuple(solution.kernel for solution in solutions)
-        return SolutionNumbers(kernels, columns[0] > 0, *columns[1:])
+        has_tile, m, n, depth, parts, grid, resident = columns
+        derived = m * n * depth, (m + n) * depth, np.where(parts > 1, parts, 0.0), bool(grid.any())
+        return SolutionNumbers(kernels, has_tile > 0, m, n, depth, parts, grid, resident, *derived)
 
 
 def _tile_of(solution: Solution, target: Target, element_bytes: int) -> tuple[float, ...]:
@@ -137,40 +147,42 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
     situation, s = product.situation, solutions
     gemm, chip, units, element = situation.gemm, situation.chip, situation.units, situation.element_bytes
     across_m, across_n = np.ceil(gemm.m / s.m), np.ceil(gemm.n / s.n)
-    tiles = across_m * across_n * gemm.batch
-    groups = np.where(s.grid > 0, s.grid, tiles * s.parts)
-    iterations = np.ceil(gemm.k / (s.depth * s.parts))
-    steps = np.where(s.grid > 0, tiles * iterations / groups, iterations)
+    groups = across_m * across_n * s.parts * gemm.batch
+    depth = s.depth * s.parts
+    iterations = np.ceil(gemm.k / depth)
+    steps = iterations
+    if s.streams:
+        steps = np.where(s.grid > 0, groups * iterations / np.maximum(s.grid, 1), iterations)
+        groups = np.where(s.grid > 0, s.grid, groups)
     waves = groups / (units * s.resident)
-    rounds = np.ceil(groups / units)
-    arithmetic = rounds * steps * (2.0 * units / product.peak) * s.m * s.n * s.depth
-    traffic = groups * steps * s.depth * (s.m + s.n) * (element / chip.cache_rate)
-    sums = np.where(s.parts > 1, s.parts * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate), 0.0)
+    arithmetic = np.ceil(groups / units) * steps * s.elements * (2.0 * units / product.peak)
+    traffic = groups * steps * s.stage * (element / chip.cache_rate)
+    sums = s.sums * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate)
     copies = _copies(product, s)
     longest = np.maximum(np.maximum(arithmetic, traffic), product.memory)
     estimate = chip.launch + longest + sums + copies + steps * (chip.latency / 8)
-    best = float(np.where(s.has_tile, estimate, np.inf).min(initial=np.inf))
-    estimate = np.where(s.has_tile, estimate, best if math.isfinite(best) else product.floor)
+    best = float(estimate[s.has_tile].min(initial=np.inf))
+    best = best if math.isfinite(best) else product.floor
+    estimate = np.where(s.has_tile, estimate, best)
     floor = product.floor
-    return np.stack(
-        (
-            np.log2(groups),
-            np.log2(waves),
-            waves / np.ceil(waves),
-            gemm.m / (across_m * s.m),
-            gemm.n / (across_n * s.n),
-            gemm.k / (iterations * s.depth * s.parts),
-            np.log2(steps),
-            np.log2(arithmetic / floor),
-            np.log2(traffic / floor),
-            np.full(len(groups), math.log2(product.memory / floor)),
-            np.log2(1 + sums / floor),
-            np.log2(1 + copies / floor),
-            np.log2(estimate / floor),
-            np.log2(estimate / min(best, estimate.max())),
-        ),
-        axis=1,
+    rows = np.empty((len(groups), len(PAIR_FEATURES)))
+    logs: tuple[Floats | float, ...] = (
+        groups,
+        waves,
+        steps,
+        arithmetic / floor,
+        traffic / floor,
+        product.memory / floor,
     )
+    more: tuple[Floats | float, ...] = (1 + sums / floor, 1 + copies / floor, estimate / floor, estimate / best)
+    for index, values in enumerate((*logs, *more)):
+        rows[:, index] = values
+    np.log2(rows[:, :LOGARITHMS], out=rows[:, :LOGARITHMS])
+    rows[:, LOGARITHMS] = waves / np.ceil(waves)
+    rows[:, LOGARITHMS + 1] = gemm.m / (across_m * s.m)
+    rows[:, LOGARITHMS + 2] = gemm.n / (across_n * s.n)
+    rows[:, LOGARITHMS + 3] = gemm.k / (iterations * depth)
+    return rows
 
 
 def _copies(product: ProductNumbers, solutions: SolutionNumbers) -> Floats:

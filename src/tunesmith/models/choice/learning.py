@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from tunesmith.problems.gemm import gemm_type_named
+from tunesmith.problems.gemm import Gemm, gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Problem
 
@@ -34,7 +34,7 @@ def products_to_learn(
     if not candidates:
         return ()
     rows = [row for row, _ in candidates]
-    places = np.array([place_of(problem) for _, problem in candidates])
+    places = np.array([place_of(Gemm.of(problem)) for _, problem in candidates])
     distances = nearest_distances(places, model.points)
     taken: list[int] = []
     while len(taken) < count and (open_indices := _open(rows, taken, shares)):

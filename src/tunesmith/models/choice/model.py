@@ -7,6 +7,7 @@ a product to the nearest product of the fit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -94,10 +95,10 @@ class ChoiceModel:
         """What the model expects of these solutions, which are of one problem type."""
         return ExpectedTimes(self, solutions)
 
-    def doubt(self, problem: Problem) -> float:
+    def doubt(self, gemm: Gemm) -> float:
         """The doubt of ratios of two expected times at a product."""
-        distances = ((self.points - place_of(problem)) ** 2).sum(axis=1)
-        return self.doubts.at(float(np.sqrt(distances.min())))
+        steps = self.points - place_of(gemm)
+        return self.doubts.at(math.sqrt(np.einsum("ij,ij->i", steps, steps).min()))
 
 
 class ExpectedTimes:
@@ -121,7 +122,7 @@ class ExpectedTimes:
         if self._numbers is None:
             self._numbers = SolutionNumbers.of(self._known, self.model.target, product.situation.element_bytes)
         logs = self.model.trees.predict(features_of(product, self._columns, self._numbers))
-        doubt = self.model.doubt(problem)
+        doubt = self.model.doubt(product.situation.gemm)
         cautious = logs + np.where(self._is_vendor, 0.0, self.model.caution * doubt)
         seconds = product.floor * np.exp(logs)
         return tuple(
@@ -146,9 +147,8 @@ def feature_names(columns: Sequence[ParameterColumn]) -> tuple[str, ...]:
     return (*PRODUCT_FEATURES, *names, *PAIR_FEATURES)
 
 
-def place_of(problem: Problem) -> Floats:
+def place_of(gemm: Gemm) -> list[float]:
     """Where a product lies among others: the binary logarithms of its sizes and of their alignment, and its layout."""
-    gemm = Gemm.of(problem)
-    sizes = np.array((gemm.m, gemm.n, gemm.k, gemm.batch))
-    alignment = np.gcd(sizes[:3], 64)
-    return np.concatenate((np.log2(sizes), 0.5 * np.log2(alignment), (gemm.transpose_a, gemm.transpose_b)))
+    alignments = (0.5 * math.log2(math.gcd(size, 64)) for size in (gemm.m, gemm.n, gemm.k))
+    sizes = (math.log2(size) for size in (gemm.m, gemm.n, gemm.k, gemm.batch))
+    return [*sizes, *alignments, float(gemm.transpose_a), float(gemm.transpose_b)]

@@ -163,7 +163,8 @@ def _trees(parts: Mapping[str, Node], features: int) -> TreeEnsemble:
         raise parts["child"].wrong("nodes without children, thresholds or values", _REMEDY)
     if depth > _MOST_DEPTH:
         raise parts["depth"].wrong(f"a depth of {depth}, at most {_MOST_DEPTH}", _REMEDY)
-    return TreeEnsemble(base=_number(parts["base"], "base"), depth=depth, **arrays)
+    indices = {name: arrays[name].astype(np.intp) for name in limits}
+    return TreeEnsemble(base=_number(parts["base"], "base"), depth=depth, **(arrays | indices))
 
 
 def _array(node: Node, what: str, kind: str, dimensions: int) -> Any:

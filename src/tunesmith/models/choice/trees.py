@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Indices = NDArray[np.int32]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,12 @@ class TreeEnsemble:
     def predict(self, rows: Floats) -> Floats:
         """The prediction for each row of features."""
         values = np.ascontiguousarray(rows, np.float32)
-        flat, starts = values.reshape(-1), np.arange(len(values), dtype=np.int32)[:, None] * values.shape[1]
+        flat, starts = values.reshape(-1), np.arange(len(values))[:, None] * values.shape[1]
         node = np.broadcast_to(self.roots, (len(values), len(self.roots)))
+        # No index is outside, so that `wrap`, the quickest mode, changes none.
         for _ in range(self.depth):
-            beyond = flat.take(starts + self.feature.take(node)) > self.threshold.take(node)
-            node = self.child.take(node) + beyond
+            feature, threshold = self.feature.take(node, mode="wrap"), self.threshold.take(node, mode="wrap")
+            node = self.child.take(node, mode="wrap") + (flat.take(starts + feature, mode="wrap") > threshold)
         predicted: Floats = self.base + self.value.take(node).sum(axis=1, dtype=np.float64)
         return predicted
 
@@ -76,10 +77,10 @@ def ensemble(base: float, trees: Sequence[GrownTree]) -> TreeEnsemble:
             level, depth = below, depth + 1
     return TreeEnsemble(
         base,
-        np.array(roots, np.int32),
-        np.array(feature, np.int32),
+        np.array(roots, np.intp),
+        np.array(feature, np.intp),
         np.array(threshold, np.float32),
-        np.array(child, np.int32),
+        np.array(child, np.intp),
         np.array(value, np.float32),
         deepest,
     )

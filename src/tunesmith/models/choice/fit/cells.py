@@ -12,6 +12,7 @@ from tunesmith.models.choice.columns import ParameterColumn, columns_of, numbers
 from tunesmith.models.choice.features import ProductNumbers, SolutionNumbers
 from tunesmith.models.choice.model import features_of, place_of
 from tunesmith.models.intensity.scoring import TimeMatrix
+from tunesmith.problems.gemm import Gemm
 from tunesmith.records import ProblemType, Solution, Target
 
 Floats = NDArray[np.float64]
@@ -63,7 +64,7 @@ def time_cells(matrix: TimeMatrix, target: Target) -> TimeCells:
         np.concatenate(logs),
         np.concatenate(rows),
         np.concatenate(found),
-        np.array([place_of(problem) for problem in matrix.problems]),
+        np.array([place_of(Gemm.of(problem)) for problem in matrix.problems]),
     )
 
 
