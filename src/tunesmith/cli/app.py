@@ -25,7 +25,7 @@ GROUPS = {
     "calibrate": ("Measure what models need to know of a device.", ("stream-k", "roofline")),
     "heuristics": (
         "Configurations for products that nobody tuned: by rules, models, and fits to kernels that were tuned.",
-        ("explain", "fit", "audit", "judge"),
+        ("explain", "fit", "audit", "judge", "design", "learn"),
     ),
     "logic": ("Library logic, Tensile's or tunesmith's: show it, export it.", ("show", "export")),
     "store": ("Copy measurements between stores, and count what a store holds.", ("copy", "show")),

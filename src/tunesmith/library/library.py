@@ -32,6 +32,7 @@ from .launch._heuristic import policies_know
 from .launch._launcher import Launcher, LaunchRecord, with_left_out
 from .launch._locks import call_lock
 from .launch._named_operands import LaunchRequest, NamedOperandLaunch
+from .launch._predicted import PredictedChoices
 
 TOO_LARGE = "maximum allocation"
 """The reason with which families reject an operand that is larger than any buffer of the device."""
@@ -164,9 +165,10 @@ class Library:
 
     def says(self, *sizes: int, problem_type: str = "") -> Choice:
         """`select` without the device: the preferred choice of the type's first logic, legal on this machine or not."""
-        logics = {logic.document.problem_type: logic for _, logic in reversed(self._logics)}
+        logics = {logic.document.problem_type: (file, logic) for file, logic in reversed(self._logics)}
         kind = _named(logics, problem_type)
-        return logics[kind].choose(_sizes(kind, sizes))
+        file, logic = logics[kind]
+        return next(PredictedChoices([file.parent]).candidates(logic, Problem(kind, _sizes(kind, sizes))))
 
     def launch(
         self,

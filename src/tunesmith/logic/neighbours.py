@@ -41,6 +41,14 @@ class Neighbours:
         losses = np.log(seconds) - np.log(seconds.min(axis=1, keepdims=True))
         self._losses = np.where(self._ran, losses, NOT_THERE)
 
+    def nearest(self, sizes: tuple[int, ...]) -> tuple[int, float]:
+        """The index of the nearest row, and its distance; infinite if there is no row."""
+        if not len(self._winners):
+            return 0, math.inf
+        distances = self._distances(sizes)
+        row = int(distances.argmin())
+        return row, float(distances[row])
+
     def of(self, sizes: tuple[int, ...], without: int | None = None) -> Iterator[tuple[int, int, float]]:
         """The solutions by their indices, the one that should be fastest first; each with the index of the nearest row
         at which it ran, and the distance of that row.
@@ -53,8 +61,7 @@ class Neighbours:
         order = order[order != without] if without is not None else order
         if not len(order):
             return
-        # Rounded, so that sizes equally far above and below are at the same distance.
-        distances = np.sqrt(((self._points - _point(sizes)) ** 2).sum(axis=1)).round(9)
+        distances = self._distances(sizes)
         order = order[np.lexsort((-self._rates[order], distances[order]))]
         solutions = self._winners[order[_firsts(self._winners[order])]]
         if self._fallback not in solutions and self._ran[order, self._fallback].any():
@@ -65,6 +72,12 @@ class Neighbours:
         for solution in solutions[np.argsort(lost, kind="stable")]:
             row = order[self._ran[order, solution].argmax()]
             yield int(solution), int(row), float(distances[row])
+
+    def _distances(self, sizes: tuple[int, ...]) -> NDArray[np.float64]:
+        """The distance of each row, rounded, so that sizes equally far above and below are at the same distance."""
+        squares = (self._points - _point(sizes)) ** 2
+        distances: NDArray[np.float64] = np.sqrt(squares.sum(axis=1)).round(9)
+        return distances
 
 
 def _firsts(values: NDArray[np.int_]) -> NDArray[np.intp]:

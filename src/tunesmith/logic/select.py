@@ -20,11 +20,12 @@ MEMORY = 4096
 
 
 class Rule(StrEnum):
-    """The rule of a choice: the size was measured (exact), sizes near it were (nearest), neither could be used
-    (fallback), nothing of the type was measured and a policy chose (heuristic), or on a CPU no kernel is known to be
-    faster than the BLAS, host time included (vendor)."""
+    """The rule of a choice: the size was measured (exact), a choice model expects the time (predicted), sizes near it
+    were measured (nearest), none of these could be used (fallback), nothing of the type was measured and a policy chose
+    (heuristic), or on a CPU no kernel is known to be faster than the BLAS, host time included (vendor)."""
 
     EXACT = "exact"
+    PREDICTED = "predicted"
     NEAREST = "nearest"
     FALLBACK = "fallback"
     HEURISTIC = "heuristic"
@@ -38,8 +39,10 @@ class Choice:
     `expected_seconds` is the measured median for an exact match. For a nearest match it is the solution's time at
     `neighbour`, the nearest size at which it ran, scaled by the product of the sizes; if flops grow as that product (a
     GEMM, any contraction), this assumes the neighbour's GFLOP/s. It is no less than the shortest time measured
-    anywhere, since a launch's cost does not shrink with the problem. For the fallback and a heuristic it is None. For
-    the vendor's BLAS it is the BLAS's time by the same scaling, or None if nothing near was measured.
+    anywhere, since a launch's cost does not shrink with the problem. For a predicted time, `doubt` is the relative
+    standard deviation of the ratio of two such times; `neighbour` is then the nearest measured size. For the fallback
+    and a heuristic the time is None. For the vendor's BLAS it is the BLAS's time by the same scaling, or None if
+    nothing near was measured.
     `distance` is the neighbour's Euclidean distance in the binary logarithms of the sizes and of their alignment.
     """
 
@@ -49,6 +52,7 @@ class Choice:
     expected_seconds: float | None = None
     neighbour: tuple[int, ...] = ()
     distance: float = 0.0
+    doubt: float | None = None
 
 
 class Logic:
@@ -79,6 +83,16 @@ class Logic:
         if exact:
             yield exact
         yield from (c for c in self._ranking(sizes) if exact is None or c.solution is not exact.solution)
+
+    def is_measured(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> bool:
+        """Whether the logic has an exact match."""
+        return (sizes, leading) in self._exact
+
+    def nearest(self, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], float]:
+        """The nearest measured size with leading dimensions if it has them, and its distance as in `Choice`. Empty and
+        infinite if nothing was measured."""
+        row, distance = self._neighbours.nearest(sizes)
+        return (self.document.rows[row].where, distance) if math.isfinite(distance) else ((), distance)
 
     def _ranked(self, sizes: tuple[int, ...]) -> tuple[Choice, ...]:
         """The choices by the nearest sizes, then the fallback. Raises ValueError for a wrong number of sizes."""

@@ -87,6 +87,7 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Docume
         "configuration": _plain(chosen.solution.configuration),
         "rule": chosen.rule.value,
         "expected_seconds": chosen.expected_seconds,
+        "doubt": chosen.doubt,
         "neighbour": list(chosen.neighbour),
         "distance": chosen.distance,
     }

@@ -192,9 +192,11 @@ def _final(name: str, sheet: Sheet) -> RenderableType:
 def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> RenderableType:
     """The solution, the rule that chose it, its expected time, and what the tuning run had not decided yet."""
     expected = _numbers.time(chosen.expected_seconds) if chosen.expected_seconds is not None else "not known"
+    expected += f", with a doubt of {100 * chosen.doubt:.1f} %" if chosen.doubt is not None else ""
     near = "x".join(map(str, chosen.neighbour))
     why = {
         Rule.EXACT: "exact: this size was measured",
+        Rule.PREDICTED: f"predicted: by a choice model; the nearest measured size is {near}, at {chosen.distance:.2f}",
         Rule.NEAREST: f"nearest: {near} was measured, at a distance of {chosen.distance:.2f}",
         Rule.FALLBACK: "fallback: nothing measured near is legal here",
         Rule.HEURISTIC: "heuristic: no logic is for this type here, a policy chose without a measurement",

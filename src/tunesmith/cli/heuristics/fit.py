@@ -7,13 +7,18 @@ from typing import Annotated
 
 import typer
 
+from tunesmith.records import UserError
+from tunesmith.report.heuristics import choice as choice_report
 from tunesmith.report.heuristics import fitted as report
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
+from tunesmith.session.heuristics.fit_choice import fit_choice_file
 from tunesmith.session.heuristics.sources import Grouping, SourceTask, keep_of
 
 from ..output import Json, print_facts
 
-Sources = Annotated[list[Path], typer.Argument(help="Tables of winners (CSV, also .gz), IREE's specs (.mlir), finals.")]
+Sources = Annotated[
+    list[Path], typer.Argument(help="Tables of winners (CSV, also .gz), IREE's specs (.mlir), finals; stores.")
+]
 Where = Annotated[
     list[str], typer.Option("--where", help="COLUMN=WORD[,WORD] of a table: which rows count. May be repeated.")
 ]
@@ -51,6 +56,10 @@ def fit(
     ridge: Ridge = None,
     units: Units = None,
     python: Annotated[Path | None, typer.Option(help="Where to write the rule as a Python function, too.")] = None,
+    sizes: Annotated[
+        Path | None,
+        typer.Option("--sizes", help="For --method choice: LIST.csv with the families that are held out together."),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -61,8 +70,32 @@ def fit(
 
     Example: `tunesmith heuristics fit winners.csv.gz --where arch=gfx90a --where dtype=f16 -o gfx90a.yaml`
 
+    With --method choice, sources are stores, or folders that hold one. The file then has the expected time of every
+    solution with its doubt; beside the logic of a run, the library chooses by it.
+
     Example: `tunesmith heuristics fit convolutions.csv --method percentile-r2 -o study.yaml`
+
+    Example: `tunesmith heuristics fit results/ --method choice --sizes design.csv -o results/logic/choice.yaml`
     """
+    if method is FitMethod.CHOICE:
+        bucket_options = {
+            "--metric": metric,
+            "--buckets": buckets,
+            "--where": where,
+            "--least-size": least_size > 1,
+            "--matrix-only": matrix_only,
+            "--groups": groups is not Grouping.MN,
+            "--ridge": ridge,
+            "--units": units,
+            "--python": python,
+        }
+        for option in (name for name, value in bucket_options.items() if value):
+            raise UserError(option, "means nothing to --method choice", "leave it out")
+        written = fit_choice_file(tuple(sources), sizes, out, seed)
+        print_facts(as_json, choice_report.fitted_document, choice_report.fitted, written)
+        return
+    if sizes is not None:
+        raise UserError("--sizes", f"means nothing to --method {method}", "leave it out")
     source = SourceTask(tuple(sources), keep_of(where), least_size, matrix_only, groups, ridge, units)
     result = fit_heuristic(FitTask(source, out, method, metric, buckets, python, seed))
     print_facts(as_json, report.fitted_document, report.fitted, result)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tunesmith.records import UserError
 from tunesmith.report.heuristics import policies as report
 from tunesmith.session import Reuse
 from tunesmith.session.heuristics.judge import JudgeTask, judge_heuristics
@@ -40,6 +41,17 @@ def judge(
     without: Annotated[
         list[Path], typer.Option("--without", help="A matrix whose products do not count: what a policy was fitted on.")
     ] = [],  # noqa: B006
+    choices: Annotated[
+        bool,
+        typer.Option(
+            "--choices",
+            help="Also judge what chooses among the measured solutions, the vendor's library among these: the nearest "
+            "sizes, a choice model, the vendor alone. Both learn from other families, or from --taught.",
+        ),
+    ] = False,
+    taught: Annotated[
+        list[Path], typer.Option("--taught", help="A matrix that --choices learns from, instead of other families.")
+    ] = [],  # noqa: B006
     out: Annotated[
         Path, typer.Option("-o", "--out", help="Folder for what is measured; the same one again goes on.")
     ] = Path("judged"),
@@ -65,7 +77,16 @@ def judge(
 
     Example: `tunesmith heuristics judge results/measurements.sqlite --device none --heuristic fitted.yaml`
     """
-    task = JudgeTask(MatrixTask(tuple(matrices), sizes, tuple(without)), tuple(policy), tuple(heuristic), tuple(kernel))
+    if taught and not choices:
+        raise UserError("--taught", "means nothing without --choices", "give both")
+    task = JudgeTask(
+        MatrixTask(tuple(matrices), sizes, tuple(without)),
+        tuple(policy),
+        tuple(heuristic),
+        tuple(kernel),
+        choices,
+        tuple(taught),
+    )
     reuse = Reuse.of(retry_failed, remeasure)
     work = partial(
         judge_heuristics, task, out, device=device, budget_minutes=budget, reuse=reuse, store=store, wait=wait

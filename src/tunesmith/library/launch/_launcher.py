@@ -33,6 +33,7 @@ from tunesmith.records import (
 from ._heuristic import heuristic_choices, heuristic_refusals
 from ._host_launch import NOTHING, Addresses, BoundPlan, HostLaunches, HostOperand, seconds_of_a_launch
 from ._memory import Workspaces
+from ._predicted import PredictedChoices
 from ._programs import CompiledPrograms, Programs
 from ._stream_k import StreamK
 
@@ -93,7 +94,8 @@ class Launcher:
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
         self.warned: set[str] = set()
         """The warnings that were issued, about problem types without a logic."""
-        self._stream_k = StreamK(device.target, [file.parent for file, _ in logics.values()])
+        folders = [file.parent for file, _ in logics.values()]
+        self._stream_k, self._predicted = StreamK(device.target, folders), PredictedChoices(folders)
         self._on_host, self._programs = HostLaunches(device), Programs()
         self._compiled: dict[Solution, CompiledPrograms | Rejection] = {}
         self._legal: dict[Solution, Rejection | None] = {}
@@ -271,9 +273,7 @@ class Launcher:
         if logic is None and self.strict:
             return
         candidates = (
-            logic.candidates(problem.sizes, problem.leading)
-            if logic
-            else heuristic_choices(problem, self.device.target)
+            self._predicted.candidates(logic, problem) if logic else heuristic_choices(problem, self.device.target)
         )
         for choice in candidates:
             yield from ((choice, solution) for solution in self._stream_k.solutions(choice, problem))

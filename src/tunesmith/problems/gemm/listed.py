@@ -5,6 +5,9 @@ The header names the columns in any order: m, n and k, and any of batch, trans_a
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +57,17 @@ class ListedGemm:
 def read_gemm_list(path: Path) -> tuple[ListedGemm, ...]:
     """Every row of a list, in its order. Raises UserError for a file that cannot be read or has a mistake."""
     return tuple(ListedGemm(**row) for row in read_list(path, COLUMNS, NEEDED, "GEMMs"))
+
+
+def gemm_list_text(rows: Iterable[ListedGemm]) -> str:
+    """The rows as a list's text, from which `read_gemm_list` reads the same rows. Weights are left out."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("family", "m", "n", "k", "batch", "trans_a", "trans_b"))
+    for row in rows:
+        letters = ("T" if transposed else "N" for transposed in (row.trans_a, row.trans_b))
+        writer.writerow((row.family, row.m, row.n, row.k, row.batch, *letters))
+    return text.getvalue()
 
 
 def _transposed(text: str) -> bool | None:

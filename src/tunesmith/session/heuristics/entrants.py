@@ -34,6 +34,11 @@ class Entrant:
     policy: TilePolicy
     kernel: str = ""
 
+    @property
+    def ranks(self) -> bool:
+        """Whether the policy has further guesses."""
+        return self.policy.ranks
+
     def ranked(self, problem: Problem, target: Target, count: int) -> tuple[Solution, ...]:
         """The policy's choice for a problem, then its further guesses, at most `count`; empty if it has no choice."""
         for kernel in self.families(problem, target):

@@ -28,11 +28,12 @@ from .sources import ReadSample, SourceTask, read_sample, study_intensities, wor
 
 
 class FitMethod(StrEnum):
-    """How a heuristic is fitted."""
+    """How a heuristic is fitted: buckets in one of three ways, or a choice model (`fit_choice`)."""
 
     DP = "dp"
     TREE = "tree"
     PERCENTILE_R2 = "percentile-r2"
+    CHOICE = "choice"
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def fit_heuristic(task: FitTask) -> WrittenFit:
                     raise ValueError("a table of times has no tiles for the lines")
                 intensities, works = study_intensities(read.shapes), works_per_group(read.shapes)
                 fit = fit_percentiles(read.sample, intensities, works, settings, origin)
+            case FitMethod.CHOICE:
+                raise ValueError("a choice model is no heuristic with buckets")
     except ValueError as error:
         remedy = "give more products, or another number of --buckets; remove a pin that does not fit"
         raise UserError(names, str(error), remedy) from error

@@ -10,7 +10,7 @@ import io
 import json
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,11 +28,12 @@ from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Run, RunPlan, carry_out
 
+from .choosers import Chooser, Guesses, chosen_by_taught, chosen_held_out
 from .entrants import Entrant, entrants, fitted_here
 from .finalists import BEST_KNOWN, Finalists, finalists, is_measurable
 from .matrices import JudgedSubject, MatrixTask, read_matrices, spread_of
 from .targets import target_if_here
-from .verdicts import Guesses, Judgement, PolicyVerdict, judged, label
+from .verdicts import AllGuesses, Contestant, Judgement, PolicyVerdict, judged, label
 
 NO_DEVICE = "none"
 """The word for `--device` with which nothing is measured."""
@@ -45,12 +46,18 @@ TABLE, WRITTEN_EACH = "judged.csv", 10
 @dataclass(frozen=True)
 class JudgeTask:
     """Matrices, and the entrants judged on them: the named `policies` (all if none is named) and the heuristics in
-    files, each on every one of `kernels` (if none is named, on the first family that can compute a product)."""
+    files, each on every one of `kernels` (if none is named, on the first family that can compute a product).
+
+    With `choices`, also what chooses among the measured solutions (`choosers`), the vendor's library among these. It
+    learns from the matrices `taught`, or without any from the products of other families.
+    """
 
     matrices: MatrixTask
     policies: tuple[str, ...] = ()
     heuristics: tuple[Path, ...] = ()
     kernels: tuple[str, ...] = ()
+    choices: bool = False
+    taught: tuple[Path, ...] = ()
 
 
 def judge_heuristics(
@@ -89,11 +96,12 @@ class JudgePlan(RunPlan):
     products measured so far."""
 
     def __init__(self, task: JudgeTask, device: str | None, policy: Policy, say: Callable[[str], None]) -> None:
-        self.policy = policy
+        self.policy, self._task = policy, task
         self.entrants = entrants(task.policies, task.heuristics, task.kernels)
         say(f"reading {', '.join(map(str, task.matrices.sources))}")
-        read = read_matrices(task.matrices)
+        read = read_matrices(replace(task.matrices, with_vendor=task.choices))
         self.subjects = read.subjects
+        self._taught = read_matrices(MatrixTask(task.taught, with_vendor=True)).subjects if task.taught else ()
         self.notes = [*read.notes, *fitted_here(self.entrants, task.matrices.sources)]
         self._devices = _devices(self.subjects, device)
         self.measures = any(self._devices)
@@ -114,13 +122,30 @@ class JudgePlan(RunPlan):
         self._all = sum(len(subject.matrix.problems) for subject in measured)
         for index, (subject, device) in enumerate(zip(self.subjects, self._devices, strict=True)):
             run.say(f"{subject}: deciding {len(subject.matrix.problems)} products by {len(self.entrants)} policies")
-            guesses = {entrant: _guesses(entrant, subject) for entrant in self.entrants}
+            of_all: list[tuple[Contestant, Sequence[Guesses]]] = [*self._chosen(subject).items()]
+            guesses = dict([*of_all, *((entrant, _guesses(entrant, subject)) for entrant in self.entrants)])
             if device is None:
                 judgement = judged(subject, subject.matrix, subject.noise, guesses, is_measured=False)
                 self._judgements[index] = judgement
                 run.decided()
                 continue
             self._measure(run, index, subject, guesses)
+
+    def _chosen(self, subject: JudgedSubject) -> Mapping[Chooser, Sequence[Guesses]]:
+        """The guesses of what chooses among a matrix's solutions, if the task asks for them."""
+        if not self._task.choices:
+            return {}
+        count = max(GUESS_COUNTS)
+        try:
+            if not self._taught:
+                return chosen_held_out(subject, count)
+            taught = next((taught for taught in self._taught if str(taught) == str(subject)), None)
+            if taught is None:
+                raise ValueError(f"--taught has no matrix of {subject}")
+            return chosen_by_taught(subject, taught, count)
+        except ValueError as error:
+            remedy = "give --sizes, a list whose families can be held out, or --taught with broader matrices"
+            raise UserError("--choices", str(error), remedy) from error
 
     def outputs(self, run: Run) -> Iterator[Output]:
         if self.measures and self._judgements:
@@ -129,9 +154,7 @@ class JudgePlan(RunPlan):
     def remarks(self) -> Iterator[str]:
         yield from self.notes
 
-    def _measure(
-        self, run: Run, index: int, subject: JudgedSubject, guesses: Mapping[Entrant, Sequence[Guesses]]
-    ) -> None:
+    def _measure(self, run: Run, index: int, subject: JudgedSubject, guesses: AllGuesses) -> None:
         """Measure a matrix product by product: the choices of all entrants and the best known, interleaved."""
         found = [_finalists(run, subject, row, guesses) for row in range(len(subject.matrix.problems))]
         self.notes += _unmeasurable(subject, found)
@@ -169,11 +192,11 @@ def _devices(subjects: Sequence[JudgedSubject], device: str | None) -> list[Targ
 
 
 def _guesses(entrant: Entrant, subject: JudgedSubject) -> list[Guesses]:
-    count = max(GUESS_COUNTS) if entrant.policy.ranks else 1
+    count = max(GUESS_COUNTS) if entrant.ranks else 1
     return [entrant.ranked(problem, subject.target, count) for problem in subject.matrix.problems]
 
 
-def _finalists(run: Run, subject: JudgedSubject, row: int, guesses: Mapping[Entrant, Sequence[Guesses]]) -> Finalists:
+def _finalists(run: Run, subject: JudgedSubject, row: int, guesses: AllGuesses) -> Finalists:
     problem = subject.matrix.problems[row]
     measure = run.measure(problem.type)
     guessed = [solution for ranked in guesses.values() for solution in ranked[row]]
@@ -200,9 +223,7 @@ def _measured(run: Run, problem: Problem, solutions: Sequence[Solution]) -> list
     return [SampledCell(by_config[cell[0]], time, table.paired[cell]) for cell, time in table.cells.items()]
 
 
-def _judgement(
-    subject: JudgedSubject, cells: dict[int, list[SampledCell]], guesses: Mapping[Entrant, Sequence[Guesses]]
-) -> Judgement:
+def _judgement(subject: JudgedSubject, cells: dict[int, list[SampledCell]], guesses: AllGuesses) -> Judgement:
     """The judgement on the products measured so far, without those on which nothing ran."""
     rows = [row for row, times in cells.items() if times]
     solutions = tuple(dict.fromkeys(cell.solution for row in rows for cell in cells[row]))

@@ -62,11 +62,13 @@ class JudgedSubject:
 @dataclass(frozen=True)
 class MatrixTask:
     """The files to read. With a list of products (`sizes`), only its products are used, with its families. Products
-    that are in a matrix of `without` are left out."""
+    that are in a matrix of `without` are left out. Without `with_vendor`, so is the vendor's library: policies are
+    judged against the best of our own kernels."""
 
     sources: tuple[Path, ...]
     sizes: Path | None = None
     without: tuple[Path, ...] = ()
+    with_vendor: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,11 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
     left."""
     names = ", ".join(map(str, task.sources))
     notes: list[str] = []
-    cells_without = (cell for path in task.without for cell in _cells(path, notes.append))
+    cells_without = (cell for path in task.without for cell in _cells(path, notes.append, task.with_vendor))
     left_out = {bare_of(cell.problem) for cell in cells_without if isinstance(cell, TimedCell)}
     gathered: dict[tuple[str, str, str, str], _Gathered] = {}
     for path in task.sources:
-        for cell in _cells(path, notes.append):
+        for cell in _cells(path, notes.append, task.with_vendor):
             target, kind = cell.target, data_type_of(cell.problem)
             key = (target.api, target.name, target.architecture, kind)
             if bare_of(cell.problem) not in left_out:
@@ -133,11 +135,11 @@ def data_type_of(problem: Problem) -> str:
     return operands if gemm.dest == gemm.dtype else f"{operands} to {gemm.dest}"
 
 
-def _cells(path: Path, note: Callable[[str], None]) -> Iterator[MatrixCell]:
-    """Every time and failure of a GEMM by our kernels. The vendor's library is left out: policies are judged against
-    the best of ours."""
+def _cells(path: Path, note: Callable[[str], None], with_vendor: bool) -> Iterator[MatrixCell]:
+    """Every time and failure of a GEMM by our kernels, and `with_vendor` by the vendor's library."""
     cells = cells_of_final(path, note) if is_final(path) else _of_store(path)
-    return (cell for cell in cells if cell.problem.type.operation == "GEMM" and cell.solution.kernel != VENDOR)
+    kept = (cell for cell in cells if with_vendor or cell.solution.kernel != VENDOR)
+    return (cell for cell in kept if cell.problem.type.operation == "GEMM")
 
 
 def _of_store(path: Path) -> Iterator[MatrixCell]:

@@ -17,12 +17,14 @@ from tunesmith.models.intensity.scoring import (
     scored,
     scored_by,
 )
-from tunesmith.records import Problem, Solution, Target
+from tunesmith.records import Problem, Target
 
+from .choosers import Chooser, Guesses
 from .entrants import Entrant
 from .matrices import JudgedSubject, RepeatSpread
 
-Guesses = tuple[Solution, ...]
+Contestant = Entrant | Chooser
+AllGuesses = Mapping[Contestant, Sequence[Guesses]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class PolicyVerdict:
     so that an entrant does not gain by leaving out hard products.
     """
 
-    entrant: Entrant
+    entrant: Contestant
     score: SelectionScore | None
     problems: int
     kernels: tuple[str, ...]
@@ -61,11 +63,11 @@ class Judgement:
     is_measured: bool
     buckets: tuple[str, ...]
     verdicts: tuple[PolicyVerdict, ...]
-    guesses: Mapping[Entrant, Sequence[Guesses]]
+    guesses: AllGuesses
     common: int
 
 
-def label(entrant: Entrant) -> str:
+def label(entrant: Contestant) -> str:
     """The entrant's unique name: its policy's name and its kernel."""
     return f"{entrant.name} {entrant.kernel}".strip()
 
@@ -74,7 +76,7 @@ def judged(
     subject: JudgedSubject,
     matrix: TimeMatrix,
     noise: RepeatSpread,
-    guesses: Mapping[Entrant, Sequence[Guesses]],
+    guesses: AllGuesses,
     is_measured: bool,
 ) -> Judgement:
     """The verdicts on all entrants. `guesses` has each entrant's guesses for every problem of `matrix`."""
@@ -100,7 +102,7 @@ def bucket_of(problem: Problem, target: Target) -> str:
 
 
 def _verdict(
-    entrant: Entrant, matrix: TimeMatrix, ranked: Sequence[Guesses], buckets: Sequence[str], by_neighbour: bool
+    entrant: Contestant, matrix: TimeMatrix, ranked: Sequence[Guesses], buckets: Sequence[str], by_neighbour: bool
 ) -> PolicyVerdict:
     choices = [guesses[0] if guesses else None for guesses in ranked]
     kernels = [choice.kernel if choice else "" for choice in choices]
@@ -108,11 +110,7 @@ def _verdict(
         score = scored(matrix, choices, by_neighbour=by_neighbour)
     except ValueError:
         return PolicyVerdict(entrant, None, len(choices), (), {}, {}, {}, {}, None)
-    top = (
-        {count: best_of_first(matrix, ranked, count, by_neighbour) for count in GUESS_COUNTS}
-        if entrant.policy.ranks
-        else {}
-    )
+    top = {count: best_of_first(matrix, ranked, count, by_neighbour) for count in GUESS_COUNTS} if entrant.ranks else {}
     return PolicyVerdict(
         entrant,
         score,

@@ -1,0 +1,32 @@
+"""`tunesmith heuristics learn MODEL -o LIST.csv`: the products that would teach a choice model most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tunesmith.report.heuristics import lists as report
+from tunesmith.session.heuristics.design import write_products_to_learn
+
+from ..output import Json, print_facts
+from .design import Count, Out, Without
+
+
+def learn(
+    model: Annotated[Path, typer.Argument(help="A choice model, by `tunesmith heuristics fit --method choice`.")],
+    out: Out,
+    count: Count = 100,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed considers other products.")] = 1,
+    without: Without = [],  # noqa: B006  # typer's own way to say "none"
+    as_json: Json = False,
+) -> None:
+    """Write a list of the products that a choice model doubts most, each family of the design with its share.
+
+    Tune the list into the same folder, and fit again.
+
+    Example: `tunesmith heuristics learn tuned/logic/choice.yaml --count 100 --without judged.csv -o next.csv`
+    """
+    written = write_products_to_learn(model, out, count, seed, tuple(without))
+    print_facts(as_json, report.written_document, report.written, written)

@@ -1,0 +1,196 @@
+"""A product beside each of a logic's solutions, as numbers: what a choice model predicts times from.
+
+All times are logarithms, relative to the product's `floor`: a launch, and the longer of its arithmetic at the chip's
+peak and its traffic at the memory's rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.kernels import KERNELS
+from tunesmith.models.intensity.policies.mappings import mapping_of
+from tunesmith.models.intensity.policies.situation import PolicyInput
+from tunesmith.records import Problem, Solution, Target, Value
+
+Floats = NDArray[np.float64]
+
+PRODUCT_FEATURES = (
+    *("log m", "log n", "log k", "log batch", "log tokens side", "log intensity", "log floor"),
+    *(
+        "log operand bytes",
+        "log result bytes",
+        "align a",
+        "align b",
+        "align d",
+        "align k",
+        "transposed a",
+        "transposed b",
+    ),
+)
+"""Features of a product alone, in the order of `product_features`."""
+PAIR_FEATURES = (
+    *("log groups", "log waves", "log iterations", "arithmetic", "traffic", "memory", "sums", "copies"),
+    *("estimate", "over best estimate", "wave share", "edge m", "edge n", "edge k"),
+)
+"""Features of a product with a solution, in the order of `pair_features`."""
+LOGARITHMS = 10
+"""The first so many of PAIR_FEATURES are binary logarithms."""
+MOST_RESIDENT, UNIT_REGISTERS, SUM_BYTES, ALIGNED_BYTES = 8, 65536, 4, 128
+VENDOR_TILE = (128, 128)
+"""The tile of a library that does not tell its own."""
+
+
+@dataclass(frozen=True)
+class SolutionNumbers:
+    """The numbers of solutions that do not depend on the product, an entry for each solution.
+
+    `m`, `n` and `depth` are the tile, `elements` and `stage` its multiply-adds and fetched elements in an iteration.
+    `parts` are the parts of K, and `sums` as many if there are several, else 0. `grid` has the work-groups of stream-K
+    or 0, and `streams` whether there are any. `resident` is how many work-groups a compute unit runs at once.
+    `has_tile` is false for the vendor's library.
+    """
+
+    kernels: tuple[str, ...]
+    has_tile: NDArray[np.bool_]
+    m: Floats
+    n: Floats
+    depth: Floats
+    parts: Floats
+    grid: Floats
+    resident: Floats
+    elements: Floats
+    stage: Floats
+    sums: Floats
+    streams: bool
+
+    @staticmethod
+    def of(solutions: Sequence[Solution], target: Target, element_bytes: int) -> SolutionNumbers:
+        tiles = [_tile_of(solution, target, element_bytes) for solution in solutions]
+        columns = np.array(tiles, dtype=float).reshape(len(tiles), 7).T
+        kernels = tuple(solution.kernel for solution in solutions)
+        has_tile, m, n, depth, parts, grid, resident = columns
+        derived = m * n * depth, (m + n) * depth, np.where(parts > 1, parts, 0.0), bool(grid.any())
+        return SolutionNumbers(kernels, has_tile > 0, m, n, depth, parts, grid, resident, *derived)
+
+
+def _tile_of(solution: Solution, target: Target, element_bytes: int) -> tuple[float, ...]:
+    config = solution.configuration
+    values: Mapping[str, Value] = {**config, **KERNELS[solution.kernel].derived(config)}
+    tile = values.get("MacroTile")
+    if not (isinstance(tile, tuple) and len(tile) == 2):
+        return (0.0, *VENDOR_TILE, 64.0, 1.0, 0.0, 1.0)
+    m, n = float(tile[0]), float(tile[1])  # type: ignore[arg-type]
+    depth = _number(values, "DepthU", 0) or _number(values, "DepthBytes", 64 * element_bytes) / element_bytes
+    stage_bytes = (m + n) * depth * element_bytes * _number(values, "NumStages", 1)
+    fit = min(target.local_memory_bytes // stage_bytes, UNIT_REGISTERS // (m * n), MOST_RESIDENT)
+    resident = max(1.0, fit) if "NumStages" in values and values.get("Schedule") != "Persistent" else 1.0
+    grid = max(0.0, _number(values, "StreamKGrid", 0))
+    return (1.0, m, n, depth, max(1.0, _number(values, "GlobalSplitU", 1)), grid, resident)
+
+
+def _number(values: Mapping[str, Value], name: str, default: float) -> float:
+    value = values.get(name, default)
+    return float(value) if isinstance(value, (int, float)) else default
+
+
+@dataclass(frozen=True, slots=True)
+class ProductNumbers:
+    """A product on a chip: its situation, and its floor in seconds."""
+
+    situation: PolicyInput
+    floor: float
+    memory: float
+    peak: float
+
+    @staticmethod
+    def of(problem: Problem, target: Target) -> ProductNumbers:
+        situation = PolicyInput.of(problem, target)
+        gemm, chip = situation.gemm, situation.chip
+        operands = (gemm.m * gemm.k + gemm.k * gemm.n) * situation.element_bytes
+        memory = gemm.batch * (operands + gemm.m * gemm.n * situation.dest_bytes) / chip.memory_rate
+        peak = chip.rate(situation.arithmetic)
+        arithmetic = 2.0 * gemm.m * gemm.n * gemm.k * gemm.batch / peak
+        return ProductNumbers(situation, chip.launch + max(memory, arithmetic), memory, peak)
+
+
+def product_features(product: ProductNumbers) -> list[float]:
+    """The values of PRODUCT_FEATURES."""
+    situation = product.situation
+    gemm, element = situation.gemm, situation.element_bytes
+    operands = gemm.batch * (gemm.m * gemm.k + gemm.k * gemm.n) * element
+    result = gemm.batch * gemm.m * gemm.n * situation.dest_bytes
+    m, n, k = math.log2(gemm.m), math.log2(gemm.n), math.log2(gemm.k)
+    return [
+        *(m, n, k, math.log2(gemm.batch), min(m, n)),
+        math.log2(2.0 * gemm.m * gemm.n * gemm.k * gemm.batch / (operands + result)),
+        *(math.log2(product.floor), math.log2(operands), math.log2(result)),
+        _alignment(gemm.lda * element),
+        _alignment(gemm.ldb * element),
+        _alignment(gemm.ldd * situation.dest_bytes),
+        _alignment(gemm.k * element),
+        *(float(gemm.transpose_a), float(gemm.transpose_b)),
+    ]
+
+
+def _alignment(size: int) -> float:
+    return math.log2(math.gcd(size, ALIGNED_BYTES))
+
+
+def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats:
+    """The values of PAIR_FEATURES, a row for each solution."""
+    situation, s = product.situation, solutions
+    gemm, chip, units, element = situation.gemm, situation.chip, situation.units, situation.element_bytes
+    across_m, across_n = np.ceil(gemm.m / s.m), np.ceil(gemm.n / s.n)
+    groups = across_m * across_n * s.parts * gemm.batch
+    depth = s.depth * s.parts
+    iterations = np.ceil(gemm.k / depth)
+    steps = iterations
+    if s.streams:
+        steps = np.where(s.grid > 0, groups * iterations / np.maximum(s.grid, 1), iterations)
+        groups = np.where(s.grid > 0, s.grid, groups)
+    waves = groups / (units * s.resident)
+    arithmetic = np.ceil(groups / units) * steps * s.elements * (2.0 * units / product.peak)
+    traffic = groups * steps * s.stage * (element / chip.cache_rate)
+    sums = s.sums * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate)
+    copies = _copies(product, s)
+    longest = np.maximum(np.maximum(arithmetic, traffic), product.memory)
+    estimate = chip.launch + longest + sums + copies + steps * (chip.latency / 8)
+    best = float(estimate[s.has_tile].min(initial=np.inf))
+    best = best if math.isfinite(best) else product.floor
+    estimate = np.where(s.has_tile, estimate, best)
+    floor = product.floor
+    rows = np.empty((len(groups), len(PAIR_FEATURES)))
+    logs: tuple[Floats | float, ...] = (
+        groups,
+        waves,
+        steps,
+        arithmetic / floor,
+        traffic / floor,
+        product.memory / floor,
+    )
+    more: tuple[Floats | float, ...] = (1 + sums / floor, 1 + copies / floor, estimate / floor, estimate / best)
+    for index, values in enumerate((*logs, *more)):
+        rows[:, index] = values
+    np.log2(rows[:, :LOGARITHMS], out=rows[:, :LOGARITHMS])
+    rows[:, LOGARITHMS] = waves / np.ceil(waves)
+    rows[:, LOGARITHMS + 1] = gemm.m / (across_m * s.m)
+    rows[:, LOGARITHMS + 2] = gemm.n / (across_n * s.n)
+    rows[:, LOGARITHMS + 3] = gemm.k / (iterations * depth)
+    return rows
+
+
+def _copies(product: ProductNumbers, solutions: SolutionNumbers) -> Floats:
+    """Seconds for the operands that a family copies before it multiplies."""
+    seconds = {}
+    chip = product.situation.chip
+    for kernel in dict.fromkeys(solutions.kernels):
+        mapping = mapping_of(kernel)
+        copied = mapping.copied_bytes(product.situation) if mapping else ()
+        seconds[kernel] = sum(chip.launch + 2 * size / chip.memory_rate for size in copied)
+    return np.array([seconds[kernel] for kernel in solutions.kernels])

@@ -1,0 +1,228 @@
+"""Reads and writes choice models as a YAML file: what a model was fitted on, how good it is, and its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, shortened, text_of
+from tunesmith.problems.yaml import parse_yaml
+from tunesmith.records import Configuration, Target, UserError, thaw
+
+from .columns import ParameterColumn
+from .model import ChoiceModel, ChoiceOrigin, DoubtCurve, feature_names
+from .packed import packed, unpacked
+from .trees import TreeEnsemble
+
+FORMAT = 1
+"""The number under `tunesmith-choice`, raised when one of two versions could not read what the other wrote."""
+
+_KEY = "tunesmith-choice"
+_REMEDY = "give a file that `tunesmith heuristics fit --method choice` wrote, or fit again"
+_HEAD = f"""\
+# Expected times of kernels at sizes that nobody tuned, fitted by `tunesmith heuristics fit --method choice`
+# (docs/heuristics.md). Beside its logic, the library chooses by it. A kernel is preferred to the vendor's library only
+# if its gain is more than `caution` times the doubt; a larger number chooses the vendor more often.
+{_KEY}: {FORMAT}
+"""
+_BEGINNING = 4096
+_FACTS = ("made", "fitted-on", "device", "scores", "caution", "doubt", "columns", "solutions", "features")
+_ARRAYS = ("points", "base", "depth", "roots", "feature", "threshold", "child", "value")
+_DEVICE = tuple(fact.name for fact in fields_of(Target))
+_MOST_DEPTH = 64
+
+
+def dump_choice_model(model: ChoiceModel) -> str:
+    """The text of a file. `read_choice_model` gives the same model back, its points to seven digits."""
+    origin, trees = model.origin, model.trees
+    facts = {
+        "made": {"tunesmith": origin.tunesmith, "date": origin.date},
+        "fitted-on": {
+            "sources": list(origin.sources),
+            "data-type": model.data_type,
+            "types": list(model.types),
+            "products": origin.products,
+            "times": origin.times,
+            "groups": origin.groups,
+        },
+        "device": {name: getattr(model.target, name) for name in _DEVICE},
+        "scores": {name: _digits(score) for name, score in model.scores.items()},
+        "caution": model.caution,
+        "doubt": {
+            "distances": [_digits(value) for value in model.doubts.distances],
+            "spreads": [_digits(value) for value in model.doubts.spreads],
+        },
+        "features": list(feature_names(model.columns)),
+    }
+    columns = (
+        {"name": column.name, "position": column.position, "words": list(column.words)} for column in model.columns
+    )
+    solutions = (
+        {"kernel": kernel, "configuration": {name: thaw(value) for name, value in configuration.items()}}
+        for kernel, configuration in model.solutions
+    )
+    arrays = {
+        "points": packed(model.points),
+        "base": trees.base,
+        "depth": trees.depth,
+        **{name: packed(getattr(trees, name)) for name in _ARRAYS[3:]},
+    }
+    lines = [
+        *(f"{name}: {_flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()),
+        "columns:",
+        *(f"- {_flow(column)}" for column in columns),
+        "solutions:",
+        *(f"- {_flow(solution)}" for solution in solutions),
+        *(f"{name}: {_flow(value)}" for name, value in arrays.items()),
+    ]
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+_REMARKS = {
+    "scores": "  # best time / time of the choice, on groups that were held out",
+    "doubt": "  # of the logarithm of a ratio of times, by the distance to the nearest product of the fit",
+}
+
+
+def choice_files(folder: Path) -> list[Path]:
+    """The YAML files of a folder that have the key of a choice model near their beginning."""
+    return sorted(file for file in (*folder.glob("*.yaml"), *folder.glob("*.yml")) if is_choice_file(file))
+
+
+def is_choice_file(file: Path) -> bool:
+    """Whether a regular file has the key. Any other file is not opened, since opening it might block for ever."""
+    return file.is_file() and any(
+        line.startswith(_KEY.encode()) for line in beginning_of(file, "YAML", _BEGINNING).split(b"\n")
+    )
+
+
+def read_choice_model(path: Path) -> ChoiceModel:
+    """The model in a file. Raises UserError, with the line, for a mistake in the file."""
+    root = parse_yaml(text_of(path, "YAML", MOST_GENERATED_BYTES, _REMEDY), str(path))
+    version = root.mapping("a choice model").get(_KEY)
+    if version is not None and version.content != FORMAT:
+        raise UserError(
+            version.location, f"format {shortened(version.content)}, this tunesmith reads {FORMAT}", "fit again"
+        )
+    parts = root.fields("a choice model", (_KEY, *_FACTS, *_ARRAYS))
+    made = parts["made"].fields("made", ("tunesmith", "date"))
+    fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "types", "products", "times", "groups"))
+    columns = tuple(map(_column, parts["columns"].sequence("columns")))
+    features = tuple(node.word("a feature") for node in parts["features"].sequence("features"))
+    if features != feature_names(columns):
+        raise parts["features"].wrong("these are not the features of this tunesmith", "fit again with this version")
+    doubt = parts["doubt"].fields("doubt", ("distances", "spreads"))
+    distances, spreads = (_numbers(doubt[name], name) for name in ("distances", "spreads"))
+    if len(distances) != len(spreads) or not distances or list(distances) != sorted(distances):
+        raise parts["doubt"].wrong("distances must ascend, each with a spread", _REMEDY)
+    trees = _trees(parts, len(features))
+    points = _array(parts["points"], "points", "f", 2)
+    return ChoiceModel(
+        ChoiceOrigin(
+            tuple(node.word("a source") for node in fitted["sources"].sequence("sources")),
+            _whole(fitted["products"], "products"),
+            _whole(fitted["times"], "times"),
+            _whole(fitted["groups"], "groups"),
+            made["tunesmith"].word("tunesmith"),
+            made["date"].word("date"),
+        ),
+        _target(parts["device"]),
+        fitted["data-type"].word("data-type"),
+        tuple(node.word("a type") for node in fitted["types"].sequence("types")),
+        tuple(map(_solution, parts["solutions"].sequence("solutions"))),
+        columns,
+        trees,
+        points.astype(float),
+        DoubtCurve(distances, spreads),
+        _number(parts["caution"], "caution"),
+        {name: _number(node, name) for name, node in parts["scores"].mapping("scores").items()},
+    )
+
+
+def _trees(parts: Mapping[str, Node], features: int) -> TreeEnsemble:
+    """The trees. Every number of a node and of a feature is checked, so that none points outside."""
+    depth = _whole(parts["depth"], "depth")
+    arrays = {
+        name: _array(parts[name], name, "i" if name in ("roots", "feature", "child") else "f", 1)
+        for name in _ARRAYS[3:]
+    }
+    nodes = len(arrays["child"])
+    limits = {"roots": nodes, "feature": features, "child": nodes}
+    for name, limit in limits.items():
+        values = arrays[name]
+        if len(values) and not 0 <= values.min() <= values.max() < limit:
+            raise parts[name].wrong(f"{name} has a number outside of 0 to {limit - 1}", _REMEDY)
+    inner = np.isfinite(arrays["threshold"])
+    if {len(arrays[name]) for name in _ARRAYS[4:]} != {nodes} or (arrays["child"][inner] + 1 >= nodes).any():
+        raise parts["child"].wrong("nodes without children, thresholds or values", _REMEDY)
+    if depth > _MOST_DEPTH:
+        raise parts["depth"].wrong(f"a depth of {depth}, at most {_MOST_DEPTH}", _REMEDY)
+    indices = {name: arrays[name].astype(np.intp) for name in limits}
+    return TreeEnsemble(base=_number(parts["base"], "base"), depth=depth, **(arrays | indices))
+
+
+def _array(node: Node, what: str, kind: str, dimensions: int) -> Any:
+    try:
+        array = unpacked(node.word(what))
+    except ValueError as error:
+        raise node.wrong(f"{what}: {error}", _REMEDY) from error
+    if array.dtype.kind != kind or array.ndim != dimensions:
+        raise node.wrong(f"{what} has another type or shape", _REMEDY)
+    return array
+
+
+def _column(node: Node) -> ParameterColumn:
+    fields = node.fields("a column", ("name", "position", "words"))
+    words = tuple(word.word("a word") for word in fields["words"].sequence("words"))
+    return ParameterColumn(fields["name"].word("name"), _whole(fields["position"], "position"), words)
+
+
+def _solution(node: Node) -> tuple[str, Configuration]:
+    fields = node.fields("a solution", ("kernel", "configuration"))
+    values = fields["configuration"].mapping("configuration")
+    return fields["kernel"].word("kernel"), Configuration({name: value.plain(name) for name, value in values.items()})
+
+
+def _target(node: Node) -> Target:
+    fields = node.fields("device", _DEVICE)
+    values: dict[str, Any] = {}
+    for fact in fields_of(Target):
+        value = fields[fact.name].content
+        if type(value).__name__ != fact.type:
+            raise fields[fact.name].wrong(f"{fact.name} cannot be {shortened(value)}", _REMEDY)
+        values[fact.name] = value
+    return Target(**values)
+
+
+def _numbers(node: Node, what: str) -> tuple[float, ...]:
+    return tuple(_number(item, what) for item in node.sequence(what))
+
+
+def _number(node: Node, what: str) -> float:
+    value: Any = node.content
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise node.wrong(f"{what} cannot be {shortened(value)}", "give a number")
+    return float(value)
+
+
+def _whole(node: Node, what: str) -> int:
+    value: Any = node.content
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise node.wrong(f"{what} cannot be {shortened(value)}", "give a whole number")
+    return value
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _flow(value: object) -> str:
+    """A value on one line."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    return text.removesuffix("\n...\n").rstrip("\n")

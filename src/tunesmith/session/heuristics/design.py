@@ -1,0 +1,58 @@
+"""`tunesmith heuristics design` and `learn`: lists of products to tune, as files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.logic import write_atomically
+from tunesmith.models.choice.design.design import designed
+from tunesmith.models.choice.learning import products_to_learn
+from tunesmith.models.choice.model_file import read_choice_model
+from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
+from tunesmith.records import UserError
+
+
+@dataclass(frozen=True)
+class WrittenList:
+    """The products of a list, and the file that has them."""
+
+    rows: tuple[ListedGemm, ...]
+    path: Path
+
+    @property
+    def families(self) -> Mapping[str, int]:
+        """The number of products of each family."""
+        return Counter(row.family for row in self.rows)
+
+
+def write_design(out: Path, count: int, seed: int, without: tuple[Path, ...]) -> WrittenList:
+    """Write `count` products to `out`, without the sizes of the lists `without`.
+
+    Raises UserError for a list that cannot be read, and for an existing file `out` that is no list.
+    """
+    left_out = [row for path in without for row in read_gemm_list(path)]
+    return written_list(designed(count, seed, left_out), out)
+
+
+def write_products_to_learn(model: Path, out: Path, count: int, seed: int, without: tuple[Path, ...]) -> WrittenList:
+    """Write the `count` products that would teach the model in a file most, without the sizes of the lists `without`.
+
+    Raises UserError as `write_design`, for a file that is no choice model, and for a model of other products than the
+    design has.
+    """
+    left_out = [row for path in without for row in read_gemm_list(path)]
+    rows = products_to_learn(read_choice_model(model), count, seed, left_out)
+    if not rows:
+        raise UserError(str(model), "the design has no product of its problem types", "fit a model to a design")
+    return written_list(rows, out)
+
+
+def written_list(rows: tuple[ListedGemm, ...], out: Path) -> WrittenList:
+    """Write the products. Raises UserError for an existing file that is no list, since it might be somebody's work."""
+    if out.exists():
+        read_gemm_list(out)
+    write_atomically(out, gemm_list_text(rows))
+    return WrittenList(rows, out)

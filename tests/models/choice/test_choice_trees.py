@@ -1,0 +1,66 @@
+"""Trees as plain arrays predict what scikit-learn's model predicts, and survive being packed as text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tunesmith.models.choice.fit import growing
+from tunesmith.models.choice.fit.growing import grown
+from tunesmith.models.choice.packed import packed, unpacked
+from tunesmith.models.choice.trees import GrownTree, ensemble
+
+sklearn = pytest.importorskip("sklearn.ensemble")
+
+
+def sample(rows, seed=0):
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(rows, 5)).astype(np.float32).astype(float)
+    return features, np.sin(3 * features[:, 0]) + features[:, 1] * (features[:, 2] > 0)
+
+
+def test_the_arrays_predict_what_scikit_learn_predicts():
+    features, values = sample(800)
+    theirs = sklearn.GradientBoostingRegressor(random_state=3, **growing.SETTINGS).fit(features, values)
+    ours = grown(features, values, seed=3)
+    others, _ = sample(500, seed=1)
+    assert ours.predict(others) == pytest.approx(theirs.predict(others), abs=1e-5)
+    assert np.std(ours.predict(features) - values) < 0.3 * np.std(values)
+
+
+def test_a_tree_without_questions_is_a_constant():
+    trees = ensemble(1.5, [GrownTree([0], [0.0], [-1], [-1], [0.25])])
+    assert trees.predict(np.zeros((3, 2))).tolist() == [1.75] * 3
+
+
+def test_uneven_trees_are_walked_to_their_leaves():
+    """x0 <= 0: 1; else x1 <= 2: 10, else 100. A value equal to the threshold goes to the left."""
+    tree = GrownTree([0, 0, 1, 0, 0], [0.0, 0, 2.0, 0, 0], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1], [0, 1, 0, 10, 100])
+    trees = ensemble(0.0, [tree, tree])
+    rows = np.array([[-1.0, 5.0], [0.0, 5.0], [1.0, 2.0], [1.0, 3.0]])
+    assert trees.predict(rows).tolist() == [2, 2, 20, 200]
+
+
+@pytest.mark.parametrize("array", [np.array([[1.5, np.inf], [-2.0, 0.0]]), np.arange(7, dtype=np.int32), np.zeros(0)])
+def test_packed_arrays_come_back(array):
+    again = unpacked(packed(array))
+    assert again.shape == array.shape
+    assert again.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "float32 2 eJw=",
+        "float64 1 eJw=",
+        "float32 1000000000000 eJw=",
+        packed(np.array([np.nan])),
+        packed(np.ones(4)).replace(" 4 ", " 5 "),
+        packed(np.ones(4)).replace(" 4 ", " 3 "),
+        packed(np.ones(4)) + "!",
+    ],
+)
+def test_a_damaged_text_is_refused(text):
+    with pytest.raises(ValueError, match=r"."):
+        unpacked(text)

@@ -1,0 +1,77 @@
+"""A list made by design fills the space of sizes, keeps out what is judged on, and is the same for the same seed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+
+from tunesmith.models.choice.design.design import MOST_ELEMENTS, MOST_FLOP, SHARES, designed
+from tunesmith.models.choice.design.draws import aligned
+from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
+
+ROWS = designed(400, 1)
+
+
+def sizes(rows):
+    return [(row.m, row.n, row.k, row.batch) for row in rows]
+
+
+def test_the_list_has_as_many_different_products_as_were_asked_for():
+    for count in (1, 17, 400, 1500):
+        assert len(set(sizes(designed(count, 1)))) == count
+
+
+def test_the_same_seed_gives_the_same_products_and_another_seed_gives_others():
+    assert designed(400, 1) == ROWS
+    assert len(set(sizes(designed(400, 2))) & set(sizes(ROWS))) < 40
+
+
+def test_left_out_sizes_stay_out_in_every_layout():
+    others = [ListedGemm(row.m, row.n, row.k, trans_a=not row.trans_a) for row in ROWS[::2]]
+    rows = designed(400, 1, others)
+    assert len(rows) == 400
+    assert not set(sizes(rows)) & set(sizes(others))
+
+
+def test_no_product_is_too_large_for_one_gpu():
+    for row in designed(1500, 3):
+        assert 2 * row.m * row.n * row.k <= MOST_FLOP
+        assert row.m * row.k + row.k * row.n + row.m * row.n <= MOST_ELEMENTS
+
+
+def test_every_family_has_its_share_of_any_beginning():
+    counts, first = Counter(row.family for row in ROWS), Counter(row.family for row in ROWS[:200])
+    total = sum(SHARES.values())
+    for family, share in SHARES.items():
+        assert abs(counts[family.name] - 400 * share / total) <= 1
+        assert abs(first[family.name] - counts[family.name] / 2) <= 1
+
+
+@pytest.mark.parametrize("side", ["m", "n", "k"])
+def test_every_octave_has_products_of_every_alignment(side):
+    values = [getattr(row, side) for row in designed(1500, 1)]
+    for octave in range(6, 13):
+        within = [value for value in values if 2**octave <= value < 2 ** (octave + 1)]
+        for multiple, least in ((64, 0.2), (8, 0.4), (1, 0.9)):
+            assert sum(value % multiple == 0 for value in within) >= least * len(within)
+        assert sum(value % 2 for value in within) >= 0.05 * len(within), octave
+
+
+def test_all_layouts_of_linear_layers_are_there():
+    layouts = Counter(row.layout for row in ROWS)
+    assert set(layouts) == {"N T", "N N", "T N"}
+    assert min(layouts.values()) >= 80
+
+
+def test_a_small_size_gets_the_alignment_that_it_can_have():
+    assert [aligned(size, 0.1) for size in (1.0, 5.0, 100.0)] == [1, 4, 128]
+    assert all(aligned(float(size), 0.99) % 2 for size in range(1, 50))
+    assert math.isclose(aligned(5000.0, 0.1), 5000, rel_tol=0.01)
+
+
+def test_the_written_list_is_read_as_the_same_products(tmp_path):
+    path = tmp_path / "list.csv"
+    path.write_text(gemm_list_text(ROWS))
+    assert read_gemm_list(path) == ROWS

@@ -1,0 +1,228 @@
+"""From a tuned folder to choices by a model: fit, judge, select, load and learn on the fake device."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import statistics
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tunesmith
+from choice_fakes import products, tuned
+from tunesmith.cli.app import app
+from tunesmith.logic import Rule
+from tunesmith.models.choice.fit import growing
+from tunesmith.models.choice.model_file import read_choice_model
+from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
+
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    """So that the tests are quick."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(growing.SETTINGS, "n_estimators", 40)
+        patch.setitem(growing.SETTINGS, "learning_rate", 0.2)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tuned(tmp_path_factory.mktemp("choice"))
+
+
+@pytest.fixture(scope="module")
+def fitted(run, tmp_path_factory):
+    """A copy of the run's logic with a model beside it, and what the command printed."""
+    folder, listed = run
+    logic = tmp_path_factory.mktemp("fitted") / "logic"
+    shutil.copytree(folder / "logic", logic)
+    document = command("fit", folder, "--method", "choice", "--sizes", listed, "-o", logic / "choice.yaml", "--json")
+    return logic, json.loads(document)
+
+
+def command(*words, group="heuristics", code=0):
+    result = CliRunner().invoke(app, [group, *map(str, words)] if group else [*map(str, words)])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def test_the_fit_says_how_good_it_is_on_families_that_were_held_out(run, fitted):
+    logic, document = fitted
+    assert {family["name"] for family in document["families"]} == {"square", "few", "deep", "all"}
+    assert document["products"] == len(products())
+    assert document["times"] == 6 * len(products())
+    assert document["scores"]["geomean"] == pytest.approx(document["families"][-1]["geomean"])
+    model = read_choice_model(logic / "choice.yaml")
+    assert model.types == ("Cij_Aik_Bkj_SB",)
+    assert model.scores["worst"] == pytest.approx(document["scores"]["worst"], rel=1e-5)
+    assert 0 < document["scores"]["worst"] <= document["scores"]["geomean"] <= 1
+
+
+def test_the_library_chooses_by_the_model_and_keeps_what_was_measured(fitted):
+    logic, _ = fitted
+    with tunesmith.load(logic, device="fake:GPU:8") as library:
+        measured = library.measured_sizes(library.problem_types[0])
+        assert library.select(*measured[0]).rule is Rule.EXACT
+        predicted = library.select(70, 71, 72)
+        assert predicted.rule is Rule.PREDICTED
+        assert predicted.expected_seconds
+        assert predicted.doubt
+        assert predicted.neighbour in measured
+        assert library.says(70, 71, 72) == predicted
+        a, b = np.ones((71, 72), np.float32), np.ones((72, 70), np.float32)
+        np.testing.assert_array_equal(library.matmul(a, b), np.full((71, 70), 72, np.float32))
+
+
+def test_without_a_model_the_nearest_sizes_decide(run):
+    folder, _ = run
+    with tunesmith.load(folder / "logic", device="fake:GPU:8") as library:
+        assert library.select(70, 71, 72).rule is Rule.NEAREST
+
+
+def test_the_expected_times_are_near_what_the_device_takes(run, fitted):
+    """At sizes between the measured ones, by the fake device's own formula."""
+    logic, _ = fitted
+    errors = []
+    with tunesmith.load(logic, device="fake:GPU:8") as library:
+        for m in (20, 50, 90, 150):
+            choice = library.select(m, 60, 64)
+            family = tunesmith.kernels.KERNELS["FakeGemm"]
+            problem = tunesmith.records.Problem(choice.solution.type, (m, 60, 64))
+            own = family.guess(choice.solution.configuration, problem, library.target)
+            errors.append(abs(np.log(choice.expected_seconds / own)))
+    assert statistics.median(errors) < 0.25
+
+
+def test_select_prints_rule_expected_time_and_doubt(fitted):
+    logic, _ = fitted
+    words = ("select", logic, "--size", "70,71,72")
+    text = command(*words, group="")
+    assert "rule      predicted: by a choice model" in text
+    assert "with a doubt of" in text
+    document = json.loads(command(*words, "--json", group=""))
+    assert document["rule"] == "predicted"
+    assert document["doubt"] > 0
+
+
+def test_a_damaged_model_is_a_mistake_with_a_line(fitted, tmp_path):
+    logic, _ = fitted
+    shutil.copytree(logic, tmp_path / "logic")
+    path = tmp_path / "logic" / "choice.yaml"
+    path.write_text(path.read_text().replace("caution:", "courage:"))
+    result = CliRunner().invoke(app, ["select", str(tmp_path / "logic"), "--size", "70,71,72"])
+    assert "courage" in str(result.exception)
+    assert "choice.yaml:" in str(result.exception)
+
+
+def test_a_model_of_another_device_is_not_asked(fitted, tmp_path):
+    logic, _ = fitted
+    shutil.copytree(logic, tmp_path / "logic")
+    path = tmp_path / "logic" / "choice.yaml"
+    path.write_text(path.read_text().replace("name: fake GPU", "name: another GPU"))
+    with tunesmith.load(tmp_path / "logic", device="fake:GPU:8") as library:
+        assert library.select(70, 71, 72).rule is Rule.NEAREST
+
+
+def test_the_judge_scores_choices_with_families_held_out(run, tmp_path):
+    folder, listed = run
+    words = ("judge", folder, "--sizes", listed, "--choices", "--policy", "latency", "--device", "none", "--json")
+    (judgement,) = json.loads(command(*words, "-o", tmp_path / "out"))["judgements"]
+    scores = {verdict["policy"]: verdict["score"] for verdict in judgement["policies"]}
+    assert list(scores) == ["vendor alone", "nearest", "predicted", "latency"]
+    assert scores["vendor alone"] is None, "the fake device has no vendor's library"
+    assert scores["predicted"]["products"] == scores["nearest"]["products"] == len(products())
+    assert 0.5 < scores["predicted"]["geomean"] <= 1
+
+
+def test_the_judge_scores_choices_that_were_learned_from_another_matrix(run, tmp_path):
+    """Taught the very products that are judged, the nearest size is always the product itself."""
+    folder, listed = run
+    words = ("judge", folder, "--sizes", listed, "--choices", "--taught", folder, "--policy", "latency")
+    (judgement,) = json.loads(command(*words, "--device", "none", "--json", "-o", tmp_path / "out"))["judgements"]
+    nearest = next(verdict for verdict in judgement["policies"] if verdict["policy"] == "nearest")
+    assert nearest["score"]["geomean"] == pytest.approx(1)
+
+
+def test_what_would_teach_most_is_a_list_without_what_is_left_out(fitted, tmp_path):
+    logic, _ = fitted
+    out, out_again, without = (tmp_path / name for name in ("a.csv", "b.csv", "without.csv"))
+    document = json.loads(command("learn", logic / "choice.yaml", "--count", 12, "-o", out, "--json"))
+    rows = read_gemm_list(out)
+    assert document["products"] == len(rows) <= 12
+    assert sum(document["families"].values()) == len(rows)
+    without.write_text(gemm_list_text(rows[:3]))
+    command("learn", logic / "choice.yaml", "--count", 12, "--without", without, "-o", out_again)
+    sizes = {(row.m, row.n, row.k) for row in read_gemm_list(out_again)}
+    assert not sizes & {(row.m, row.n, row.k) for row in rows[:3]}
+
+
+def test_a_design_is_a_list_and_overwrites_nothing_else(tmp_path):
+    out = tmp_path / "design.csv"
+    document = json.loads(command("design", "--count", 30, "-o", out, "--json"))
+    assert len(list(csv.DictReader(out.open()))) == document["products"] == 30
+    command("design", "--count", 10, "-o", out)
+    assert len(read_gemm_list(out)) == 10
+    notes = tmp_path / "notes.csv"
+    notes.write_text("my notes\n")
+    assert CliRunner().invoke(app, ["heuristics", "design", "-o", str(notes)]).exit_code
+    assert notes.read_text() == "my notes\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--metric", "mnk"), "--metric"),
+        (("--buckets", "2"), "--buckets"),
+        (("--python", "x.py"), "--python"),
+        (("--where", "a=b"), "--where"),
+    ],
+)
+def test_options_of_buckets_mean_nothing_to_a_choice_model(run, tmp_path, words, what):
+    folder, _ = run
+    result = CliRunner().invoke(
+        app, ["heuristics", "fit", str(folder), "--method", "choice", "-o", str(tmp_path / "c.yaml"), *words]
+    )
+    assert str(result.exception).startswith(what)
+    assert not (tmp_path / "c.yaml").exists()
+
+
+def test_somebody_elses_file_is_not_overwritten(run, tmp_path):
+    folder, listed = run
+    path = tmp_path / "notes.yaml"
+    path.write_text("mine: 1\n")
+    result = CliRunner().invoke(
+        app, ["heuristics", "fit", str(folder), "--method", "choice", "--sizes", str(listed), "-o", str(path)]
+    )
+    assert "no choice model" in str(result.exception)
+    assert path.read_text() == "mine: 1\n"
+
+
+def test_one_family_is_too_few(run, tmp_path):
+    folder, _ = run
+    listed = tmp_path / "list.csv"
+    listed.write_text(gemm_list_text([ListedGemm(**{**_fields(row), "family": "all"}) for row in products()]))
+    result = CliRunner().invoke(
+        app,
+        [
+            "heuristics",
+            "fit",
+            str(folder),
+            "--method",
+            "choice",
+            "--sizes",
+            str(listed),
+            "-o",
+            str(tmp_path / "c.yaml"),
+        ],
+    )
+    assert "one group" in str(result.exception)
+
+
+def _fields(row):
+    return {name: getattr(row, name) for name in ("m", "n", "k", "batch", "trans_a", "trans_b")}
