@@ -205,3 +205,14 @@ def test_a_library_logic_is_told_from_a_tuning_file(importing):
     with pytest.raises(UserError, match="library logic") as caught:
         importing(logic)
     assert "tunesmith logic show" in str(caught.value)
+
+
+def test_parts_of_version_2_in_groups_of_todays_fork_are_a_mistake_with_its_line(importing):
+    """No version had both."""
+    with pytest.raises(UserError) as caught:
+        importing(
+            "ProblemType: {OperationType: GEMM, DataType: s}\n"
+            "ForkParameters:\n  - Groups:\n    - - {NumThreads: 64}\n      - {NumThreads: 256}\n"
+        )
+    assert "NumThreads" in str(caught.value)
+    assert caught.value.errors[0].location.endswith(("theirs.yaml:4", "theirs.yaml:5"))
