@@ -135,13 +135,14 @@ def test_lists_of_version_2_0_are_told_where_its_names_stand(importing):
         "    ForkParameters:\n      - WorkGroupEdge: [8, 16]\n"
         "    BenchmarkJoinParameters:\n"
     )[1]
-    told = " ".join(sentence for _, sentence in imported.remarks)
+    sentences = " ".join(sentence for _, sentence in imported.remarks)
     assert (
-        "version 2.0 also tried its own lists in ForkParameters, which the file does not give: ThreadTileEdge" in told
+        "version 2.0 also tried its own lists in ForkParameters, which the file does not give: ThreadTileEdge"
+        in sentences
     )
-    assert "LoopUnroll: [16, 8, 4]" in told
-    assert "NumLoadsCoalescedA" not in told, "its phase is empty"
-    assert "joined over DepthU, too" in told
+    assert "LoopUnroll: [16, 8, 4]" in sentences
+    assert "NumLoadsCoalescedA" not in sentences, "its phase is empty"
+    assert "joined over DepthU, too" in sentences
 
 
 def test_macro_tiles_above_the_limit_of_a_dict_file_are_left_out_and_told(importing):
