@@ -106,8 +106,8 @@ def _problem_sizes() -> list[str]:
 - `File: problems.csv`, a list of problems or a library logic of Tensile ([below](#lists-of-problems)).
 
 A size that is listed more than once is measured once. One `ProblemSizes` makes at most {LIMIT:,} sizes. Sizes apply
-from their position on, also in the next phases; the final phase has its own sizes. Without sizes, the first index has {common} in the steps and {final} in the final phase,
-the other indices are equal to it, and the batch is 1.
+from their position on, also in the next phases; the final phase has its own sizes. Without sizes, the first index has
+{common} in the steps and {final} in the final phase, the other indices are equal to it, and the batch is 1.
 
 An entry of a `Range` is"""
     columns = ((f"`{name}`", column.takes, column.doc) for name, column in COLUMNS.items())
