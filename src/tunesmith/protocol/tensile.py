@@ -27,7 +27,6 @@ ANSWERED_GLOBALS = {
     "ResumeBenchmarkProblem": "the same command goes on with a stopped run",
     "Redo": "the same command goes on with a stopped run; --remeasure measures again",
     "ForceRedo": "the same command goes on with a stopped run; --remeasure measures again",
-    "KernelTime": "times are those of the device's events",
     "KernelLanguage": "the parameter KernelLanguage chooses among the kernels for this device",
     "PlatformIdx": "the device is chosen when the run is started",
     "DeviceIdx": "the device is chosen when the run is started",
@@ -50,7 +49,7 @@ IGNORED_GLOBALS = _names(
     ExitAfterKernelGen ExpandRanges ExpectedValueC ExperimentalLogicDir ExtractKernelPath ForceCExpectedValue
     ForceGenerateKernel ForceRedoBenchmarkProblems ForceRedoLibraryClient ForceRedoLibraryLogic
     GenerateManifestAndExit GenerateSourcesAndExit GranularityThreshold HardwareMonitor HardwareSpecsPath HccVersion
-    HipClangVersion HipConfigPath IgnoreAsmCapCache IndexChars indexChars KeepBuildTmp
+    HipClangVersion HipConfigPath IgnoreAsmCapCache IndexChars indexChars KeepBuildTmp KernelTime
     LazyLibraryLoading LdsPowerStudy LegacyComponents LibraryClientPath LibraryFormat LibraryLogicFormat
     LibraryLogicPath LibraryPrintDebug LibraryUpdateComment LibraryUpdateFile LlvmBinPath MacPowerStudy MaxDepthU
     MaxFileName MaxLDS MaxMacroTileRatio MaxRegisters MaxThreads MaxThreadTile MaxWorkspaceSize

@@ -135,13 +135,14 @@ def test_lists_of_version_2_0_are_told_where_its_names_stand(importing):
         "    ForkParameters:\n      - WorkGroupEdge: [8, 16]\n"
         "    BenchmarkJoinParameters:\n"
     )[1]
-    told = " ".join(sentence for _, sentence in imported.remarks)
+    sentences = " ".join(sentence for _, sentence in imported.remarks)
     assert (
-        "version 2.0 also tried its own lists in ForkParameters, which the file does not give: ThreadTileEdge" in told
+        "version 2.0 also tried its own lists in ForkParameters, which the file does not give: ThreadTileEdge"
+        in sentences
     )
-    assert "LoopUnroll: [16, 8, 4]" in told
-    assert "NumLoadsCoalescedA" not in told, "its phase is empty"
-    assert "joined over DepthU, too" in told
+    assert "LoopUnroll: [16, 8, 4]" in sentences
+    assert "NumLoadsCoalescedA" not in sentences, "its phase is empty"
+    assert "joined over DepthU, too" in sentences
 
 
 def test_macro_tiles_above_the_limit_of_a_dict_file_are_left_out_and_told(importing):
@@ -205,3 +206,14 @@ def test_a_library_logic_is_told_from_a_tuning_file(importing):
     with pytest.raises(UserError, match="library logic") as caught:
         importing(logic)
     assert "tunesmith logic show" in str(caught.value)
+
+
+def test_parts_of_version_2_in_groups_of_todays_fork_are_a_mistake_with_its_line(importing):
+    """No version had both."""
+    with pytest.raises(UserError) as caught:
+        importing(
+            "ProblemType: {OperationType: GEMM, DataType: s}\n"
+            "ForkParameters:\n  - Groups:\n    - - {NumThreads: 64}\n      - {NumThreads: 256}\n"
+        )
+    assert "NumThreads" in str(caught.value)
+    assert caught.value.errors[0].location.endswith(("theirs.yaml:4", "theirs.yaml:5"))
