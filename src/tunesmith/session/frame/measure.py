@@ -254,8 +254,7 @@ class RecordedMeasure:
         """A problem in the forms in which an earlier version may have stored it."""
         for former in self._operation.former(problem):
             yield former
-            if self._stored is None:
-                self._stored = self.store.problems(problem.type.name)
+            self._stored = self.store.problems(problem.type.name) if self._stored is None else self._stored
             yield from (stored for stored in self._stored if self._operation.was_moved(former, stored))
 
     def _legal(self, cells: Iterable[Cell]) -> list[Cell]:
