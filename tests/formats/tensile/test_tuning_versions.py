@@ -165,6 +165,22 @@ def test_macro_tiles_above_the_limit_of_a_dict_file_are_left_out_and_told(import
     assert next(step for step in allowed.groups[0].steps if isinstance(step, Fork)).choices.count == 4
 
 
+def test_macro_tiles_above_the_limit_are_left_out_if_only_one_of_their_parts_varies(importing):
+    """16 x 16 work-items by default: 4 x 4 and 2 x 4 elements are within 2 to 1, 2 x 8 are not."""
+    text = (
+        "GlobalParameters: {MaxMacroTileRatio: 2}\n"
+        "BenchmarkProblems:\n"
+        "  - ProblemType: {OperationType: GEMM, DataType: s}\n"
+        "    ForkParameters:\n      - ThreadTileNumElements: [16]\n      - ThreadTileShape: [0, 4]\n"
+        "      - DepthU: [8, 16]\n"
+    )
+    file, imported = importing(text)
+    (fork,) = [step for step in file.groups[0].steps if isinstance(step, Fork)]
+    assert fork.choices.count == 2
+    assert file.groups[0].start["ThreadTile"] == (4, 4)
+    assert any("more oblong than 2 to 1" in sentence for _, sentence in imported.remarks)
+
+
 def test_a_file_whose_only_sign_of_tensile_stands_beside_a_rejected_type_is_read(importing):
     group = "ForkParameters: [{StaggerU: [0, 32]}]"
     imported = importing(f"BenchmarkProblems:\n  - - {{OperationType: GEMM, DataType: i}}\n    - {group}\n")[1]

@@ -10,16 +10,16 @@ from typing import Protocol
 from tunesmith.problems import Node
 from tunesmith.records import Value
 
-from .geometry import OLDER_NAMES, PARTS, SideFormula, formula_for, is_within, largest_ratio, macro_tile
+from .geometry import OLDER_NAMES, PARTS, SideFormula, formula_for
 from .layout import PHASES
 from .ledger import NameLedger
 from .listing import ListedEntry, ListedFactor, ListedPhases, located_values, plain_or_text
 from .names import AMBIGUOUS_WIDTHS, HELD, MEANINGS, ONLY_BESIDE_SCHEDULE, RENAMED, VALUES, Instead
+from .oblong import SIDES, RatioLimit, without_oblong_tiles
 from .record import Fate
 
 SECTION = "parameter"
 INITIAL, COMMON, FORK = PHASES[0], PHASES[1], PHASES[2]
-SIDES = ("WorkGroup", "ThreadTile")
 MOST_COMBINED = 100_000
 """The most combinations of older parameters that are turned into a list of work-groups or thread tiles."""
 
@@ -38,20 +38,6 @@ class Vocabulary(Protocol):
     def __getitem__(self, name: str) -> OwnParameter: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RatioLimit:
-    """The limit of macro tiles in a dict file. `of_file` is MaxMacroTileRatio of the settings, or None."""
-
-    of_file: int | None
-
-    def ratio(self, listed: ListedPhases) -> int:
-        """The largest ratio of a macro tile's sides in a size group with these phases, which have the file's names."""
-        factors = [factor for entries in listed.values() for entry in entries for factor in entry.factors]
-        own = [factor for factor in factors if factor.names == ("MacroTileMaxRatio",)]
-        of_group = plain_or_text(own[-1].settings[0]["MacroTileMaxRatio"]) if own else None
-        return largest_ratio(self.of_file, of_group, {name for factor in factors for name in factor.names})
-
-
 @dataclass(frozen=True)
 class ParameterTranslator:
     """Translates the phases of one size group. Names and values that neither Tensile nor a kernel here knows stay, so
@@ -67,7 +53,8 @@ class ParameterTranslator:
         limit = self.limit.ratio(listed) if self.limit else None
         listed = self._combined(listed)
         if limit is not None:
-            listed = self._without_oblong_tiles(listed, limit)
+            usual = {name: _node(self.vocabulary[name].default, "") for name in SIDES if name in self.vocabulary}
+            listed = without_oblong_tiles(listed, limit, usual, self.ledger)
         with_schedule = _uses_schedule(listed)
         listed = {
             phase: tuple(self._translated_entry(entry, with_schedule) for entry in entries)
@@ -149,37 +136,6 @@ class ParameterTranslator:
             return
         nodes = [Node(location, tuple(Node(location, side) for side in each)) for each in sides]
         yield position, ListedFactor(tuple({formula.target: node} for node in nodes), location)
-
-    def _without_oblong_tiles(self, listed: ListedPhases, limit: int) -> ListedPhases:
-        """The phases without macro tiles above the limit: a fork over work-groups and thread tiles becomes one over
-        pairs of both. Nothing changes if all pairs are within the limit, or none is."""
-        found = {f.names[0]: f for entry in listed.get(FORK, ()) for f in entry.factors if not f.is_group}
-        if not all(name in found and found[name].varies for name in SIDES):
-            return listed
-        pairs = [
-            {**work_group, **thread_tile}
-            for work_group in found["WorkGroup"].settings
-            for thread_tile in found["ThreadTile"].settings
-        ]
-        tiles = [macro_tile(*(plain_or_text(pair[name]) for name in SIDES)) for pair in pairs]
-        kept = tuple(
-            pair for pair, tile in zip(pairs, tiles, strict=True) if tile is not None and is_within(tile, limit)
-        )
-        if len(kept) in (0, len(pairs)):
-            return listed
-        location = found["WorkGroup"].location
-        self.ledger.remark(location, f"macro tiles more oblong than {limit} to 1 are left out, as in version 2")
-        both = ListedFactor(kept, location, is_group=True)
-        fork = tuple(
-            replace(
-                entry,
-                factors=tuple(
-                    both if f is found["WorkGroup"] else f for f in entry.factors if f is not found["ThreadTile"]
-                ),
-            )
-            for entry in listed[FORK]
-        )
-        return {**listed, FORK: fork}
 
     # --- one dict -------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from .joins import translated_join
 from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, LaidOutProblem
 from .ledger import NameLedger
 from .listing import GROUPS, ListedEntry, ListedPhases, listed_phases, plain_or_text
-from .parameters import ParameterTranslator, RatioLimit, Vocabulary
+from .oblong import RatioLimit
+from .parameters import ParameterTranslator, Vocabulary
 from .record import Dialect, Fate, RejectedProblem, WrittenGroup
 from .sizes import SizeTranslator
 from .types import translated_type, type_name
