@@ -1,7 +1,7 @@
 """CUDA C++ run by the host's C++ compiler: right or wrong without a GPU.
 
-Each work-item has a stack of its own. One runs until it meets a barrier, then the next does, in turns from the first and
-from the last. So where a barrier is missing, an item reads what others have not written, always and not by chance.
+Each work-item has a stack of its own. One runs until it meets a barrier, then the next does, from the first or from the
+last in turns. So where a barrier is missing, an item reads what others have not written, always and not by chance.
 """
 
 from __future__ import annotations
