@@ -12,12 +12,16 @@ import pytest
 import one_blas_thread  # noqa: F401  # before NumPy
 from described import EXAMPLES, STENCIL
 from postgresql_server import postgresql_server
+from shared_programs import own_folder, share_programs
 from tunesmith.bench import keep_server
 from tunesmith.bench.processes import process
+from tunesmith.devices import choice
 from tuning_space import read
 
 os.environ["TUNESMITH_CACHE"] = f"{os.devnull}/tunesmith"
 """The user's cache stays as it is: there is no such folder, so nothing is kept but where a test names one."""
+
+share_programs()
 
 os.environ.pop("TUNESMITH_STORE", None)
 """Folders of tests keep their own measurements, whatever the user's do."""
@@ -49,6 +53,12 @@ def kept_server():
     process.Spawner.start = start_process
     if (server := process._kept_server()) is not None:
         server.close()
+
+
+@pytest.fixture
+def own_programs(monkeypatch):
+    """The machine code of each run has a folder of its own in this test, as users have it."""
+    monkeypatch.setattr(choice, "driver_cache", own_folder)
 
 
 @pytest.fixture

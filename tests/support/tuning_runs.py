@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from forked import run_forked
+from shared_programs import share_programs
 from tunesmith.cli.main import main
 from tunesmith.store import FolderStore
+from tunesmith.toolchains.cache import FOLDER_VARIABLE
 
 MARK = "TUNESMITH_TEST_MARK"
 """A variable that every process of a run inherits, so that those that are left behind can be found."""
@@ -82,11 +84,12 @@ def environment(mark: str = "", **variables: object) -> dict[str, str]:
 def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in a process of its own; its output is as a pipe gets it.
 
-    The tests' server forks the process, since a third of a short command's time is for its imports. If a variable
-    that acts at the start of Python differs, a new Python executes the command.
+    The tests' server forks the process, since a third of a short command's time is for its imports, and it shares
+    machine code with other tests. If a variable differs that acts when Python starts or says where machine code is
+    kept, a new Python executes the command.
     """
     env = dict(env or environment())
-    if any(env.get(name) != os.environ.get(name) for name in AT_START):
+    if FOLDER_VARIABLE in env or any(env.get(name) != os.environ.get(name) for name in AT_START):
         return subprocess.run(command(*arguments), capture_output=True, text=True, env=env)
     return run_forked(execute, *map(str, arguments), env=env)
 
@@ -94,6 +97,7 @@ def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subpr
 def execute(*words: str) -> None:
     """Execute a command in this process."""
     sys.argv = ["tunesmith", *words]
+    share_programs()
     main()
 
 
