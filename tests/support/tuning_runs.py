@@ -61,8 +61,17 @@ FAKE_STEPS = [
 ]
 
 
-AT_START = ("PYTHONPATH", "PYTHONIOENCODING", "PYTHONUTF8", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "OPENBLAS_NUM_THREADS")
-"""Variables that Python or a library reads when it starts."""
+AT_START = (
+    "PYTHONPATH",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "OPENBLAS_NUM_THREADS",
+    FOLDER_VARIABLE,
+)
+"""Variables that Python or a library reads when it starts, and the one that names the cache folder."""
 
 
 def fake_file(folder: Path, text: str = FAKE, name: str = "fake.yaml") -> Path:
@@ -76,8 +85,13 @@ def command(*arguments: object) -> list[str]:
 
 
 def environment(mark: str = "", **variables: object) -> dict[str, str]:
-    """This process's own, without what would change a run, with a mark and further variables."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("TUNESMITH_")}
+    """This process's own, without what would change a run, with a mark and further variables. The user's cache stays as
+    it is (`conftest.py`)."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TUNESMITH_") or name == FOLDER_VARIABLE
+    }
     return {**own, MARK: mark or uuid.uuid4().hex, **{name: str(value) for name, value in variables.items()}}
 
 
@@ -89,7 +103,7 @@ def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subpr
     kept, a new Python executes the command.
     """
     env = dict(env or environment())
-    if FOLDER_VARIABLE in env or any(env.get(name) != os.environ.get(name) for name in AT_START):
+    if any(env.get(name) != os.environ.get(name) for name in AT_START):
         return subprocess.run(command(*arguments), capture_output=True, text=True, env=env)
     return run_forked(execute, *map(str, arguments), env=env)
 
