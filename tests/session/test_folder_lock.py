@@ -49,6 +49,7 @@ def test_the_second_is_told_who_holds_the_folder_and_since_when(holder, tmp_path
 
 
 def test_a_lock_ends_with_its_process_however_that_ends(holder, tmp_path):
+    holder.kill()  # before `end` closes the connection, which the process would notice
     holder.end()
     assert (tmp_path / LOCK).read_text(), "the file of the killed process is left"
     with held_folder(tmp_path):
