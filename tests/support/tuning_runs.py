@@ -73,6 +73,9 @@ AT_START = (
 )
 """Variables that Python or a library reads when it starts, and the one that names the cache folder."""
 
+STARTED = {name: os.environ.get(name) for name in AT_START}
+"""Their values while the tests are collected, before a test changes one."""
+
 
 def fake_file(folder: Path, text: str = FAKE, name: str = "fake.yaml") -> Path:
     path = folder / name
@@ -100,10 +103,10 @@ def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subpr
 
     The tests' server forks the process, since a third of a short command's time is for its imports, and it shares
     machine code with other tests. If a variable differs that acts when Python starts or says where machine code is
-    kept, a new Python executes the command.
+    kept, a new Python executes the command (the variable may differ in this process, too).
     """
     env = dict(env or environment())
-    if any(env.get(name) != os.environ.get(name) for name in AT_START):
+    if any(env.get(name) != value for name, value in STARTED.items()):
         return subprocess.run(command(*arguments), capture_output=True, text=True, env=env)
     return run_forked(execute, *map(str, arguments), env=env)
 
