@@ -10,14 +10,16 @@ import dataclasses
 import os
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tunesmith.records import Registry, Target, UserError
 from tunesmith.toolchains import driver_cache
 
 from .api import Api, FoundDevice
 from .base import Device
-from .driver_process import DriverProcess
+
+if TYPE_CHECKING:
+    from .driver_process import DriverProcess
 
 APIS: Registry[Api] = Registry(
     "device API",
@@ -62,7 +64,7 @@ def discover(selector: str = "", check: bool = True) -> tuple[FoundDevice, ...]:
     `selector` restricts the search to one API (`OpenCL:...`). With `check`, each device compiles and runs a small
     kernel.
     """
-    with DriverProcess() as drivers:
+    with driver_process() as drivers:
         found = _found_by(selector, drivers)
         return tuple(sorted((after_trial(device, drivers) for device in found) if check else found, key=_rank))
 
@@ -90,7 +92,7 @@ def choose(selector: str | Target | None = None, languages: Collection[str] = ()
     requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
     location = "device" if selector is not None or not requested else SELECTOR_VARIABLE
     failed = []
-    with DriverProcess() as drivers:
+    with driver_process() as drivers:
         found = sorted(_found_by(requested, drivers), key=_rank)
         matching = [device for device in found if device.target and _matches(device.target, requested)]
         suitable = [device for device in matching if device.target and _runs(device.target, languages)]
@@ -120,6 +122,12 @@ def target_here(selector: str) -> Target:
         if candidate.target and candidate.target.selector == selector:
             return candidate.target
     raise _no_match("device", selector, [candidate for candidate in found if candidate.problem], found)
+
+
+def driver_process() -> DriverProcess:
+    from .driver_process import DriverProcess  # imported here since a program that opens a device directly needs none
+
+    return DriverProcess()
 
 
 def after_trial(found: FoundDevice, drivers: DriverProcess) -> FoundDevice:

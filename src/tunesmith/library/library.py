@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, context_kept
-from tunesmith.kernels import KERNELS, tuning_space
+from tunesmith.kernels import KERNELS
 from tunesmith.logic import Choice, Logic, location_in, logic_files
 from tunesmith.problems import OPERATIONS, whole_size
 from tunesmith.problems.gemm import gemm_type_named
@@ -90,12 +90,12 @@ def _check_configurations(file: Path, logic: Logic) -> None:
         if solution.kernel not in KERNELS or KERNELS[solution.kernel].operation != kind.operation:
             what = f"solution {named.name}: there is no kernel {solution.kernel!r} of {kind.operation}"
             raise wrong(what, *path, "kernel")
-        allowed = tuning_space(kind, hidden=True)
-        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(kind)):
+        for parameter in KERNELS[solution.kernel].space(kind):
+            name = parameter.name
             if name not in solution.configuration:
                 raise wrong(f"solution {named.name}: {name} is missing", *path, "configuration")
             try:
-                allowed[name].check(solution.configuration[name], name)
+                parameter.check(solution.configuration[name], name)
             except UserError as error:
                 what = f"solution {named.name}: {error.what}"
                 raise wrong(what, *path, "configuration", name, remedy=error.remedy) from error

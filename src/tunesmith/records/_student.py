@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from statistics import NormalDist
 
 _EXPANDED_FROM = 1000
 """From this many degrees of freedom on, four terms of the expansion are exact to the last digits of a float."""
@@ -21,6 +20,8 @@ def student_quantile(freedom: int, probability: float) -> float:
 
     Source of the formulas: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.
     """
+    from statistics import NormalDist  # imported here since it imports the modules of fractions and decimals
+
     if probability < 0.5:
         return -student_quantile(freedom, 1 - probability)
     normal = NormalDist().inv_cdf(probability)
