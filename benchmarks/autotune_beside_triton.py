@@ -1,6 +1,6 @@
 """How long does the first call of a Triton function take under `triton.autotune` and under `tunesmith.autotune`?
 
-    python benchmarks/autotune_beside_triton.py [--only softmax --only product ...] [--json RESULT.json]
+    python benchmarks/autotune_beside_triton.py [--only softmax --only product ...] [--json RESULT.json] [--plant]
 
 The kernels are those of `triton_patterns`, with large arguments. Each side calls all of them in a process of its own
 with empty caches. The wall time is that of a kernel's first call, without the start of Python and torch; what the side
@@ -8,11 +8,15 @@ imports then counts for its first kernel. Each kernel's two winners are timed in
 in turns, three times each. The winners are the same if they are the same configuration, and tied if Triton's winner is
 among tunesmith's ties. The last figure is the time to the end of the first calls in a second process, with the caches
 of the first, from the import of tunesmith on. It needs a GPU.
+
+With `--plant`, tunesmith alone tunes the kernels, each with two more configurations: one hangs, one is wrong. What
+became of them is printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -28,6 +32,7 @@ import torch
 import triton
 
 from triton_patterns import PATTERNS, Pattern
+from triton_patterns.planted import planted
 
 
 def tuned(pattern: Pattern, autotune: Any, configs: Sequence[Any]) -> Any:
@@ -36,12 +41,12 @@ def tuned(pattern: Pattern, autotune: Any, configs: Sequence[Any]) -> Any:
     return autotune(configs=list(configs), key=list(pattern.key), reset_to_zero=reset)(pattern.kernel)
 
 
-def run_side(side: str, names: Sequence[str]) -> dict[str, Any]:
+def run_side(side: str, names: Sequence[str]) -> None:
+    """Print what was found in JSON, a line for each kernel, and then the seconds until the last one was ready."""
     torch.cuda.init()
     began = time.monotonic()
     import tunesmith
 
-    found = {}
     for name in names:
         pattern = PATTERNS[name]
         kernel = tuned(pattern, triton.autotune if side == "triton" else tunesmith.autotune, pattern.configs)
@@ -50,20 +55,55 @@ def run_side(side: str, names: Sequence[str]) -> dict[str, Any]:
         start = time.monotonic()
         kernel[pattern.grid](*arguments.values())
         torch.cuda.synchronize()
-        ties = [str(config) for config in getattr(kernel, "ties", ())]
-        found[name] = {"seconds": time.monotonic() - start, "best": str(kernel.best_config), "ties": ties}
+        seconds, ties = time.monotonic() - start, [str(config) for config in getattr(kernel, "ties", ())]
+        print(json.dumps({name: {"seconds": seconds, "best": str(kernel.best_config), "ties": ties}}), flush=True)
         del arguments
-    return {"found": found, "ready": time.monotonic() - began}
+    print(json.dumps(time.monotonic() - began))
+
+
+def run_planted(names: Sequence[str]) -> list[dict[str, Any]]:
+    """What became of the planted configurations, and whether the result of the call is right."""
+    import tunesmith
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            pattern = planted(PATTERNS[name], Path(folder))
+            decorate = tunesmith.autotune(
+                pattern.configs, pattern.key, reset_to_zero=pattern.reset_to_zero, settings={"TimeoutSeconds": 5},
+                quiet=True,
+            )  # fmt: skip
+            kernel, arguments = decorate(pattern.kernel), pattern.call("cuda", True)
+            start = time.monotonic()
+            kernel[pattern.grid](*arguments.values())
+            torch.cuda.synchronize()
+            seconds, failures = time.monotonic() - start, kernel.measured.failures
+            row = {"kernel": name, "seconds": seconds, "hangs": failures.get(1), "wrong": failures.get(2)}
+            rows.append({**row, "others failed": len(failures.keys() - {1, 2}), "best": str(kernel.best_config)})
+            survived = str(row["hangs"]).startswith("timeout") and str(row["wrong"]).startswith("wrong result")
+            print(f"{name}: {'survived' if survived else 'NOT SURVIVED'} in {seconds:.1f} s; {rows[-1]}", flush=True)
+    return rows
 
 
 def in_process(side: str, names: Sequence[str], folder: str) -> dict[str, Any]:
     variables = {**os.environ, "TRITON_CACHE_DIR": f"{folder}/{side}", "TUNESMITH_CACHE": f"{folder}/cache"}
     command = [sys.executable, __file__, "--side", side, *(word for name in names for word in ("--only", name))]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{side} failed:\n{done.stderr[-3000:]}")
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    found: dict[str, Any] = {}
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        assert process.stdout is not None
+        lines = map(json.loads, process.stdout)
+        for line in itertools.islice(lines, len(names)):
+            ((name, row),) = line.items()
+            print(f"{side}: {name} in {row['seconds']:.2f} s", file=sys.stderr, flush=True)
+            found[name] = row
+        ready = next(lines, None)
+        if process.wait():
+            errors.seek(0)
+            raise SystemExit(f"{side} failed:\n{errors.read()[-3000:]}")
+    return {"found": found, "ready": ready}
 
 
 def times_of(pattern: Pattern, winners: dict[str, str]) -> dict[str, float]:
@@ -79,6 +119,13 @@ def times_of(pattern: Pattern, winners: dict[str, str]) -> dict[str, float]:
     return {side: statistics.median(times) for side, times in measured.items()}
 
 
+def described() -> dict[str, Any]:
+    return {
+        "device": torch.cuda.get_device_name(), "date": time.strftime("%Y-%m-%d"), "triton": triton.__version__,
+        "torch": torch.__version__, "processors": os.cpu_count(),
+    }  # fmt: skip
+
+
 def verdict(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
     if ours["best"] == theirs["best"]:
         return "same"
@@ -89,11 +136,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=tuple(PATTERNS), action="append")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--plant", action="store_true")
     parser.add_argument("--side", choices=("triton", "tunesmith"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     names = asked.only or list(PATTERNS)
     if asked.side:
-        print(json.dumps(run_side(asked.side, names)))
+        run_side(asked.side, names)
+        return
+    if asked.plant:
+        rows = run_planted(names)
+        if asked.json:
+            asked.json.write_text(json.dumps({**described(), "rows": rows}, indent=1) + "\n")
         return
     with tempfile.TemporaryDirectory() as folder:
         sides = {side: in_process(side, names, folder)["found"] for side in ("tunesmith", "triton")}
@@ -119,11 +172,7 @@ def main() -> None:
     )
     print(f"second process: ready {second['ready']:.2f} s after torch's start")
     if asked.json:
-        described = {
-            "device": torch.cuda.get_device_name(), "date": time.strftime("%Y-%m-%d"), "triton": triton.__version__,
-            "torch": torch.__version__, "processors": os.cpu_count(),
-        }  # fmt: skip
-        asked.json.write_text(json.dumps({**described, "rows": rows, "second": second}, indent=1) + "\n")
+        asked.json.write_text(json.dumps({**described(), "rows": rows, "second": second}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

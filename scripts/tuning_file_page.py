@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tunesmith.problems import Key, shortened
+from tunesmith.problems import LIMIT, Key, shortened
 from tunesmith.problems.gemm import FIELDS as GEMM_FIELDS
 from tunesmith.problems.gemm.listed import COLUMNS
 from tunesmith.protocol import Phase
@@ -105,9 +105,9 @@ def _problem_sizes() -> list[str]:
 - `Exact: [...]`, one size for each index; for a GEMM, LDD, LDC, LDA and LDB may follow, in elements;
 - `File: problems.csv`, a list of problems or a library logic of Tensile ([below](#lists-of-problems)).
 
-A size that is listed more than once is measured once. Sizes apply from their position on, also in the next phases; the
-final phase has its own sizes. Without sizes, the first index has {common} in the steps and {final} in the final phase,
-the other indices are equal to it, and the batch is 1.
+A size that is listed more than once is measured once. One `ProblemSizes` makes at most {LIMIT:,} sizes. Sizes apply
+from their position on, also in the next phases; the final phase has its own sizes. Without sizes, the first index has
+{common} in the steps and {final} in the final phase, the other indices are equal to it, and the batch is 1.
 
 An entry of a `Range` is"""
     columns = ((f"`{name}`", column.takes, column.doc) for name, column in COLUMNS.items())

@@ -9,12 +9,19 @@ from textwrap import dedent, indent
 
 import pytest
 
+import one_blas_thread  # noqa: F401  # before NumPy
 from described import EXAMPLES, STENCIL
 from postgresql_server import postgresql_server
+from shared_programs import own_folder, share_programs
+from tunesmith.bench import keep_server
+from tunesmith.bench.processes import process
+from tunesmith.devices import choice
 from tuning_space import read
 
 os.environ["TUNESMITH_CACHE"] = f"{os.devnull}/tunesmith"
 """The user's cache stays as it is: there is no such folder, so nothing is kept but where a test names one."""
+
+share_programs()
 
 os.environ.pop("TUNESMITH_STORE", None)
 """Folders of tests keep their own measurements, whatever the user's do."""
@@ -27,6 +34,38 @@ def pytest_collection_finish():
     """The garbage collector leaves out the collected tests, which live until the end."""
     gc.collect()
     gc.freeze()
+
+
+def start_from_kept_server(spawner, module):
+    """`Spawner.start`, by a server that forks the processes of all benches of this session."""
+    keep_server(("preloaded",))
+    return start_process(spawner, module)
+
+
+start_process = process.Spawner.start
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_server():
+    """The first bench starts the session's server. A bench's own server would import everything for each bench."""
+    process.Spawner.start = start_from_kept_server
+    yield
+    process.Spawner.start = start_process
+    if (server := process._kept_server()) is not None:
+        server.close()
+
+
+@pytest.fixture
+def own_programs(monkeypatch):
+    """The machine code of each run has a folder of its own in this test, as users have it."""
+    monkeypatch.setattr(choice, "driver_cache", own_folder)
+
+
+@pytest.fixture
+def own_servers(monkeypatch):
+    """Benches start servers of their own in this test, as they do in a program that keeps none."""
+    monkeypatch.setattr(process.Spawner, "start", start_process)
+    monkeypatch.setattr(process, "_KEPT", None)
 
 
 @pytest.fixture(scope="session")

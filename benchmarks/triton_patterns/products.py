@@ -212,7 +212,7 @@ def of_a_and_b(arguments: Arguments) -> Mapping[str, torch.Tensor]:
 
 
 PATTERNS: dict[str, Pattern] = {
-    "product": Pattern(product, tiles(), ("M", "N", "K"), product_call, tiled, of_a_and_b),
+    "product": Pattern(product, tiles(stages=(2, 3, 4, 5)), ("M", "N", "K"), product_call, tiled, of_a_and_b),
     "linear with gelu": Pattern(
         linear_gelu, tiles(), ("M", "N", "K"), linear_call, all_tiles,
         lambda call: {"c": F.gelu(call["a"].float() @ call["w"].float().T + call["bias"])},

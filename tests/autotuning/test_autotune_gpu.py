@@ -107,7 +107,7 @@ def test_a_configuration_that_hangs_or_is_wrong_is_recorded(mode, outcome):
 
 
 def test_the_first_configuration_hangs():
-    kernel = autotuned(scaled_copy, (64, 128), ["count"], warps=(4,), first_seconds=30)
+    kernel = autotuned(scaled_copy, (64, 128), ["count"], warps=(4,))
     y, expected = copied(kernel, MODE="hang")
     assert torch.equal(y, expected)
 

@@ -17,11 +17,11 @@ from autotuned_calls import CONFIGS, HANGS, RAN, copy_arguments, outcome_of, pro
 from tunesmith import UserError  # noqa: E402
 from tunesmith.autotuning import measured_call  # noqa: E402
 from tunesmith.autotuning.call_problem import call_problem, listed_config, span  # noqa: E402
-from tunesmith.autotuning.choice import Machine  # noqa: E402
-from tunesmith.autotuning.first_result import (  # noqa: E402
+from tunesmith.autotuning.call_reference import (  # noqa: E402
     ReferenceResult,
     contents_of,
 )
+from tunesmith.autotuning.choice import Machine  # noqa: E402
 from tunesmith.autotuning.jit_text import JitText  # noqa: E402
 from tunesmith.autotuning.measured_call import CallSettings, at_the_call, chosen, measure_call, written  # noqa: E402
 from tunesmith.autotuning.tensors import flat_contents, strided_tensor  # noqa: E402
@@ -241,7 +241,7 @@ def test_a_run_without_a_winner_is_told_with_its_reasons():
 
 def test_a_run_finds_files_contents_and_a_reference_that_are_gone_afterwards(monkeypatch, tmp_path):
     arguments = copy_arguments()
-    problem = problem_of(scaled_copy, arguments, CONFIGS)
+    problem = problem_of(scaled_copy, arguments, CONFIGS, reference="digest")
 
     def run(path, folder, device, order, checks_logic, observe):
         assert not checks_logic
@@ -253,7 +253,7 @@ def test_a_run_finds_files_contents_and_a_reference_that_are_gone_afterwards(mon
         return outcome_of(problem, [RAN, HANGS, RAN], (2,))
 
     monkeypatch.setattr(measured_call, "tune_file", run)
-    settings = CallSettings(settings={"TimeoutSeconds": 5}, quiet=True)
+    settings = CallSettings(lambda call: {}, {"TimeoutSeconds": 5}, quiet=True)
     machine = Machine("a GPU", "Triton 0", "CUDA:0")
     decision = measure_call(problem, arguments, tmp_path, machine, settings, "program.py:1")
     assert (decision.winner, decision.measured) == (2, 2)

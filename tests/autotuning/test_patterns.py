@@ -84,3 +84,25 @@ def test_a_pattern_is_tuned_on_the_gpu(pattern, monkeypatch, tmp_path):
     kernel[pattern.grid](*arguments.values())
     assert interpreted_patterns.is_right(pattern, arguments)
     assert kernel.measured.failures == {}
+
+
+@pytest.mark.parametrize("name", ["softmax", "split K", "attention"])
+def test_planted_faults_are_in_the_program_and_change_nothing_else(name, tmp_path):
+    """The right configurations of a planted pattern give the pattern's own result, in the interpreter."""
+    program = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+import interpreted_patterns
+from triton_patterns import PATTERNS
+from triton_patterns.planted import FAULT, HANGS, RIGHT, WRONG, planted
+pattern = planted(PATTERNS[{name!r}], Path({str(tmp_path)!r}))
+assert [config.kwargs[FAULT] for config in pattern.configs[:4]] == [RIGHT, HANGS, WRONG, RIGHT]
+for config, is_right in ((pattern.configs[0], True), (pattern.configs[2], False)):
+    arguments = pattern.call("cpu", False)
+    pattern.kernel[pattern.grid({{**arguments, **config.kwargs}})](**arguments, **config.kwargs)
+    assert interpreted_patterns.is_right(pattern, arguments) is is_right, config
+"""
+    variables = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr

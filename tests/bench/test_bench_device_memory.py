@@ -65,14 +65,14 @@ def test_of_a_right_run_the_host_reads_a_few_words(api):
 @pytest.mark.parametrize("api", APIS)
 def test_of_a_right_run_on_an_operand_that_is_read_and_written_the_host_reads_a_few_words(api):
     """A right result may happen to be a poison, which is searched for only in what is written and not read."""
-    operand = Operand("X", "float32", (2**16,), (1,), "inout")
-    initial = np.random.default_rng(0).random(2**16).astype(np.float32)
+    operand = Operand("X", "float32", (2**18,), (1,), "inout")
+    initial = np.random.default_rng(0).random(2**18).astype(np.float32)
     initial[7] = output_pattern("float32", 1).view(np.float32)[0] / 2
-    expected = Expected((...,), initial.astype(np.float64) * 2, np.zeros(2**16))
+    expected = Expected((...,), initial.astype(np.float64) * 2, np.zeros(2**18))
     case = VerificationCase((operand,), {"X": initial}, {"X": expected})
 
     def double(operands):
-        operands["X"].bytes.view(np.float32)[: 2**16] *= 2
+        operands["X"].bytes.view(np.float32)[: 2**18] *= 2
 
     hosted, verifier = hosted_verifier(api)
     hosted.host = Doing(double)
@@ -80,7 +80,7 @@ def test_of_a_right_run_on_an_operand_that_is_read_and_written_the_host_reads_a_
     hosted.read_bytes = 0
     assert verifier.judge([], Plan(()), case).wrong is None
     verifier.clear()
-    assert hosted.read_bytes < 4 * 2**16 / 2
+    assert hosted.read_bytes < 4 * 2**18 / 2
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -51,10 +51,12 @@ PADDED = problem(leading=(50, 50, 50, 50))
 
 
 def children():
-    """Ids of the bench's processes that this process started and that have not ended."""
+    """Ids of the bench's processes that this process started and that have not ended; the session's own server, which
+    imports `preloaded`, is to go on."""
     live = list(processes())
-    servers = {process.pid for process in live if process.parent == os.getpid() and SERVER in process.command}
-    return servers | {process.pid for process in live if process.parent in servers}
+    servers = [process for process in live if process.parent == os.getpid() and SERVER in process.command]
+    forked = {process.pid for process in live if process.parent in {server.pid for server in servers}}
+    return forked | {server.pid for server in servers if "preloaded" not in server.command}
 
 
 @pytest.fixture(scope="module")

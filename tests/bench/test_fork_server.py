@@ -14,6 +14,7 @@ import pytest
 
 from processes import processes
 from tunesmith.bench import Spawner
+from tunesmith.bench.processes import process
 from tunesmith.bench.processes.process import NUMBER
 from tunesmith.records import UserError
 
@@ -24,6 +25,8 @@ def main(connection):
     what = connection.recv()
     if what == "state":
         connection.send((os.getpid(), os.getppid(), os.getpgrp(), sorted(map(int, os.listdir("/proc/self/fd")))))
+    elif what == "variable":
+        connection.send(os.environ.get("TUNESMITH_TEST_VALUE"))
     elif what == "leave":
         print("leaving", flush=True)
         sys.exit(3)
@@ -36,7 +39,7 @@ def main(connection):
 
 
 @pytest.fixture
-def spawner(tmp_path, monkeypatch):
+def spawner(tmp_path, monkeypatch, own_servers):
     (tmp_path / "child.py").write_text(CHILD)
     monkeypatch.syspath_prepend(tmp_path)
     with Spawner({}) as spawner:
@@ -94,7 +97,7 @@ def test_a_server_that_was_killed_takes_its_children_along_and_another_takes_its
     assert another != server
 
 
-def test_nothing_is_left_once_the_spawner_is_closed(tmp_path, monkeypatch):
+def test_nothing_is_left_once_the_spawner_is_closed(tmp_path, monkeypatch, own_servers):
     (tmp_path / "child.py").write_text(CHILD)
     monkeypatch.syspath_prepend(tmp_path)
     with Spawner({}) as spawner:
@@ -108,7 +111,7 @@ def test_nothing_is_left_once_the_spawner_is_closed(tmp_path, monkeypatch):
         time.sleep(0.01)
 
 
-def test_a_server_that_cannot_start_is_told_with_what_it_printed():
+def test_a_server_that_cannot_start_is_told_with_what_it_printed(own_servers):
     with Spawner({"PYTHONIOENCODING": "no-such-encoding"}) as spawner, pytest.raises(UserError) as found:
         spawner.start("child")
     assert "the system starts no process" in found.value.what
@@ -131,7 +134,50 @@ def test_a_refused_fork_is_answered_with_the_systems_reason_and_the_server_goes_
     with ours, subprocess.Popen(command, pass_fds=(theirs.fileno(),)) as server:
         theirs.close()
         for _ in range(2):
-            socket.send_fds(ours, [b"child"], [0, 0, 0, 0])
+            socket.send_fds(ours, [b'["child", {}]'], [0, 0, 0, 0])
             assert NUMBER.unpack(ours.recv(NUMBER.size)) == (-errno.EAGAIN,)
         ours.close()
         assert server.wait(10) == 0
+
+
+@pytest.fixture
+def kept(spawner):
+    """A kept server, which ends with the test."""
+    process.keep_server(("colorsys",))
+    server = process._kept_server()
+    yield server
+    server.close()
+
+
+def test_a_kept_server_forks_the_children_of_all_spawners_and_outlives_them(kept, spawner):
+    with Spawner({}) as other:
+        parents = {asked(each, "state").receive()[1] for each in (spawner, other)}
+    assert parents == {kept.pid}
+    assert not kept.ended
+    process.keep_server(("colorsys",))
+    assert process._kept_server() is kept, "a second call starts no second server"
+
+
+def test_children_of_one_server_have_variables_of_their_own(kept, tmp_path):
+    for value in ("one", "two"):
+        with Spawner({"TUNESMITH_TEST_VALUE": value}) as spawner:
+            assert asked(spawner, "variable").receive() == value
+
+
+def test_variables_reach_the_children_and_those_that_act_at_a_start_need_another_server(kept, spawner, monkeypatch):
+    with monkeypatch.context() as changed:
+        changed.setenv("TUNESMITH_TEST_VALUE", "changed")
+        assert asked(spawner, "variable").receive() == "changed"
+        changed.setenv("LD_LIBRARY_PATH", "/no/such/folder")
+        assert asked(spawner, "state").receive()[1] != kept.pid
+    assert asked(spawner, "variable").receive() is None
+    os.kill(kept.pid, signal.SIGKILL)
+    kept._process.wait()
+    assert asked(spawner, "state").receive()[1] != kept.pid
+
+
+def test_a_fork_of_this_process_does_not_use_its_server(kept):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if process._kept_server() is None else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

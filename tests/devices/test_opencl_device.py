@@ -297,7 +297,9 @@ device.synchronize()
 
 
 @pytest.mark.opencl
-def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_class_of_grid(device, tmp_path):
+def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_class_of_grid(
+    device, tmp_path, own_programs
+):
     """The compile pool relies on this: a worker must not compile again what the pool has launched once."""
     if "pocl" not in device.target.driver.lower():
         pytest.skip("a trait of PoCL")

@@ -13,6 +13,7 @@ import pytest
 
 from cuda_runner import cuda_device, toolchain
 from opencl_runner import opencl_device
+from tunesmith.toolchains.cache import FOLDER_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -34,11 +35,13 @@ docs = _script(ROOT / "scripts" / "generate_docs")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """One for both pages, so that what the first has measured is found by the second."""
+    """One for all pages, so that what the first has measured is found by the second, with a user's cache."""
     opencl_device()  # skips where there is none
     made = tmp_path_factory.mktemp("docs")
     docs.prepare(made)
-    return made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        yield made
 
 
 def executed(mark=""):

@@ -7,6 +7,9 @@ import re
 import shutil
 import subprocess
 import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -125,29 +128,67 @@ def test_every_required_package_is_imported():
     assert [name for name in names if MODULES.get(name, name) not in imported] == []
 
 
-def test_a_class_name_stands_once_in_the_package():
-    """Imports then read without `as`, and a search for a name finds one thing."""
-    names = [
-        node.name
-        for path in (ROOT / "src").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    ]
-    assert sorted({name for name in names if names.count(name) > 1}) == []
-
-
 GENERIC = {"one", "place", "said", "given", "seen", "told", "wanted", "way", "stand", "thing", "stuff"}
 """Names that would fit whatever a variable holds, so they say nothing about it."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the tests below ask about a Python file, which is parsed once for all of them: its classes, the lines that
+    introduce a generic name, and its functions that are not compiled, those with all annotations and those with any."""
+
+    classes: list[str]
+    generic: list[str]
+    functions: set[str]
+    annotated: set[str]
+    partly_annotated: set[str]
+
+    @staticmethod
+    def of(text):
+        found = list(nodes(ast.parse(text)))
+        functions = [node for node in found if isinstance(node, ast.FunctionDef) and not _is_compiled(node)]
+        return Names(
+            [node.name for node in found if isinstance(node, ast.ClassDef)],
+            [f"{node.lineno} {name}" for node in found if (name := _named_by(node)) in GENERIC],
+            {_line_of(node) for node in functions},
+            {_line_of(node) for node in functions if _is_annotated(node)},
+            {_line_of(node) for node in functions if node.returns or any(_annotations(node))},
+        )
+
+
+@cache
+def names_in(folder):
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return {path: Names.of(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def nodes(tree):
+    """As `ast.walk`, without the nodes that say whether a name is read or stored."""
+    rest = [tree]
+    while rest:
+        node = rest.pop()
+        yield node
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                rest.extend(child for child in value if isinstance(child, ast.AST))
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                rest.append(value)
+
+
+def test_a_class_name_stands_once_in_the_package():
+    """Imports then read without `as`, and a search for a name finds one thing."""
+    classes = Counter(name for names in names_in("src").values() for name in names.classes)
+    assert sorted(name for name, count in classes.items() if count > 1) == []
 
 
 def test_no_variable_or_argument_has_a_generic_name():
     """A reader learns from a name what is in it. What is imported, as `given` from Hypothesis, was named elsewhere."""
     generic = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {name}"
+        f"{path.relative_to(ROOT)}:{line}"
         for folder in ("src", "tests", "benchmarks", "scripts", "examples")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if (name := _named_by(node)) in GENERIC
+        for path, names in names_in(folder).items()
+        for line in names.generic
     ]
     assert generic == []
 
@@ -155,16 +196,11 @@ def test_no_variable_or_argument_has_a_generic_name():
 def test_tests_have_one_style_of_typing():
     """Tests and what stands beside them have no annotations, since fixtures and parametrised values give the arguments;
     what tests share, in `tests/support`, is annotated as the source is."""
-    for path in (ROOT / "tests").rglob("*.py"):
-        functions = [
-            node
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.FunctionDef) and not any("jit" in ast.unparse(mark) for mark in node.decorator_list)
-        ]
+    for path, names in names_in("tests").items():
         if path.parent.name == "support":
-            assert [node.name for node in functions if not _is_annotated(node)] == [], path
+            assert names.functions - names.annotated == set(), path
         elif path.name.startswith("test_"):
-            assert [node.name for node in functions if node.returns or any(_annotations(node))] == [], path
+            assert names.partly_annotated == set(), path
 
 
 def test_the_guide_names_every_file_with_tests_that_run_only_by_their_mark():
@@ -187,6 +223,14 @@ def _named_by(node):
         case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
             return name
     return None
+
+
+def _is_compiled(function):
+    return any("jit" in ast.unparse(mark) for mark in function.decorator_list)
+
+
+def _line_of(function):
+    return f"{function.lineno} {function.name}"
 
 
 def _is_annotated(function):

@@ -28,7 +28,7 @@ BenchmarkProblems:
 
 
 @pytest.fixture(autouse=True)
-def anew(monkeypatch, tmp_path):
+def anew(monkeypatch, tmp_path, own_programs):
     """A cache folder of this test's own, asked for by nobody so far."""
     driver_cache.cache_clear()
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache of the user"))

@@ -6,38 +6,28 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from tunesmith.bench import Spawner
 from tunesmith.bench.injected_faults import VARIABLE
 from tunesmith.records import UserError
 from tunesmith.session.frame.lock import LOCK, held_folder
-from tuning_runs import command, environment, fake_file, orphans, tune_json
-
-HOLDER = """
-import sys, time
-from pathlib import Path
-from tunesmith.session.frame.lock import held_folder
-sys.argv = ["tunesmith", "tune", "--store=postgresql://me:secret@host/db"]
-with held_folder(Path(FOLDER)):
-    print("holding", flush=True)
-    sys.stdin.readline()
-"""
+from tuning_runs import command, environment, fake_file, orphans, tune_json, tunesmith
 
 
 @pytest.fixture
 def holder(tmp_path):
-    """A process that holds a folder until it reads a line."""
-    program = HOLDER.replace("FOLDER", repr(str(tmp_path)))
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"holding\n"
-        yield process
-        process.kill()
+    """A process that holds a folder until it gets a message."""
+    with Spawner({}) as spawner:
+        child = spawner.start("folder_holder")
+        child.send(tmp_path)
+        assert child.receive() == "holding"
+        yield child
+        child.end()
 
 
 def refused(folder):
@@ -59,8 +49,8 @@ def test_the_second_is_told_who_holds_the_folder_and_since_when(holder, tmp_path
 
 
 def test_a_lock_ends_with_its_process_however_that_ends(holder, tmp_path):
-    holder.kill()
-    holder.wait()
+    holder.kill()  # before `end` closes the connection, which the process would notice
+    holder.end()
     assert (tmp_path / LOCK).read_text(), "the file of the killed process is left"
     with held_folder(tmp_path):
         pass
@@ -78,7 +68,7 @@ def test_who_waits_says_so_once_and_goes_on_when_the_folder_is_free(holder, tmp_
     assert not entered.wait(1.0), "it waits as long as the folder is held"
     assert len(sentences) == 1
     assert f"process {holder.pid}" in sentences[0]
-    holder.communicate(b"let go\n")
+    holder.send("let go")
     waiting.join(30)
     assert entered.is_set()
 
@@ -151,10 +141,9 @@ def test_what_is_there_can_be_read_while_another_tunes(finished):
     file, folder = finished
     with held_folder(folder):
         for words in (("show", folder), ("plan", file, "--device", "fake:GPU:8")):
-            done = subprocess.run(command(*words), capture_output=True, text=True, env=environment())
+            done = tunesmith(*words)
             assert done.returncode == 0, done.stderr
-        again = ("tune", file, "-o", folder, "--device", "fake:GPU:8")
-        done = subprocess.run(command(*again), capture_output=True, text=True, env=environment())
+        done = tunesmith("tune", file, "-o", folder, "--device", "fake:GPU:8")
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert f"process {os.getpid()} on" in done.stderr

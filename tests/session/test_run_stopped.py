@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from forked import run_forked
 from golden_bench import nothing_measured
 from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, FakeTask, fake
@@ -189,17 +188,18 @@ class Stop:
                 raise KeyboardInterrupt
 
 
+def run_command(name, folder, measured):
+    """Run a command in a process of its own."""
+    with nullcontext() if measured else nothing_measured(ALIKE):
+        COMMANDS[name].run(folder, None)
+
+
 def stopped(monkeypatch, name, folder, point, how):
     """Run the command until the stop; its outcome, unless its process was killed."""
     command = COMMANDS[name]
     if how == "kill":
-        run_it = f"COMMANDS[{name!r}].run(Path({str(folder)!r}), None)"
-        within = "" if measures(name, point, how) else "with nothing_measured(ALIKE): "
-        program = f"from test_run_stopped import *\n{within}{run_it}"
-        variables = {injected_faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"}
-        folders = [Path(__file__).parent, Path(__file__).parents[1] / "support", os.environ.get("PYTHONPATH")]
-        path = os.pathsep.join(map(str, filter(None, folders)))
-        done = subprocess.run([sys.executable, "-c", program], env=environment(**variables, PYTHONPATH=path))
+        env = environment(**{injected_faults.VARIABLE: f"{point}:parent:{PASSAGE[point]}:kill"})
+        done = run_forked(run_command, name, folder, measures(name, point, how), env=env)
         assert done.returncode == -9
         return None
     with monkeypatch.context() as patched:

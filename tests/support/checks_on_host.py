@@ -114,12 +114,10 @@ def _values(
     groups: int, block: int, memory: Words, begin: int, bits: int, exponent: int, signed: int, count: int, *rest: Any
 ) -> None:
     positions, value, bound, flags, flag, sums, slot = rest
-    types = {(16, 5): "f2", (16, 8): ml_dtypes.bfloat16, (32, 8): "f4", (64, 11): "f8", (8, 5): ml_dtypes.float8_e5m2}
-    dtype = types[bits, exponent] if exponent else f"{'i' if signed else 'u'}{bits // 8}"
-    words = _storage(memory, begin, bits)[positions.view(np.uint64)[:count]]
+    written = _numbers(memory, begin, bits, exponent, signed)[positions.view(np.uint64)[:count]]
     expected = value.view(np.float64)[:count]
     with np.errstate(all="ignore"):
-        difference = words.view(dtype).astype(np.float64) - expected
+        difference = written - expected
         _raise(flags, flag, ~(np.abs(difference) <= bound.view(np.float64)[:count]))
         for index, terms in enumerate((difference**2, expected**2)):
             first = (slot + index) * groups
@@ -130,6 +128,34 @@ def _exact(groups: int, block: int, memory: Words, begin: int, bits: int, count:
     positions, value, flags, flag = rest
     words = _storage(memory, begin, bits)[positions.view(np.uint64)[:count]]
     _raise(flags, flag, words != value.view(np.uint64)[:count])
+
+
+def _changes(
+    groups: int, block: int, memory: Words, begin: int, bits: int, exponent: int, signed: int, count: int, *rest: Any
+) -> None:
+    old, every, flags, flag, sums, slot = rest
+    now = _numbers(memory, begin, bits, exponent, signed)[:count]
+    changed = (now != _numbers(old, begin, bits, exponent, signed)[:count]) | bool(every)
+    _raise(flags, flag, ~np.isfinite(now))
+    for index, terms in enumerate((np.where(changed, now**2, 0), changed.astype(np.float64))):
+        first = (slot + index) * groups
+        sums.view(np.float64)[first : first + groups] = _by_group(terms, groups, block)
+
+
+def _learn(
+    groups: int, block: int, memory: Words, begin: int, bits: int, exponent: int, signed: int, count: int, *rest: Any
+) -> None:
+    positions, value, bound, tolerance, typical = rest
+    now = _numbers(memory, begin, bits, exponent, signed)[:count]
+    positions.view(np.uint64)[:count] = np.arange(count)
+    value.view(np.float64)[:count] = now
+    bound.view(np.float64)[:count] = tolerance * (np.abs(now) + typical)
+
+
+def _learn_exact(groups: int, block: int, memory: Words, begin: int, bits: int, count: int, *rest: Any) -> None:
+    positions, value = rest
+    positions.view(np.uint64)[:count] = np.arange(count)
+    value.view(np.uint64)[:count] = _storage(memory, begin, bits)[:count]
 
 
 def _digest(groups: int, block: int, memory: Words, words: int, sums: Words, slot: int) -> None:
@@ -147,6 +173,9 @@ ENTRIES: dict[str, Callable[..., None]] = {
     "elements": _elements,
     "values": _values,
     "exact": _exact,
+    "changes": _changes,
+    "learn": _learn,
+    "learn_exact": _learn_exact,
     "digest": _digest,
 }
 
@@ -158,6 +187,14 @@ def _repeated(word: int, size: int) -> Words:
 def _storage(memory: Words, begin: int, bits: int) -> Words:
     whole = memory[begin:]
     return whole[: whole.size // 8 * 8].view(f"u{bits // 8}")
+
+
+def _numbers(memory: Words, begin: int, bits: int, exponent: int, signed: int) -> np.ndarray:
+    """All elements from `begin` on, in float64."""
+    types = {(16, 5): "f2", (16, 8): ml_dtypes.bfloat16, (32, 8): "f4", (64, 11): "f8", (8, 5): ml_dtypes.float8_e5m2}
+    dtype = types[bits, exponent] if exponent else f"{'i' if signed else 'u'}{bits // 8}"
+    with np.errstate(all="ignore"):
+        return _storage(memory, begin, bits).view(dtype).astype(np.float64)
 
 
 def _raise(flags: Words, flag: int, reasons: Words) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.problems.gemm import Gemm, gemm_type
-from tunesmith.records import Problem, Solution
+from tunesmith.records import Problem, ProblemType, Solution
 
 TARGET = known_target("sm_90")
 TYPES = (gemm_type("b", transpose_a=True, transpose_b=False), gemm_type("b", transpose_b=False))
@@ -31,7 +31,7 @@ def solutions() -> tuple[Solution, ...]:
     return tuple(solution for kind in TYPES for solution in _of_type(kind))
 
 
-def _of_type(kind):
+def _of_type(kind: ProblemType) -> Iterator[Solution]:
     for kernel, tile in TILES:
         defaults = KERNELS[kernel].space(kind, TARGET).defaults | {"MacroTile": tile}
         yield Solution(kind, kernel, defaults)

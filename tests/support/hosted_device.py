@@ -18,8 +18,7 @@ from checks_on_host import CheckingDevice, checking_verifier
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
 from tunesmith.bench.verification.case import VerificationCase
-from tunesmith.bench.verification.host_memory import HostMemory
-from tunesmith.bench.verification.verify import Verdict, Verifier, _judged
+from tunesmith.bench.verification.verify import FirstLaunch, Verdict, Verifier
 from tunesmith.devices import Bytes, Device, Prepared, Program
 from tunesmith.devices.fake import FakeDevice, FakeMemory
 from tunesmith.records import Binary, Plan
@@ -134,17 +133,20 @@ def hosted_verifier(api: str) -> tuple[HostedDevice | CheckingDevice, Verifier]:
     return hosted, verifier
 
 
-def judged(judge: str, host: FakeDevice, programs: Any, plan: Any, case: VerificationCase) -> Verdict:
+def judged(
+    judge: str, host: FakeDevice, programs: Any, plan: Any, case: VerificationCase, first: FirstLaunch | None = None
+) -> Verdict:
     """What verification says, with the fake device's programs: by looking at bytes ("host"), by a device's own programs
     ("OpenCL", "CUDA"), or by the same programs in NumPy ("NumPy")."""
     if judge == "host":
-        with HostMemory(host, case) as memory:
-            return _judged(memory, programs, plan, case)
+        verifier = Verifier(host)
+        assert verifier.hold(case) is None, "the fake device has no programs for verification"
+        return verifier.judge(programs, plan, case, first)
     hosted, verifier = hosted_verifier(judge)
     hosted.host = host
     verifier.hold(case)
     assert verifier.inputs(case).keys() == {operand.name for operand in case.inputs_only}
     try:
-        return verifier.judge(programs, plan, case)
+        return verifier.judge(programs, plan, case, first)
     finally:
         verifier.clear()

@@ -11,7 +11,7 @@ from typing import Any
 
 STEPS = ("BenchmarkCommonParameters", "ForkParameters", "BenchmarkForkParameters", "BenchmarkJoinParameters")
 FINAL = "BenchmarkFinalParameters"
-NEWER = {"Unroll": "LoopUnroll", "PreFetch": "PrefetchGlobalRead"}
+NEWER = {"Unroll": "LoopUnroll", "PreFetch": "PrefetchGlobalRead", "LocalSplitU": "SplitU", "IntraSplitU": "SplitU"}
 MOST_LINEAGES = 300_000
 """Larger forks are multiplied, not listed; files with such forks and a join are not counted."""
 
@@ -22,7 +22,9 @@ def counted(document: dict[str, Any], sizes: list[Any] | None = None) -> list[tu
     ratio = (document.get("GlobalParameters") or {}).get("MaxMacroTileRatio")
     if "ProblemType" in document:
         final = {FINAL: [{"ProblemSizes": sizes}]} if sizes else {}
-        return [_group({**document, **final}, "today", ratio)]
+        early = {"Groups": document["GroupForkParameters"]} if "GroupForkParameters" in document else {}
+        fork = {"ForkParameters": [*(document.get("ForkParameters") or []), early]}
+        return [_group({**document, **fork, **final}, "today", ratio)]
     counts = []
     for problem in document["BenchmarkProblems"]:
         if isinstance(problem, dict):
@@ -42,16 +44,16 @@ def _group(group: dict[str, Any], era: str, ratio: int | None) -> tuple[list[int
         common, fork = [], [*common, *fork]
     enqueues, sizes = [], 1
     for step in common:
-        sizes = _sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
+        sizes = count_sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
         enqueues += [_choices(step) * sizes] if _choices(step) > 1 else []
-    sizes = next((_sizes(step["ProblemSizes"]) for step in reversed(fork) if "ProblemSizes" in step), sizes)
+    sizes = next((count_sizes(step["ProblemSizes"]) for step in reversed(fork) if "ProblemSizes" in step), sizes)
     axes = [axis for step in fork for axis in _axes(step)]
     count = prod(map(len, axes))
     custom = len(group.get("CustomKernels") or [])
     lineages = count if not custom else custom + (count if count > 1 else 0)
     measured = 0
     for step in tuned:
-        sizes = _sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
+        sizes = count_sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
         if _choices(step) > 1:
             enqueues.append(lineages * _choices(step) * sizes)
             measured += 1
@@ -61,10 +63,10 @@ def _group(group: dict[str, Any], era: str, ratio: int | None) -> tuple[list[int
         enqueues += [] if measured else [lineages * sizes]
         lineages = min(lineages, _joined(group, joined, axes, tuned, ratio, era))
     for step in late:
-        sizes = _sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
+        sizes = count_sizes(step["ProblemSizes"]) if "ProblemSizes" in step else sizes
         enqueues += [lineages * _choices(step) * sizes] if _choices(step) > 1 else []
     final = [step["ProblemSizes"] for step in dicts[FINAL] if "ProblemSizes" in step]
-    last = _sizes(final[0]) if final else (64 if era == "dict" else 4)
+    last = count_sizes(final[0]) if final else (64 if era == "dict" else 4)
     enqueues.append(lineages * last)
     everything = [axis for phase in STEPS for step in dicts[phase] for axis in _axes(step)]
     return enqueues, prod(map(len, everything)) * last
@@ -105,7 +107,8 @@ def _joined(
     relevant = [axis for axis in axes if len(axis) > 1]
     relevant += [axis for step in tuned for axis in _axes(step) if len(axis) > 1]
     if "MacroTile" in names or "DepthU" in names:
-        parts = ("WorkGroup", "ThreadTile", "NumThreads", "GroupShape", "SplitU", "Unroll", "Depth", *names)
+        parts = ("WorkGroup", "ThreadTile", "NumThreads", "GroupShape", "SplitU", "LocalSplitU", "IntraSplitU")
+        parts += ("Unroll", "Depth", *names)
         relevant = [
             axis for axis in relevant if any(name.startswith(parts) for name in axis[0]) or "LoopUnroll" in axis[0]
         ]
@@ -132,32 +135,28 @@ def _key(name: str, values: dict[str, Any]) -> Any:
 
 
 def _macro_tile(values: dict[str, Any]) -> tuple[int, int] | None:
-    if "WorkGroup" in values:
-        (a, b, *_), (c, d) = values["WorkGroup"], values.get("ThreadTile", [4, 4])
-        return a * c, b * d
-    if "WorkGroupEdge" in values or "ThreadTileEdge" in values:
-        sides = [
-            (edge * (2 if shape < 0 else 1), edge * (2 if shape > 0 else 1))
-            for edge, shape in (
-                (values.get("WorkGroupEdge", 16), values.get("WorkGroupShape", 0)),
-                (values.get("ThreadTileEdge", 4), values.get("ThreadTileShape", 0)),
-            )
-        ]
+    groups = values["WorkGroup"][:2] if "WorkGroup" in values else _sides("WorkGroupEdge", "WorkGroupShape", 16, values)
+    tiles = values["ThreadTile"] if "ThreadTile" in values else _sides("ThreadTileEdge", "ThreadTileShape", 4, values)
+    return (groups[0] * tiles[0], groups[1] * tiles[1]) if groups and tiles else None
+
+
+def _sides(edge: str, shape: str, usual: int, values: dict[str, Any]) -> tuple[int, int] | None:
+    """Two sides by an edge, or by a count if the file has counts; None for a count without whole sides."""
+    if not values.keys() & {"NumThreads", "GroupShape", "ThreadTileNumElements"}:
+        side, longer = values.get(edge, usual), values.get(shape, 0)
+        return side * (2 if longer < 0 else 1), side * (2 if longer > 0 else 1)
+    if edge == "WorkGroupEdge":
+        area, ratio = values.get("NumThreads", 256) / values.get("SplitU", 1), values.get("GroupShape", 0)
     else:
-        sides = []
-        for area, shape in (
-            (values.get("NumThreads", 256) / values.get("SplitU", 1), values.get("GroupShape", 0)),
-            (values.get("ThreadTileNumElements", 16), values.get("ThreadTileShape", 0)),
-        ):
-            short = isqrt(int(area / max(abs(shape), 1)))
-            if short * short * max(abs(shape), 1) != area:
-                return None
-            pair = (short, short * max(abs(shape), 1))
-            sides.append(pair[::-1] if shape < 0 else pair)
-    return sides[0][0] * sides[1][0], sides[0][1] * sides[1][1]
+        area, ratio = values.get("ThreadTileNumElements", 16), values.get(shape, 0)
+    short = isqrt(int(area / max(abs(ratio), 1)))
+    if short * short * max(abs(ratio), 1) != area:
+        return None
+    pair = (short, short * max(abs(ratio), 1))
+    return pair[::-1] if ratio < 0 else pair
 
 
-def _sizes(listed: Any) -> int:
+def count_sizes(listed: Any) -> int:
     if all(isinstance(item, (int, list)) for item in listed):
         return prod(len(_span(item)) for item in listed if isinstance(item, list))
     count = 0

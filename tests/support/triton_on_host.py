@@ -5,11 +5,13 @@ Triton decides at import whether it interprets, so this runs in a process of its
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -84,6 +86,26 @@ def _interpret() -> None:
         return splat(self, kind, value)
 
     builder.cast_impl, builder.create_dot, builder.create_splat = rounding_cast, widening_dot, splat_of_truth
+    interpreter._patch_lang = cache_patches(interpreter._patch_lang)
+
+
+def cache_patches(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The interpreter's `_patch_lang`, which replaces the functions of `triton.language`, and does so once here.
+
+    The interpreter searches the modules again for each call of each function, a quarter of its time, and takes the
+    replacements back after each kernel. A process that only interprets can keep them.
+    """
+    patched = set()
+
+    def patch_once(function: Any) -> Any:
+        modules = frozenset(value.__name__ for value in function.__globals__.values() if inspect.ismodule(value))
+        language = frozenset(name for name in modules if name in ("triton.language", "triton.language.core"))
+        if language not in patched:
+            patch(function)
+            patched.add(language)
+        return SimpleNamespace(restore=lambda: None)
+
+    return patch_once
 
 
 def skip_unless_loops_are_interpreted() -> None:

@@ -13,7 +13,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from forked import run_forked
+from shared_programs import share_programs
+from tunesmith.cli.main import main
 from tunesmith.store import FolderStore
+from tunesmith.toolchains.cache import FOLDER_VARIABLE
 
 MARK = "TUNESMITH_TEST_MARK"
 """A variable that every process of a run inherits, so that those that are left behind can be found."""
@@ -57,6 +61,22 @@ FAKE_STEPS = [
 ]
 
 
+AT_START = (
+    "PYTHONPATH",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "OPENBLAS_NUM_THREADS",
+    FOLDER_VARIABLE,
+)
+"""Variables that Python or a library reads when it starts, and the one that names the cache folder."""
+
+STARTED = {name: os.environ.get(name) for name in AT_START}
+"""Their values while the tests are collected, before a test changes one."""
+
+
 def fake_file(folder: Path, text: str = FAKE, name: str = "fake.yaml") -> Path:
     path = folder / name
     path.write_text(text)
@@ -68,14 +88,34 @@ def command(*arguments: object) -> list[str]:
 
 
 def environment(mark: str = "", **variables: object) -> dict[str, str]:
-    """This process's own, without what would change a run, with a mark and further variables."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("TUNESMITH_")}
+    """This process's own, without what would change a run, with a mark and further variables. The user's cache stays as
+    it is (`conftest.py`)."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TUNESMITH_") or name == FOLDER_VARIABLE
+    }
     return {**own, MARK: mark or uuid.uuid4().hex, **{name: str(value) for name, value in variables.items()}}
 
 
 def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; its output is as a pipe gets it."""
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=env or environment())
+    """Run a command to its end, in a process of its own; its output is as a pipe gets it.
+
+    The tests' server forks the process, since a third of a short command's time is for its imports, and it shares
+    machine code with other tests. If a variable differs that acts when Python starts or says where machine code is
+    kept, a new Python executes the command (the variable may differ in this process, too).
+    """
+    env = dict(env or environment())
+    if any(env.get(name) != value for name, value in STARTED.items()):
+        return subprocess.run(command(*arguments), capture_output=True, text=True, env=env)
+    return run_forked(execute, *map(str, arguments), env=env)
+
+
+def execute(*words: str) -> None:
+    """Execute a command in this process."""
+    sys.argv = ["tunesmith", *words]
+    share_programs()
+    main()
 
 
 def tune_json(file: Path, folder: Path, *options: object, device: str = "fake:GPU:8", code: int = 0) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from .jit_text import JitText, is_interpreted, is_jit_function
 from .tuning_key import Bucket, Pruning, TuningKey, nearest
 
 if TYPE_CHECKING:
-    from .first_result import CallReference
+    from .call_reference import CallReference
     from .measured_call import MeasuredCall
 
 MODE_VARIABLE = "TUNESMITH_AUTOTUNE"
@@ -49,7 +49,6 @@ class AutotuneSettings:
     reference: CallReference | None
     tolerance: float
     settings: Mapping[str, Value]
-    first_seconds: float
     quiet: bool
     location: str
 
@@ -180,8 +179,12 @@ class AutotunedKernel:
         arguments: Mapping[str, Any],
         grid: Any,
     ) -> None:
+        from tunesmith.session import keep_server
+
         from .call_problem import call_problem, listed_config
 
+        # The processes that compile come from a server, which imports while this process prepares the run.
+        keep_server(("tunesmith.toolchains.triton_ready",))
         settings, location = self.settings, self._callers_line
         known = {**_defaults(self.base_fn), **arguments}
         needs_registers = any(config.maxnreg is not None for config in configs)
@@ -222,7 +225,7 @@ class AutotunedKernel:
         from .measured_call import CallSettings, measure_call
 
         settings = self.settings
-        how = CallSettings(settings.reference, settings.settings, settings.first_seconds, settings.quiet)
+        how = CallSettings(settings.reference, settings.settings, settings.quiet)
         measure = self._measure or measure_call
         return measure(problem, arguments, self.folder.path, machine, how, location)
 

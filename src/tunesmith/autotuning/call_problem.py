@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from tunesmith.problems.custom import caller
-from tunesmith.problems.custom.description import DATA_TYPES, FLOATS
+from tunesmith.problems.custom.description import DATA_TYPES, FIRST, FLOATS
 from tunesmith.records import UserError, Value
 
 from .arguments import INT32
@@ -104,7 +104,8 @@ def call_problem(
     """The problem of a call with these arguments, by name and in the kernel's order.
 
     `arguments` lacks what configurations set. `listed` are the configurations (`listed_config`), `reference` is the
-    fingerprint of the user's reference. Raises UserError at `location` for what no description can say.
+    fingerprint of the user's reference, empty if there is none. Raises UserError at `location` for what no description
+    can say.
     """
     if len({tuple(sorted(member)) for member in listed}) > 1:
         raise UserError(location, "the configurations set different arguments", "let all set the same")
@@ -143,7 +144,7 @@ def call_problem(
         *described,
         f"Entry: {jit.name}",
         f"Grid: {{WorkGroups: [{', '.join(GRID)}]}}",
-        f"Reference: {caller.PREFIX}{reference_key}",
+        f"Reference: {caller.PREFIX + reference_key if reference else FIRST}",
         f"Tolerance: {tolerance!r}",
         "Flops: 0",
         *([f"DivisibleBy16: {json.dumps(divisible)}"] if divisible else []),

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tunesmith.records import UserError
+from tunesmith.devices import target_here
+from tunesmith.records import Target, UserError
 
 from .choice import Machine
 
@@ -22,6 +23,15 @@ def machine_of(arguments: Mapping[str, Any], location: str) -> Machine:
         raise UserError(location, "no argument is a tensor on a GPU", "move the tensors there: tensor.cuda()")
     index = torch.cuda.current_device() if device.index is None else device.index
     return Machine(torch.cuda.get_device_name(index), f"Triton {triton.__version__}", f"CUDA:{index}")
+
+
+def target_of(machine: Machine) -> Target | str | None:
+    """What a run is told as its device: a GPU that this process has open is described here. Another process searches
+    for any other by its selector."""
+    torch = sys.modules.get("torch")
+    if torch and torch.cuda.is_initialized() and machine.selector:
+        return target_here(machine.selector)
+    return machine.selector or None
 
 
 def is_capturing() -> bool:

@@ -13,11 +13,13 @@ from .callables import callers_location
 from .tuning_key import Bucket, Pruning, bucket_of
 
 if TYPE_CHECKING:
-    from .first_result import CallReference
+    from .call_reference import CallReference
 
 __all__ = ["AutotunedKernel", "TritonPatch", "autotune", "patch_triton"]
 
-FIRST_SECONDS = 60.0
+AS_LONG_AS_TRITON: Mapping[str, Value] = {"WarmUpSeconds": 0.025, "SamplingSeconds": 0.1}
+"""At most as long as `triton.testing.do_bench` measures a configuration by default: 25 ms and 100 ms. Sampling ends
+earlier if the time is known, and the finalists are measured again side by side."""
 
 
 def autotune(
@@ -38,7 +40,6 @@ def autotune(
     reference: CallReference | None = None,
     tolerance: float = 1.0,
     settings: Mapping[str, Value] | None = None,
-    first_seconds: float = FIRST_SECONDS,
     quiet: bool = False,
 ) -> Callable[[Any], AutotunedKernel]:
     """A decorator that chooses among `configs` for each value of the `key` arguments, as `triton.autotune` does.
@@ -53,7 +54,8 @@ def autotune(
     All configurations must agree with the first that runs, or with `reference`: a function of a mapping of the call's
     arguments, which changes the tensors as the kernel would, or returns them by name. `tolerance` widens the bound.
     `bucket` is a function of a number in the key, or "power_of_two": numbers with the same bucket share a choice.
-    `settings` are GlobalParameters of a tuning file. The first configuration must end within `first_seconds`.
+    `settings` are GlobalParameters of a tuning file: `TimeoutSeconds` limits each launch, and `SamplingSeconds` the
+    time that a configuration is measured, which is at most that of `triton.autotune` by default.
 
     Raises UserError with the line of the program for what cannot be tuned.
     """
@@ -79,8 +81,7 @@ def autotune(
         bucket=bucket_of(bucket, location),
         reference=reference,
         tolerance=tolerance,
-        settings=dict(settings or {}),
-        first_seconds=first_seconds,
+        settings={**AS_LONG_AS_TRITON, **(settings or {})},
         quiet=quiet,
         location=location,
     )

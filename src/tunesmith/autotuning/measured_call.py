@@ -16,10 +16,10 @@ from tunesmith.session import tune as tune_file
 from tunesmith.session.frame import events
 
 from .call_problem import CallProblem
+from .call_reference import CallReference, ReferenceResult, contents_of
 from .callables import in_time
 from .choice import Machine
-from .first_result import CallReference, FirstResult, LaunchInProcess, ReferenceResult, contents_of
-from .tensors import FlatArray
+from .current_device import target_of
 from .tuning import progress
 
 REFERENCE_SECONDS = 600.0
@@ -43,12 +43,10 @@ class MeasuredCall:
 
 @dataclass(frozen=True)
 class CallSettings:
-    """How a call is measured. `settings` are GlobalParameters of a tuning file; `first_seconds` limit the launch whose
-    result the others are compared with."""
+    """How a call is measured. `settings` are GlobalParameters of a tuning file."""
 
     reference: CallReference | None = None
     settings: Mapping[str, Value] = field(default_factory=dict)
-    first_seconds: float = 60.0
     quiet: bool = False
 
 
@@ -63,12 +61,12 @@ def measure_call(
     """Measure the listed configurations that the store in `folder` lacks, and choose. Raises UserError if none ran
     right, with the reasons."""
     path = written(problem, folder / "source" / problem.name, how.settings)
-    with progress(how.quiet) as observer, _known_to_workers(problem, arguments, machine, how, location):
+    with progress(how.quiet) as observer, _known_to_workers(problem, arguments, how, location):
         screening = ScreeningObserver(observer)
         try:
             # The winner is launched through Triton, so nobody loads the logic.
-            selector = machine.selector or None
-            outcome = tune_file(path, folder, device=selector, order="file", checks_logic=False, observe=screening)
+            device = target_of(machine)
+            outcome = tune_file(path, folder, device=device, order="file", checks_logic=False, observe=screening)
         except UserError as error:
             raise at_the_call(error, path.parent, location) from error
     return chosen(problem, outcome, screening.measured, location)
@@ -76,9 +74,9 @@ def measure_call(
 
 @contextmanager
 def _known_to_workers(
-    problem: CallProblem, arguments: Mapping[str, Any], machine: Machine, how: CallSettings, location: str
+    problem: CallProblem, arguments: Mapping[str, Any], how: CallSettings, location: str
 ) -> Iterator[None]:
-    """A context in which the processes of a run find the arrays' contents and the values to compare with."""
+    """A context in which the processes of a run find the arrays' contents, and the user's reference if there is one."""
     contents = {array.name: contents_of(array) for array in problem.arrays if array.has_contents}
     keys = {array.name: problem.contents_key(array) for array in problem.arrays if array.has_contents}
     with ExitStack() as opened:
@@ -86,9 +84,12 @@ def _known_to_workers(
             opened.callback(caller.forget, key)
         for name, array in contents.items():
             caller.register_contents(keys[name], array)
-        caller.register_reference(
-            problem.reference_key, _reference(problem, arguments, contents, machine, how, location, opened)
-        )
+        if how.reference:
+            by_user, what = ReferenceResult(problem, how.reference, arguments), "the reference"
+            caller.register_reference(
+                problem.reference_key,
+                lambda sizes, arrays: in_time(lambda: by_user(sizes, arrays), REFERENCE_SECONDS, what, location),
+            )
         yield
 
 
@@ -138,36 +139,6 @@ def positions(problem: CallProblem, solutions: Sequence[Solution]) -> list[int]:
     listed = [tuple(member.items()) for member in problem.listed]
     names = list(problem.listed[0])
     return [listed.index(tuple((name, solution.configuration[name]) for name in names)) for solution in solutions]
-
-
-def _reference(
-    problem: CallProblem,
-    arguments: Mapping[str, Any],
-    contents: Mapping[str, FlatArray],
-    machine: Machine,
-    how: CallSettings,
-    location: str,
-    opened: ExitStack,
-) -> caller.Reference:
-    """The function that gives the values to compare with.
-
-    If the contents of all arrays are known, the first configuration is launched now, while the run is prepared.
-    `opened` ends that launch.
-    """
-    if how.reference is not None:
-        by_user = ReferenceResult(problem, how.reference, arguments)
-        what = "the reference"
-        return lambda sizes, arrays: in_time(lambda: by_user(sizes, arrays), REFERENCE_SECONDS, what, location)
-    device, ahead = torch_device(machine.selector), None
-    if len(contents) == len(problem.arrays):
-        launch = LaunchInProcess(problem, problem.listed[0], device, contents, how.first_seconds)
-        ahead = opened.enter_context(launch)
-    return FirstResult(problem, device, location, how.first_seconds, ahead)
-
-
-def torch_device(selector: str) -> str:
-    """Torch's name of a device."""
-    return selector.lower() if selector else "cpu"
 
 
 def written(problem: CallProblem, folder: Path, settings: Mapping[str, Value]) -> Path:

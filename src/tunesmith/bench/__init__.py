@@ -4,7 +4,7 @@ from .bench import Bench
 from .events import Dispatched, Event, JobMeasured, ModuleCompiled, WorkerLost
 from .job import Batch, Job, Policy, Race
 from .processes.compilers import Compilation
-from .processes.process import Spawner
+from .processes.process import Spawner, keep_server
 from .statistics import Drift, drift, median_interval, paired_log_ratio
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Spawner",
     "WorkerLost",
     "drift",
+    "keep_server",
     "median_interval",
     "paired_log_ratio",
 ]

@@ -81,6 +81,16 @@ class Bench:
         for compilation in compilations:
             self._tools.compilers.supply(compilation, compilation.module.digest() in charged)
 
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Begin what measuring these jobs will need, beside whatever is asked next: open the device, and compile. Does
+        nothing if the device is the host's CPU, since that would disturb timing."""
+        if self._tools.target.shares_the_host:
+            return
+        self._tools.workers.begin()
+        for job in jobs:
+            self._tools.request(JobDetails(job, self._tools.target))
+        self._tools.compilers.hand_out()
+
     def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
         """Measure every job once. Results come as they are made, not always in the order of the jobs.
 
@@ -140,9 +150,9 @@ class Bench:
         compilers, results = self._tools.compilers, []
         details = [JobDetails(job, self._tools.target) for job in jobs]
         for job in details:
-            compilers.request(job.modules)
+            self._tools.request(job)
         for job in details:
-            while (binaries := compilers.binaries(job)) is None:
+            while (binaries := self._tools.binaries(job)) is None:
                 # `binaries` may have added a probe. It must start before the wait, or there is nothing to wait for.
                 compilers.hand_out()
                 wait_until(compilers.connections, compilers.deadline)

@@ -66,6 +66,16 @@ class BenchTools:
     verified: set[str] = field(default_factory=set)
     shared: set[Problem] = field(default_factory=set)
 
+    def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:
+        """`Compilers.binaries` of the job, if the solution that its result must agree with is built as well."""
+        first = self.compilers.binaries(job.first) if job.first else ()
+        return self.compilers.binaries(job) if isinstance(first, tuple) else first
+
+    def request(self, job: JobDetails) -> int:
+        """Queue all modules that a job needs; returns how many tasks this adds."""
+        added = self.compilers.request(job.modules)
+        return added + (self.compilers.request(job.first.modules) if job.first else 0)
+
     def ready_job(self, job: JobDetails, built: tuple[Binary, ...] | Measurement) -> ReadyJob | Measurement:
         """The job as it can be sent to a worker, or the measurement that says why it cannot, with the job's cost."""
         cost = Cost(compile=self.compilers.charge(job))
@@ -76,7 +86,18 @@ class BenchTools:
         if isinstance(plans, Rejection):
             rejected = Measurement(Outcome.REJECTED, plans.reason, plans.detail, facts=compiled_facts)
             return replace(rejected, cost=cost, started=time.time())
-        return ReadyJob(job.job, job.race, Candidate(built, job.job.problem, plans), cost.compile)
+        candidate = Candidate(built, job.job.problem, plans, first=self._first(job))
+        return ReadyJob(job.job, job.race, candidate, cost.compile)
+
+    def _first(self, job: JobDetails) -> Candidate | None:
+        """The candidate with whose result the job's must agree. It was measured before, so it is built and legal."""
+        if job.first is None:
+            return None
+        built = self.compilers.binaries(job.first)
+        assert isinstance(built, tuple)
+        plans = job.first.plans(facts(built))
+        assert not isinstance(plans, Rejection)
+        return Candidate(built, job.job.problem, plans)
 
     def candidate(self, ready_job: ReadyJob) -> Candidate:
         """The candidate to send. It is not verified again if this bench has verified the same candidate before."""

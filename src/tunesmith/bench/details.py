@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tunesmith.kernels import KERNELS
@@ -28,6 +28,12 @@ class JobDetails:
     def __init__(self, job: Job, target: Target, race: int = 0) -> None:
         self.job, self.race, self._target = job, race, target
         self._family, self._operation = KERNELS[job.solution.kernel], OPERATIONS[job.problem.type.operation]
+
+    @cached_property
+    def first(self) -> JobDetails | None:
+        """The details of the solution whose result this one's must agree with."""
+        solution = self.job.first
+        return JobDetails(replace(self.job, solution=solution, first=None), self._target) if solution else None
 
     @cached_property
     def modules(self) -> tuple[tuple[str, Module], ...]:

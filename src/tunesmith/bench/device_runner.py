@@ -27,7 +27,7 @@ from .timing import Sampler, Timed, interleave, time_plan
 from .verification.cases import Cases
 from .verification.poison import itemsize
 from .verification.run_inspection import Defect
-from .verification.verify import Verifier
+from .verification.verify import FirstLaunch, Verifier
 
 _SHORTEST_SAMPLE = {"CPU": 20e-6, "GPU": 50e-6}
 """Seconds by kind of device: some hundred times the resolution of its events."""
@@ -48,6 +48,11 @@ class DeviceRunner:
         self._cases = Cases(policy.seed)
         self._operand_sets = OperandSetsCache(device, policy.cold)
         self._verifier = Verifier(device)
+
+    def prepare(self) -> None:
+        """Do what every verification needs. A GPU's worker has time for it while candidates are compiled."""
+        if not self._device.target.shares_the_host:
+            self._verifier.prepare()
 
     def measure(self, request: MeasureRequest) -> Done:
         """Verify one candidate and time it. The measurement says what went wrong, if anything."""
@@ -111,14 +116,20 @@ class DeviceRunner:
                 self._with_room(partial(self._verifier.hold, case))
                 self._report(StageEntered("verifying", index))
                 pass_point("verifying")
-                programs = list(map(self._load, candidate.binaries))
-                verdict = self._with_room(partial(self._verifier.judge, programs, plan, case))
+                programs, first = list(map(self._load, candidate.binaries)), self._first_launch(candidate, problem)
+                verdict = self._with_room(partial(self._verifier.judge, programs, plan, case, first))
                 record.wrong = verdict.wrong
                 if record.wrong:
                     return False
                 if problem == candidate.problem:
                     record.error = verdict.error
         return True
+
+    def _first_launch(self, candidate: Candidate, problem: Problem) -> FirstLaunch | None:
+        """The launch for this problem with whose result the candidate's must agree."""
+        if candidate.first is None:
+            return None
+        return list(map(self._load, candidate.first.binaries)), dict(candidate.first.plans.checks)[problem]
 
     def _with_room(self, work: Callable[[], Result]) -> Result:
         """Do the work. If memory is short, free what is kept for the next candidates and try again."""

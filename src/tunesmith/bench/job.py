@@ -12,11 +12,16 @@ from tunesmith.records import Outcome, Problem, Solution
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A complete solution on one problem of its type. `key` is the caller's name for the job."""
+    """A complete solution on one problem of its type. `key` is the caller's name for the job.
+
+    `first` is the solution whose result this one's must agree with, if the operation compares solutions
+    (`Operation.agreement`); without it, the solution's runs must agree with each other.
+    """
 
     key: str
     solution: Solution
     problem: Problem
+    first: Solution | None = None
 
 
 @dataclass(frozen=True, slots=True)

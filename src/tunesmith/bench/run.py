@@ -104,7 +104,7 @@ class BatchRun:
             return
         while self._waiting and (added < 8 * compilers.processes if self._alternates else self._has_room_to_build()):
             self._building.append(self._waiting.popleft())
-            added += compilers.request(self._building[-1].modules)
+            added += self._tools.request(self._building[-1])
 
     def _has_room_to_build(self) -> bool:
         return bool(self._waiting) and len(self._building) < 4 * self._tools.compilers.processes + 4
@@ -120,7 +120,7 @@ class BatchRun:
     def _line_up(self) -> ReadyJob | None:
         """Finish the jobs that cannot be measured, and return the first that can; it is compiled and ready to send."""
         compilers = self._tools.compilers
-        built = [(job, binaries) for job in self._building if (binaries := compilers.binaries(job)) is not None]
+        built = [(job, binaries) for job in self._building if (binaries := self._tools.binaries(job)) is not None]
         # `binaries` may have added probes. What they have finished is looked at in the next turn.
         compilers.hand_out()
         if self._alternates and compilers.busy:

@@ -42,6 +42,9 @@ class ClusterBench(ManyDevices):
     def devices(self) -> tuple[str, ...]:
         return tuple(self._dispatcher.fleet.working)
 
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Nothing: the devices are open, and portions are compiled ahead."""
+
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
         """Compile modules on the hosts that compile."""
         arguments = (tuple(modules), self._target, self._policy)

@@ -3,7 +3,7 @@
 from .absent import absent_target
 from .api import Api, FoundDevice
 from .base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
-from .choice import APIS, asks_for_hidden, choose, discover, environment, open_device
+from .choice import APIS, asks_for_hidden, choose, discover, environment, open_device, target_here
 
 __all__ = [
     "APIS",
@@ -22,4 +22,5 @@ __all__ = [
     "discover",
     "environment",
     "open_device",
+    "target_here",
 ]

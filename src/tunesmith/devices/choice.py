@@ -105,17 +105,21 @@ def choose(selector: str | Target | None = None, languages: Collection[str] = ()
 
 def open_device(device: Target | str) -> Device:
     """The live device for a target or a full selector, opened in this process. UserError if it is no longer present."""
-    if isinstance(device, Target):
-        return APIS[device.api].open(device)
-    api, colon, _ = device.partition(":")
+    target = device if isinstance(device, Target) else target_here(device)
+    return APIS[target.api].open(target)
+
+
+def target_here(selector: str) -> Target:
+    """The target of a full selector, found by this process, which loads the driver. UserError if it is absent."""
+    api, colon, _ = selector.partition(":")
     if not colon or api not in APIS:
         shown = ", ".join(name for name in APIS if name not in HIDDEN)
-        raise UserError("device", f"{device!r} is no selector", f"write API:number, where API is one of {shown}")
+        raise UserError("device", f"{selector!r} is no selector", f"write API:number, where API is one of {shown}")
     found = APIS[api].find()
     for candidate in found:
-        if candidate.target and candidate.target.selector == device:
-            return APIS[api].open(candidate.target)
-    raise _no_match("device", device, [candidate for candidate in found if candidate.problem], found)
+        if candidate.target and candidate.target.selector == selector:
+            return candidate.target
+    raise _no_match("device", selector, [candidate for candidate in found if candidate.problem], found)
 
 
 def after_trial(found: FoundDevice, drivers: DriverProcess) -> FoundDevice:

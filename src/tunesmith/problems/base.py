@@ -190,6 +190,15 @@ class Operation(ABC):
         The tolerance is derived from the kernel's arithmetic, in the operation's `reference.py`.
         """
 
+    def agreement(self, problem: Problem) -> Mapping[str, float]:
+        """For each output that is compared with the first solution that runs, how far both may lie apart.
+
+        The difference of two reals is relative to the first one's magnitude: its own, and the root mean square of all
+        elements that the launch changed. Whole numbers must be equal. Empty if `reference` has the right values, which
+        is the default; otherwise `reference` gives none.
+        """
+        return {}
+
     def share(self, problem: Problem, inputs: Callable[[], Mapping[str, Array]]) -> None:
         """Hand over what the verification of a problem needs and only this process has; by default nothing.
 

@@ -7,42 +7,25 @@ the user's own kernels are read with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
-from yaml.constructor import SafeConstructor
 
 from tunesmith.records import UserError, Value
 
 from .files import text_of
 from .keys import shortened, unknown_key
 from .mistakes import Mistakes
-
-Scalar = None | bool | int | float | str
+from .yaml_scalars import SCALARS, TAG, Scalar, ScalarError, scalar_value
 
 MOST_NODES = 1_000_000
 """The most nodes of a file, counted with every alias expanded."""
 DEEPEST = 40
-_MOST_BITS = 1024
-"""The longest whole number, in bits: as long as a float's exponent allows. Python refuses to print much longer ones."""
 
 # The C parser is ten times faster; every PyYAML that was installed from a wheel has it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TAG = "tag:yaml.org,2002:"
-_CONSTRUCT = SafeConstructor()
-_SCALARS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
-    f"{_TAG}null": lambda node: None,
-    f"{_TAG}bool": _CONSTRUCT.construct_yaml_bool,
-    f"{_TAG}int": _CONSTRUCT.construct_yaml_int,
-    f"{_TAG}float": _CONSTRUCT.construct_yaml_float,
-    f"{_TAG}str": lambda node: node.value,
-    f"{_TAG}timestamp": lambda node: node.value,
-}
-# YAML 1.1, which PyYAML follows, reads 1e-3 as a word: its numbers with an exponent must have a dot.
-_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
 # YAML 1.1 reads 010 as octal and 1:30 as minutes and seconds.
 _OTHER_BASE = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 
@@ -182,26 +165,20 @@ class _Tree:
 
     def _convert(self, raw: yaml.Node, location: str) -> tuple[Node, int]:
         match raw:
-            case yaml.MappingNode(tag=tag) if tag == f"{_TAG}map":
+            case yaml.MappingNode(tag=tag) if tag == f"{TAG}map":
                 return self._mapping(raw, location)
-            case yaml.SequenceNode(tag=tag) if tag == f"{_TAG}seq":
+            case yaml.SequenceNode(tag=tag) if tag == f"{TAG}seq":
                 items = [self._sized(item) for item in raw.value]
                 return Node(location, tuple(node for node, _ in items)), 1 + sum(size for _, size in items)
-            case yaml.ScalarNode(tag=tag) if tag in _SCALARS:
+            case yaml.ScalarNode(tag=tag) if tag in SCALARS:
                 return Node(location, self._scalar(raw, location)), 1
         raise UserError(location, f"the tag {shortened(raw.tag)} is not read here", "write plain values without tags")
 
     def _scalar(self, raw: yaml.ScalarNode, location: str) -> Scalar:
-        if not raw.style and _EXPONENT.fullmatch(raw.value):
-            return float(raw.value)
         try:
-            value: Scalar = _SCALARS[raw.tag](raw)
-        except (ValueError, KeyError, IndexError, OverflowError) as error:
-            raise UserError(
-                location, f"{shortened(raw.value)} is no value", "write a number, a word or a truth value"
-            ) from error
-        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-            raise UserError(location, f"a number of {value.bit_length()} bits", f"write one of at most {_MOST_BITS}")
+            value = scalar_value(raw.tag, raw.value, is_plain=not raw.style)
+        except ScalarError as error:
+            raise UserError(location, str(error), error.remedy) from error
         if isinstance(value, (int, float)) and _OTHER_BASE.fullmatch(raw.value):
             what = f"{shortened(raw.value)} is the number {value} in YAML 1.1"
             raise UserError(location, what, "write a number without leading zeros and colons; quote it if it is a word")
@@ -215,7 +192,7 @@ class _Tree:
         for raw_key, raw_value in raw.value:
             value, size = self._sized(raw_value)
             total += size
-            if raw_key.tag == f"{_TAG}merge":
+            if raw_key.tag == f"{TAG}merge":
                 merged += value.content if isinstance(value.content, tuple) else [value]
                 continue
             key = self._key(raw_key)
@@ -230,7 +207,7 @@ class _Tree:
         return Node(location, own, places), total
 
     def _key(self, raw: yaml.Node) -> str:
-        if isinstance(raw, yaml.ScalarNode) and raw.tag == f"{_TAG}str":
+        if isinstance(raw, yaml.ScalarNode) and raw.tag == f"{TAG}str":
             return str(raw.value)
         error = UserError(self._location(raw), f"{shortened(raw.value)} is no key", "give the name of a key")
         if not isinstance(raw, yaml.ScalarNode):

@@ -20,12 +20,14 @@ ANSWERED_GLOBALS = {
     "Device": "the device is chosen when the run is started",
     "FlushCount": "ColdCache says whether the cache is emptied",
     "FlushMemorySize": "ColdCache says whether the cache is emptied",
+    "FlushMemSize": "ColdCache says whether the cache is emptied",
     "DataTypeInitAlpha": "Tensile has no such parameter either; DataInitTypeAlpha was meant",
     "DataTypeInitBeta": "Tensile has no such parameter either; DataInitTypeBeta was meant",
     "ExitOnFails": "a wrong result is a measurement, and the run goes on",
     "ResumeBenchmarkProblem": "the same command goes on with a stopped run",
     "Redo": "the same command goes on with a stopped run; --remeasure measures again",
     "ForceRedo": "the same command goes on with a stopped run; --remeasure measures again",
+    "KernelLanguage": "the parameter KernelLanguage chooses among the kernels for this device",
     "PlatformIdx": "the device is chosen when the run is started",
     "DeviceIdx": "the device is chosen when the run is started",
 }
@@ -33,28 +35,36 @@ ANSWERED_GLOBALS = {
 
 IGNORED_GLOBALS = _names(
     """
-    Architecture AsmDebug AssemblerPath Backend BenchmarkClientVersion BenchmarkDataPath BenchmarkProblemsPath
-    BoundsCheck BufferOffsetA BufferOffsetB BufferOffsetC BufferOffsetD BuildClient CCompiler CEqualD
-    CheckDimOverflow ClientArgs ClientBuildPath ClientExecutionLockPath ClientLogLevel CMakeBuildType
-    CMakeCFlags CMakeCXXFlags CodeFromFiles CodeObjectVersion ConvolutionVsContraction CpuThreads
-    CSVExportWinner CSVMergeSameProblemID CurrentISA CustomKernelDirectory CxxCompiler DataInitType
-    DataInitTypeA DataInitTypeAB DataInitTypeB DataInitTypeC DataInitTypeD DebugKernel DebugPrintLevel
-    DebugSkipAtomic DebugSkipNonAtomic DeviceLDS DictLibraryLogic DumpTensors EmbedLibrary EmbedLibraryKey
-    EnableAsserts EnableDebugA EnableDebugB EnableDebugC EnableHalf ExitAfterKernelGen ExpandRanges
-    ExpectedValueC ExperimentalLogicDir ForceCExpectedValue ForceGenerateKernel ForceRedoBenchmarkProblems
-    ForceRedoLibraryClient ForceRedoLibraryLogic GenerateManifestAndExit GenerateSourcesAndExit
-    GranularityThreshold HardwareMonitor HccVersion HipClangVersion IgnoreAsmCapCache IndexChars KeepBuildTmp
-    KernelTime LazyLibraryLoading LegacyComponents LibraryClientPath LibraryFormat LibraryLogicPath
-    LibraryPrintDebug LibraryUpdateComment LibraryUpdateFile MaxDepthU MaxFileName MaxLDS MaxMacroTileRatio
-    MaxRegisters MaxThreads MaxWorkspaceSize MergeFiles MinimumRequiredVersion MinKForGSU Name NewClient
-    NewClientArgs NumMergedFiles OldClientSourceTmp PackageLibrary PerfModelL2ReadBwMul PerfModelL2ReadHits
-    PerfModelL2WriteHits PerfModelReadEfficiency PerformanceMetric PinClocks PreciseKernelTime PrintCodeCommands
-    PrintConvolutionUsage PrintDebug PrintIndexAssignments PrintLevel PrintSolutionRejectionReason PrintTensorA
-    PrintTensorB PrintTensorC PrintTensorD PrintTensorRef PrintWinnersOnly PristineOnGPU ROCmAgentEnumeratorPath
-    ROCmSMIPath RuntimeLanguage ScriptPath SeparateArchitectures ShortFileNames ShortNames ShowProgressBar
-    SleepPercent SolutionPrintDebug SolutionSelectionAlg SortProblems SourcePath SupportedISA
-    UnrollLoopEfficiencyEnable ValidationMaxToPrint ValidationPrintValids VerifyManifest WavefrontWidth
-    WorkingPath
+    ActivationNoFuse ActivationTypeIfAll AnalyzePath ArchCaps Architecture AsmCaps AsmDebug AsmHasDirectToLds
+    AsmHasExplicitCO AssemblerPath Backend BenchmarkClientVersion BenchmarkDataPath BenchmarkMetric BenchmarkPath
+    BenchmarkPerCU BenchmarkProblemsPath BestSolution BoundsCheck BufferOffsetA BufferOffsetB BufferOffsetC
+    BufferOffsetD BuildClient CacheAsmCaps CCompiler CEqualD CheckDimOverflow ClangOffloadBundlerPath
+    CleanupBuildFiles ClientArgs ClientBuildPath ClientExecutionLockPath ClientLogLevel ClientParamsFile
+    ClientParamsGranularityFile ClientPath ClientSourcePath CMakeBuildType CmakeCCompiler CMakeCFlags
+    CmakeCxxCompiler CMakeCXXFlags CodeFromFiles CodeObjectVersion ConvolutionVsContraction CpuThreads
+    CSVExportWinner CSVMergeSameProblemID CurrentISA CustomKernelDirectory CxxCompiler DataInitType DataInitTypeA
+    DataInitTypeAB DataInitTypeActivationArgs DataInitTypeB DataInitTypeC DataInitTypeD DataInitValueActivationArgs
+    DebugKernel DebugPrintLevel DebugSkipAtomic DebugSkipNonAtomic DeviceLDS DictLibraryLogic DoValidation
+    DumpTensors EmbedLibrary EmbedLibraryKey EnableAsserts EnableDebugA EnableDebugB EnableDebugC EnableHalf
+    ExitAfterKernelGen ExpandRanges ExpectedValueC ExperimentalLogicDir ExtractKernelPath ForceCExpectedValue
+    ForceGenerateKernel ForceRedoBenchmarkProblems ForceRedoLibraryClient ForceRedoLibraryLogic
+    GenerateManifestAndExit GenerateSourcesAndExit GranularityThreshold HardwareMonitor HardwareSpecsPath HccVersion
+    HipClangVersion HipConfigPath IgnoreAsmCapCache IndexChars indexChars KeepBuildTmp KernelTime
+    LazyLibraryLoading LdsPowerStudy LegacyComponents LibraryClientPath LibraryFormat LibraryLogicFormat
+    LibraryLogicPath LibraryPrintDebug LibraryUpdateComment LibraryUpdateFile LlvmBinPath MacPowerStudy MaxDepthU
+    MaxFileName MaxLDS MaxMacroTileRatio MaxRegisters MaxThreads MaxThreadTile MaxWorkspaceSize
+    MemThroughputThreshold MergeFiles MinimumRequiredVersion MinKForGSU MinLDSUtilization MinThreads Name
+    NetworkName NewClient NewClientArgs NumMergedFiles OldClientSourceTmp PackageLibrary PerfModelL2ReadBwMul
+    PerfModelL2ReadHits PerfModelL2WriteHits PerfModelMfma PerfModelOpsPerCycle PerfModelReadEfficiency
+    PerformanceMetric PinClocks PreciseKernelTime PrintCodeCommands PrintConvolutionUsage PrintDebug
+    PrintIndexAssignments PrintLevel PrintMaxCols PrintMaxRows PrintRegisterDebug PrintSolutionRejectionReason
+    PrintTensorA PrintTensorB PrintTensorC PrintTensorD PrintTensorHex PrintTensorRef PrintWinnersOnly PristineOnGPU
+    ProblemFromConvolution RectangularLoadsOnly ROCmAgentEnumeratorPath ROCmBinPath ROCmPath ROCmSMIPath
+    RunCriteriaMinSize RunCriteriaVerify RuntimeLanguage ScriptPath SeparateArchitectures ShortFileNames ShortNames
+    ShowProgressBar SleepPercent SleepSize SleepSolution SolutionMapHash SolutionPrintDebug SolutionSelectionAlg
+    SolutionSelectionMethod SortProblems SourcePath SupportedISA TileAwareConfigs TileAwareDimPadBytes
+    UnrollLoopEfficiencyEnable ValidationMaxToPrint ValidationPrintValids VerifyManifest WavefrontWidth WorkingPath
+    WriteLibraryPath
     """
 )
 """Global parameters without a meaning here."""
@@ -64,8 +74,8 @@ ANSWERED_LOGIC = {"DeviceNames": "the logic holds for the device that it was mea
 
 IGNORED_LOGIC = _names(
     """
-    BranchPenalty Dilation LibraryType SmoothOutliers
-    SolutionImportanceMin Threshold
+    BranchPenalty BranchWeight Dilation FractionTimeSavedMin InitialSolutionWindow LibraryType OutlierThreshold
+    SmoothOutliers SolutionImportanceMin Threshold Weight0 Weight1 Weight2
     """
 )
 """Keys of LibraryLogic for an analysis that differs here."""

@@ -1,5 +1,7 @@
 """The work of each command that runs for minutes: `frame` carries out any command's plan; each plan has a folder."""
 
+from tunesmith.bench import keep_server
+
 from .frame import events
 from .frame.record import RunOutcome
 from .frame.reuse import Reuse
@@ -29,6 +31,7 @@ __all__ = [
     "compare_with_numpy",
     "events",
     "import_file",
+    "keep_server",
     "plan",
     "summarise",
     "tune",

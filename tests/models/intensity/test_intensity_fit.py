@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tuned_samples import BREAKS, ORIGIN, products, sample
 from tunesmith.models.intensity.fit import segments
-from tunesmith.models.intensity.fit.bootstrap import cut_intervals, explained_intervals
+from tunesmith.models.intensity.fit.bootstrap import cut_intervals, explained_intervals, group_draws
 from tunesmith.models.intensity.fit.comparison import PUBLISHED, FitSettings, compare_rules
 from tunesmith.models.intensity.fit.cross_validation import (
     HeldOut,
@@ -276,6 +276,20 @@ def test_the_interval_of_a_line_draws_groups():
     single = line_fit(x, y, [str(row) for row in range(150)], 500, 0).r2_interval
     assert grouped[1] > 0.99, "where one of the three groups is not drawn, a line through two is nearly exact"
     assert single[1] < 0.5
+
+
+def test_the_interval_is_that_of_the_lines_through_what_was_drawn():
+    """Sums of the groups give the R2 of each draw. A draw of too few products or of one intensity has no line."""
+    generator = np.random.default_rng(2)
+    groups = list("aabbcd")
+    x, y = np.array([1e5, 1e5, 2.0, 3.0, 2.0, 1e5]), generator.lognormal(9, 1, 6)
+    drawn = []
+    for counts in group_draws(groups, 300, 5):
+        drawn_x, drawn_y = (np.repeat(values, counts.astype(int)) for values in (x, y))
+        if len(drawn_x) > 2 and np.ptp(drawn_x) > 0:
+            drawn.append(np.corrcoef(drawn_x, drawn_y)[0, 1] ** 2)
+    assert 0 < len(drawn) < 300
+    assert line_fit(x, y, groups, 300, 5).r2_interval == pytest.approx(np.percentile(drawn, (2.5, 97.5)))
 
 
 def test_an_r2_that_is_undefined_has_no_interval():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -58,18 +58,21 @@ def check(policy, problem, target, kernel, reasons):
     if isinstance(answer, PolicyRefusal):
         assert answer.rejection.reason in UNANSWERABLE | TOO_LARGE, (policy.name, kernel.name, problem, answer)
         reasons[answer.rejection.reason] += 1
-        return
+        return answer
     reasons["chosen"] += 1
     assert answer.reason
     assert answer.lines[-1].step == "mapping"
     assert is_legal(kernel, answer.configuration, problem, target), (policy.name, kernel.name, problem, answer)
     assert family_for("GEMM", answer.configuration).name == kernel.name
+    return answer
 
 
-def sweep(count, seed):
+def sweep(count, seed, targets):
+    """Each problem on so many targets, which take turns: the problems differ more than the same one on all targets."""
     reasons: Counter[str] = Counter()
+    turns = itertools.cycle(TARGETS)
     for gemm in random_problems(count, seed):
-        for target in TARGETS:
+        for target in itertools.islice(turns, targets):
             for kernel in FAMILIES:
                 for policy in EVERY_POLICY:
                     check(policy, gemm, target, kernel, reasons)
@@ -77,9 +80,9 @@ def sweep(count, seed):
 
 
 def test_random_problems_get_a_legal_configuration_or_a_named_reason():
-    """60 problems on six targets in ten families by every policy: 18,000 decisions."""
-    reasons = sweep(60, seed=1)
-    assert sum(reasons.values()) == 60 * len(TARGETS) * len(FAMILIES) * len(EVERY_POLICY)
+    """75 problems, each on two of six targets, in ten families by every policy: 25 problems a target."""
+    reasons = sweep(75, seed=1, targets=2)
+    assert sum(reasons.values()) == 75 * 2 * len(FAMILIES) * len(EVERY_POLICY)
     assert reasons["chosen"] > 0.2 * sum(reasons.values())
 
 
@@ -102,8 +105,7 @@ def test_a_device_with_less_gets_smaller_tiles_and_less_memory(limit):
             for target in (replace(target, **SMALL[limit]) for target in TARGETS):
                 for kernel in FAMILIES:
                     for policy in EVERY_POLICY:
-                        check(policy, gemm, target, kernel, reasons)
-                        lines = policy.choose(gemm, target, kernel).lines
+                        lines = check(policy, gemm, target, kernel, reasons).lines
                         remedied += any(line.step == "rejected" and "tried instead" in line.text for line in lines)
     assert remedied
     assert "no tile" not in reasons
@@ -115,11 +117,12 @@ def test_huge_sizes_and_odd_devices_get_an_answer_too():
     unknown = replace(H200, compute_units=0, global_memory_bytes=0, max_allocation_bytes=0, sub_group_size=0)
     tiny = replace(H200, compute_units=1, local_memory_bytes=1024, max_work_group_size=1)
     targets = (H200, CPU, unknown, tiny, replace(CPU, local_memory_bytes=1024), fake_target())
+    turns = itertools.cycle(targets)
     for _ in range(15):
         m, n, k = (int(2 ** random.uniform(0, 34)) for _ in range(3))
         gemm = problem(str(random.choice(KINDS)), m, n, k, int(2 ** random.uniform(0, 20)))
         strided = replace(gemm, leading=(m + 3, m + 5, m + 1, n + k))
-        for target in targets:
+        for target in itertools.islice(turns, 3):
             for kernel in FAMILIES:
                 for policy in EVERY_POLICY:
                     for variant in (gemm, strided):
@@ -131,7 +134,7 @@ def test_huge_sizes_and_odd_devices_get_an_answer_too():
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(10))
 def test_ten_thousand_random_problems(seed):
-    sweep(1000, seed=100 + seed)
+    sweep(1000, seed=100 + seed, targets=len(TARGETS))
 
 
 @pytest.mark.parametrize(
@@ -179,8 +182,8 @@ def test_every_step_and_every_pair_of_steps_can_be_switched_on_and_off(policy):
     """Single steps and pairs are switched on with all others off, and pairs are switched off; every answer is legal."""
     registered = POLICIES[policy]
     acts = registered.acts
-    sets = [(), acts, *((step,) for step in acts), *combinations(acts, 2)]
-    sets += [tuple(step for step in acts if step not in pair) for pair in combinations(acts, 2)]
+    sets = [(), acts, *((step,) for step in acts), *itertools.combinations(acts, 2)]
+    sets += [tuple(step for step in acts if step not in pair) for pair in itertools.combinations(acts, 2)]
     problems = [problem("b", 1024, 1536, 4096), problem("b", 8192, 8192, 512), problem("b", 1, 4096, 4096)]
     problems += [problem("b", 333, 77, 1111)]
     for steps in sets:

@@ -8,18 +8,20 @@ drivers do not survive a fork.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import selectors
 import signal
 import socket
 import sys
 import warnings
+from contextlib import suppress
 from importlib import import_module
 
 from .process import NUMBER, connect_to_parent, die_with_parent
 
 PRELOADED = ("tunesmith.bench.processes.compiler", "tunesmith.bench.processes.worker", "numpy.random")
-MOST_REQUEST_BYTES = 4096
+MOST_REQUEST_BYTES = 1 << 16
 
 
 def main(arguments: list[str]) -> None:
@@ -39,8 +41,9 @@ def main(arguments: list[str]) -> None:
 def _serve(requests: socket.socket) -> tuple[str, int, int] | None:
     """Fork a child for each request, and tell how each one ended, until the parent is gone.
 
-    A request is a module's name with four descriptors: the child's connection, its lifeline, the file for its output
-    and the pipe for its status. Returns None in the server; in a child the module's name, its connection and lifeline.
+    A request is a module's name and the child's own variables in JSON (null for none), with four descriptors: the
+    child's connection, its lifeline, the file for its output and the pipe for its status. Returns None in the server;
+    in a child the module's name, its connection and lifeline.
     """
     statuses: dict[int, int] = {}
     ended, ended_end = socket.socketpair()
@@ -58,9 +61,10 @@ def _serve(requests: socket.socket) -> tuple[str, int, int] | None:
             _tell_ends(statuses)
         if requests not in sources:
             continue
-        name, descriptors, _, _ = socket.recv_fds(requests, MOST_REQUEST_BYTES, 4)
-        if not name:
+        request, descriptors, _, _ = socket.recv_fds(requests, MOST_REQUEST_BYTES, 4)
+        if not request:
             return None
+        name, variables = json.loads(request)
         connection, lifeline, output, status = descriptors
         server = os.getpid()
         try:
@@ -74,7 +78,12 @@ def _serve(requests: socket.socket) -> tuple[str, int, int] | None:
             _become_child(
                 server, output, (status, *statuses.values(), *(s.detach() for s in (requests, ended, ended_end)))
             )
-            return name.decode(), connection, lifeline
+            for variable, value in variables.items():
+                if value is None:
+                    os.environ.pop(variable, None)
+                else:
+                    os.environ[variable] = value
+            return name, connection, lifeline
         for descriptor in (connection, lifeline, output):
             os.close(descriptor)
         if pid > 0:
@@ -109,7 +118,8 @@ def _tell_ends(statuses: dict[int, int]) -> None:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             pipe = statuses.pop(pid)
-            os.write(pipe, NUMBER.pack(os.waitstatus_to_exitcode(status)))
+            with suppress(BrokenPipeError):  # nobody asks any more
+                os.write(pipe, NUMBER.pack(os.waitstatus_to_exitcode(status)))
             os.close(pipe)
 
 

@@ -31,12 +31,16 @@ class CompilerReady:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job as a worker sees it. `verify` is False if the same candidate was verified before, in this run."""
+    """A job as a worker sees it. `verify` is False if the same candidate was verified before, in this run.
+
+    `first` is the candidate with whose result this one's must agree, if there is such a candidate.
+    """
 
     binaries: tuple[Binary, ...]
     problem: Problem
     plans: JobPlans
     verify: bool = True
+    first: Candidate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import resource
 import signal
@@ -13,8 +14,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import IO, Any
 
@@ -38,15 +40,14 @@ may have been stopped too (a paused container), so they get their time again."""
 class Spawner:
     """Starts children, through a server that forks them (`fork_server`) and that starts with the first child.
 
-    The kernel sends a process its parent-death signal when the *thread* that started it ends, so a caller's thread,
-    which may end early, must not start the server. A thread of the spawner's own does. The server imports `preloaded`
+    `environment` has variables of the children. If `keep_server` was called, the kept server forks them. The kernel
+    sends a process its parent-death signal when the *thread* that started it ends, so a caller's thread, which may end
+    early, must not start the server. A thread of the spawner's own does. The server imports `preloaded`
     once for all children, beside the bench's own modules.
     """
 
     def __init__(self, environment: Mapping[str, str], preloaded: Sequence[str] = ()) -> None:
-        paths = [path or os.getcwd() for path in sys.path]  # noqa: PTH109  # what Python itself means by ""
-        self._environment = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)}
-        self._preloaded = tuple(preloaded)
+        self._environment, self._preloaded = dict(environment), tuple(preloaded)
         self._thread = ThreadPoolExecutor(1, "tunesmith-spawner")
         self._server: _Server | None = None
 
@@ -62,9 +63,10 @@ class Spawner:
             raise UserError(module, f"the system starts no process ({error})", remedy) from error
 
     def _start(self, module: str) -> Child:
-        if self._server is None or self._server.ended:
-            self._server = _Server(self._environment, self._preloaded)
-        return self._server.fork(module)
+        server = _kept_server() or self._server
+        if server is None or server.ended:
+            server = self._server = _Server({**_server_environment(), **self._environment}, self._preloaded)
+        return server.fork(module, self._environment)
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -78,11 +80,61 @@ class Spawner:
         self.close()
 
 
+def keep_server(preloaded: Sequence[str]) -> None:
+    """Start a server that forks the children of all spawners of this process from now on, and lives as long as it does.
+
+    So a program that tunes often imports `preloaded` once. Returns at once, while the server still imports.
+    """
+    global _KEPT
+    if _kept_server() is None:
+        environment, keeper = _server_environment(), ThreadPoolExecutor(1, "tunesmith-server")
+        server = keeper.submit(_Server, environment, tuple(preloaded))
+        _KEPT = _Kept(os.getpid(), environment, server, keeper)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A kept server: the process that it serves, the variables with which it started, the server to be, and the thread
+    with which it ends."""
+
+    owner: int
+    environment: Mapping[str, str]
+    server: Future[_Server]
+    keeper: ThreadPoolExecutor
+
+
+_KEPT: _Kept | None = None
+
+
+STARTED_WITH = ("PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD")
+"""Variables that act when a process starts. A child gets all others with the request for it."""
+
+
+def _kept_server() -> _Server | None:
+    """The kept server, if it lives, was started by this process (no fork of it), and still fits it."""
+    if _KEPT is None or _KEPT.owner != os.getpid():
+        return None
+    now = _server_environment()
+    if any(now.get(name) != _KEPT.environment.get(name) for name in STARTED_WITH):
+        return None
+    try:
+        server = _KEPT.server.result()
+    except OSError:
+        return None
+    return None if server.ended else server
+
+
+def _server_environment() -> dict[str, str]:
+    paths = [path or os.getcwd() for path in sys.path]  # noqa: PTH109  # what Python itself means by ""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 class _Server:
     """The process that forks children."""
 
     def __init__(self, environment: Mapping[str, str], preloaded: Sequence[str] = ()) -> None:
         self._requests, theirs = socket.socketpair()
+        self._environment, self._lock = dict(environment), threading.Lock()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # `close` closes it
         command = [sys.executable, "-P", "-m", _FORK_SERVER, str(theirs.fileno()), str(os.getpid()), *preloaded]
         self._process = subprocess.Popen(
@@ -97,19 +149,29 @@ class _Server:
         theirs.close()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def ended(self) -> bool:
         return self._process.poll() is not None
 
-    def fork(self, module: str) -> Child:
-        """Start a child that executes a module's `main`. Raises OSError if there is no such process."""
+    def fork(self, module: str, environment: Mapping[str, str]) -> Child:
+        """Start a child that executes a module's `main`, with this process's variables and these. Raises OSError if
+        there is no such process."""
         ours, theirs = Pipe()
         lifeline, lifeline_end = Pipe(duplex=False)
         status, status_end = Pipe(duplex=False)
         output = tempfile.TemporaryFile()  # noqa: SIM115  # the Child closes it
         passed = [end.fileno() for end in (theirs, lifeline, output, status_end)]
         answer = b""
-        with theirs, lifeline, status_end, suppress(ConnectionError):
-            socket.send_fds(self._requests, [module.encode()], passed)
+        variables: dict[str, str | None] = {**_server_environment(), **environment}
+        changed = dict(variables.items() - self._environment.items()) | dict.fromkeys(
+            self._environment.keys() - variables.keys()
+        )
+        request = json.dumps([module, changed]).encode()
+        with self._lock, theirs, lifeline, status_end, suppress(ConnectionError):
+            socket.send_fds(self._requests, [request], passed)
             answer = self._requests.recv(NUMBER.size)
         if not answer:
             self._process.wait()
@@ -172,12 +234,16 @@ class Child:
             self._status.poll(patience)
         self.connection.close()
         self._lifeline_end.close()
-        with suppress(ProcessLookupError):
-            # Also if the child ended by itself: a compiler that it started may still run in its group.
-            os.killpg(self.pid, signal.SIGKILL)
+        # Also if the child ended by itself: a compiler that it started may still run in its group.
+        self.kill()
         if self._ended is None:
             self._ended = self._wait()
         return signal.Signals(-self._ended).name if self._ended < 0 else f"exit {self._ended}"
+
+    def kill(self) -> None:
+        """Send the child and every process that it started the signal that ends them."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _wait(self) -> int:
         """Wait for the child's end: minus the signal's number, or the exit status."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multiprocessing.connection import Connection
 
-from tunesmith.devices import Device, LaunchError, open_device
+from tunesmith.devices import LaunchError, open_device
 from tunesmith.records import UserError
 
 from .. import injected_faults
@@ -16,20 +16,21 @@ from .process import requests
 def main(connection: Connection) -> None:
     injected_faults.set_role("worker")
     start = connection.recv()
-    device = _opened(start, connection)
-    if device is not None:
-        _serve(DeviceRunner(device, start.policy, connection.send), connection)
+    runner = _opened(start, connection)
+    if runner is not None:
+        _serve(runner, connection)
 
 
-def _opened(start: Start, connection: Connection) -> Device | None:
+def _opened(start: Start, connection: Connection) -> DeviceRunner | None:
     try:
-        device = open_device(start.target)
+        runner = DeviceRunner(open_device(start.target), start.policy, connection.send)
+        runner.prepare()
     except (UserError, LaunchError) as error:
         remedy = "choose another device; `tunesmith devices` shows which there are"
         connection.send(UserError("device", str(error), remedy))
         return None
     connection.send(Done(()))
-    return device
+    return runner
 
 
 def _serve(runner: DeviceRunner, connection: Connection) -> None:

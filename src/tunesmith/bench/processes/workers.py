@@ -19,6 +19,8 @@ from .process import UNWATCHED_SECONDS, Child, Spawner
 _OPENING_SECONDS = 120.0
 _PREPARING_FACTOR = 10.0
 """The timeout of preparing over that of a launch: the host computes a big problem's reference, which takes long."""
+_UNWATCHED_SHARE = 0.1
+"""The share of a timeout after which a stage's threads are looked at for the first time (`kept_waiting`)."""
 _DYING_SECONDS = 5.0
 TIMEOUT = "timeout"
 
@@ -50,14 +52,15 @@ def wait_until(connections: Sequence[Connection], deadline: float) -> None:
 class Worker:
     """One process with the device open. Call `ask`, then `poll` for the answer; a Death is an answer too.
 
-    The worker sends one answer without being asked: when it has opened the device.
+    The worker sends one answer without being asked: when it has opened the device. `deadline` is when `poll` must be
+    called if no message comes before.
     """
 
     def __init__(self, child: Child, target: Target, policy: Policy) -> None:
         self._child, self._policy = child, policy
         self._at = StageEntered("opening the device")
         self.pid, self.connection = child.pid, child.connection
-        self.deadline = time.monotonic() + _OPENING_SECONDS
+        self.deadline = self._end_of_stage = time.monotonic() + _OPENING_SECONDS
         self.served = 0
         child.send(Start(target, policy))
 
@@ -84,6 +87,10 @@ class Worker:
                 case _:
                     return self._dead(self._child.end(_DYING_SECONDS))
         if (late := time.monotonic() - self.deadline) > 0:
+            if self.deadline < self._end_of_stage:
+                self._child.watch()
+                self.deadline = self._end_of_stage
+                return None
             if late > UNWATCHED_SECONDS:
                 self._enter(self._at)
                 return None
@@ -98,14 +105,20 @@ class Worker:
             wait_until([self.connection], self.deadline)
         return answer
 
+    def kill(self) -> None:
+        """Send the signal that ends the worker, and do not wait for its end."""
+        self._child.kill()
+
     def end(self) -> None:
         self._child.end()
 
     def _enter(self, at: StageEntered) -> None:
         self._at = at
-        self._child.watch()
         factor = _PREPARING_FACTOR if at.stage == "preparing" else 1.0
-        self.deadline = time.monotonic() + factor * self._policy.timeout_seconds
+        now = time.monotonic()
+        self._end_of_stage = now + factor * self._policy.timeout_seconds
+        # Most stages end at once. To look at all threads of every one of them would cost milliseconds each.
+        self.deadline = now + _UNWATCHED_SHARE * self._policy.timeout_seconds
 
     def _dead(self, cause: str) -> Death:
         doing = f"while {self._at.stage}"
@@ -134,6 +147,11 @@ class Workers:
                 self._standby = self._start()
         return self._current
 
+    def begin(self) -> None:
+        """Start a worker that opens the device meanwhile, unless there is one."""
+        if self._current is None and self._standby is None:
+            self._standby = self._start()
+
     def fresh(self) -> Worker:
         """A worker that has had no request yet."""
         if self._current is not None and self._current.served:
@@ -153,6 +171,9 @@ class Workers:
         self.drop()
 
     def close(self) -> None:
+        # Both are killed before one is waited for: a driver takes its time to leave the device.
+        for worker in filter(None, (self._current, self._standby)):
+            worker.kill()
         self.drop()
         if self._standby is not None:
             self._standby.end()

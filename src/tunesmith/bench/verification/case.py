@@ -10,8 +10,17 @@ import numpy as np
 from tunesmith.problems import Array, Expected
 from tunesmith.records import Operand
 
-from .poison import Bytes, around_pattern, filled, itemsize, output_pattern
+from .poison import Bytes, around_pattern, filled, is_whole, itemsize, output_pattern
 from .regions import Region, padding_mask
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An output of which `count` elements are compared; `is_exact` if they are whole numbers, which must be equal."""
+
+    operand: Operand
+    count: int
+    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -21,12 +30,16 @@ class VerificationCase:
     operands: tuple[Operand, ...]
     inputs: Mapping[str, Array]
     expected: Mapping[str, Expected]
+    agreement: Mapping[str, float] = field(default_factory=dict)
+    """`Operation.agreement`: the outputs that are compared with a first launch, whose results `learned` gets."""
+    learned: dict[str, Expected] = field(default_factory=dict, compare=False)
     _images: dict[Region, Bytes] = field(default_factory=dict, compare=False)
 
     @property
     def size(self) -> int:
         """Bytes of host memory that the case holds, with the inputs' images once they are made."""
-        references = (array for expected in self.expected.values() for array in (expected.value, expected.bound))
+        every = (*self.expected.values(), *self.learned.values())
+        references = (array for expected in every for array in (expected.value, expected.bound))
         return sum(array.nbytes for array in (*self.inputs.values(), *references, *self._images.values()))
 
     @property
@@ -63,5 +76,17 @@ class VerificationCase:
 
     def compared(self) -> list[tuple[Operand, Expected]]:
         """The outputs whose elements have a reference."""
-        pairs = ((operand, self.expected.get(operand.name)) for operand in self.outputs)
+        known = {**self.expected, **self.learned}
+        pairs = ((operand, known.get(operand.name)) for operand in self.outputs)
         return [(operand, expected) for operand, expected in pairs if expected is not None and 0 not in operand.shape]
+
+    def comparisons(self) -> list[Comparison]:
+        """What `compared` has once all is learned, without the values."""
+        outputs = [operand for operand in self.outputs if 0 not in operand.shape]
+        return [
+            Comparison(operand, values.value.size, values.value.dtype.kind in "iu")
+            if (values := self.expected.get(operand.name))
+            else Comparison(operand, operand.storage_elements, is_whole(operand.dtype))
+            for operand in outputs
+            if operand.name in self.expected or operand.name in self.agreement
+        ]

@@ -71,7 +71,8 @@ class Cases:
 
     def _make(self, problem: Problem) -> VerificationCase:
         operation, inputs = OPERATIONS[problem.type.operation], self.inputs(problem)
-        return VerificationCase(operation.operands(problem), inputs, operation.reference(problem, inputs))
+        expected, agreement = operation.reference(problem, inputs), operation.agreement(problem)
+        return VerificationCase(operation.operands(problem), inputs, expected, agreement)
 
     def _make_room(self, size: int) -> None:
         limit = _KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.devices import Buffer, Device, Prepared, Program
+from tunesmith.problems import Expected
 from tunesmith.records import Launch, Operand, Plan, Step, Zero
 
-from .case import VerificationCase
+from .case import Comparison, VerificationCase
 from .device_programs import FLAGS, SUMS, VerificationPrograms, bound_name, is_supported, positions_name, value_name
 from .host_memory import HostMemory
-from .poison import Bytes, itemsize, output_pattern
-from .regions import WORD, Region, storage_region
-from .run_inspection import Defect, RunInspection, indices
+from .poison import POISONS, Bytes, itemsize, output_pattern
+from .regions import WORD, Region, is_padded, storage_region
+from .run_inspection import Defect, RunInspection, indices, not_finite, root_mean
 
 _FLAGS_EACH = 4
 """Flags of an output: guard band changed, element not written, element between rows written, value beyond its bound."""
@@ -45,7 +46,9 @@ class CleanRun(RunInspection):
 
 def supports(case: VerificationCase) -> bool:
     """Whether the programs support all outputs of a case."""
-    return all(is_supported(operand, case.expected.get(operand.name)) for operand in case.outputs)
+    comparisons = {comparison.operand.name: comparison for comparison in case.comparisons()}
+    is_dense = not any(is_padded(operand) for operand in case.outputs if operand.name in case.agreement)
+    return is_dense and all(is_supported(operand, comparisons.get(operand.name)) for operand in case.outputs)
 
 
 class DeviceMemory(HostMemory):
@@ -61,6 +64,7 @@ class DeviceMemory(HostMemory):
         self._slots = max(len(self._unchanging), 1)
         self._prepared_steps: dict[tuple[str, int], Prepared] = {}
         self._hashing: Prepared | None = None
+        self._has_learned = False
         try:
             for name, length in self._lengths.items():
                 self._buffers[name] = device.allocate(length)
@@ -82,6 +86,7 @@ class DeviceMemory(HostMemory):
         return {operand.name: self._storage(self._regions[operand.name]) for operand in self.case.inputs_only}
 
     def release(self) -> None:
+        self.case.learned.clear()
         self._prepared_steps.clear()
         self._hashing = None
         super().release()
@@ -95,6 +100,33 @@ class DeviceMemory(HostMemory):
         pass
 
     def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> RunInspection:
+        self._execute(programs, plan, poison)
+        self._prepared(self._after, poison).enqueue()
+        if not self._flags().any():
+            return CleanRun(self._sums_of_squares())
+        if self.case.agreement and not self.case.learned:
+            self.case.learned.update(self._learned_values())
+        return self._inspection(poison)
+
+    @property
+    def awaits_first(self) -> bool:
+        return bool(self.case.agreement) and not self._has_learned
+
+    def learn(self, programs: Sequence[Program], plan: Plan) -> Defect | None:
+        self._execute(programs, plan, POISONS[0])
+        comparisons = self.case.comparisons()
+        reals = [comparison for comparison in comparisons if not comparison.is_exact]
+        self._prepare(self._changes(real, index) for index, real in enumerate(reals)).enqueue()
+        infinite = self._flags()[: len(reals)]
+        if infinite.any():
+            return not_finite(reals[int(np.argmax(infinite))].operand)
+        sums = self._sums_by_slot()
+        typical = {real: root_mean(sums[2 * index], sums[2 * index + 1]) for index, real in enumerate(reals)}
+        self._prepare(self._learning(comparison, typical.get(comparison, 0.0)) for comparison in comparisons).enqueue()
+        self._has_learned, self._expected_digests = True, self._digests()
+        return None
+
+    def _execute(self, programs: Sequence[Program], plan: Plan, poison: int) -> None:
         if self._provide_workspace(plan.workspace_bytes):
             self._prepared_steps.clear()
         self._prepared(self._before, poison).enqueue()
@@ -103,9 +135,33 @@ class DeviceMemory(HostMemory):
                 pristine = self._buffers[_pristine(operand)]
                 self._device.copy(pristine, self._buffers[operand.name], self._lengths[operand.name])
         self._carry_out(programs, plan)
-        self._prepared(self._after, poison).enqueue()
-        is_flagged = self._device.read(self._buffers[FLAGS], self._flag_bytes).any()
-        return self._inspection(poison) if is_flagged else CleanRun(self._sums_of_squares())
+
+    def _learned_values(self) -> dict[str, Expected]:
+        """What `learn` left on the device, by output."""
+        learned = {}
+        for comparison in self.case.comparisons():
+            operand, size = comparison.operand, WORD * comparison.count
+            words = self._device.read(self._buffers[value_name(operand)], size).view(np.uint64)
+            if comparison.is_exact:
+                value = words.astype(f"u{itemsize(operand.dtype)}").view(operand.dtype)
+                bound = np.zeros(comparison.count)
+            else:
+                value = words.view(np.float64)
+                bound = self._device.read(self._buffers[bound_name(operand)], size).view(np.float64)
+            learned[operand.name] = Expected((...,), value.reshape(operand.shape), bound.reshape(operand.shape))
+        return learned
+
+    def _changes(self, real: Comparison, index: int) -> Launch:
+        operand = real.operand
+        before = _pristine(operand) if operand.role == "inout" else ""
+        return self._programs.changes(real, self._regions[operand.name], before, index, 2 * index)
+
+    def _learning(self, comparison: Comparison, typical: float) -> Launch:
+        name = comparison.operand.name
+        return self._programs.learn(comparison, self._regions[name], self.case.agreement[name], typical)
+
+    def _flags(self) -> Bytes:
+        return self._device.read(self._buffers[FLAGS], self._flag_bytes).view(np.uint32)
 
     def modified_input(self) -> Defect | None:
         """As in HostMemory, and also the first change of any other memory that is kept."""
@@ -115,7 +171,8 @@ class DeviceMemory(HostMemory):
         return Defect("wrote outside the output", f"into memory that is not its own: {names[0]}") if names else None
 
     def _fill(self) -> None:
-        """Write everything that is kept, and take the hashes."""
+        """Write everything that is kept, and take the hashes. What was learned is gone."""
+        self.case.learned.clear()
         device, case = self._device, self.case
         kept = {name: self._buffers[name] for name in self._lengths}
         regions = [self._regions[operand.name] for operand in case.inputs_only]
@@ -125,7 +182,7 @@ class DeviceMemory(HostMemory):
         for operand in case.outputs:
             if operand.role == "inout":
                 device.write(kept[_pristine(operand)], self._regions[operand.name].image(case.content(operand)))
-        for operand, expected in case.compared():
+        for operand, expected in () if case.agreement else case.compared():
             device.write(kept[positions_name(operand)], _bytes(_storage_positions(operand, expected.where)))
             if expected.value.dtype.kind in "iu":
                 words = np.ascontiguousarray(expected.value).view(f"u{itemsize(operand.dtype)}")
@@ -133,7 +190,7 @@ class DeviceMemory(HostMemory):
             else:
                 device.write(kept[value_name(operand)], _bytes(expected.value.astype(np.float64)))
                 device.write(kept[bound_name(operand)], _bytes(expected.bound))
-        self._expected_digests = self._digests()
+        self._has_learned, self._expected_digests = False, self._digests()
 
     def _prepared(self, steps: Callable[[int], Iterable[Step]], poison: int) -> Prepared:
         """The steps before or after a run. They are prepared once, and again when the workspace changes."""
@@ -159,8 +216,9 @@ class DeviceMemory(HostMemory):
             yield programs.check_guards(region, flag)
             if operand.role == "out" and region.size:
                 yield programs.check_written(operand, region, output_pattern(operand.dtype, poison), flag + 1)
-        for slot, (operand, expected) in enumerate(case.compared()):
-            yield programs.compare(operand, self._regions[operand.name], expected, flags[operand.name] + 3, 2 * slot)
+        for slot, comparison in enumerate(case.comparisons()):
+            name = comparison.operand.name
+            yield programs.compare(comparison, self._regions[name], flags[name] + 3, 2 * slot)
         if self._workspace:
             yield programs.check_guards(self._workspace, _FLAGS_EACH * len(case.outputs))
 
@@ -170,11 +228,14 @@ class DeviceMemory(HostMemory):
     def _sums(self) -> Bytes:
         return self._device.read(self._buffers[SUMS], _SUM_BYTES * self._slots * self._programs.groups)
 
+    def _sums_by_slot(self) -> NDArray[np.float64]:
+        sums = self._sums().view(np.float64).reshape(self._slots, self._programs.groups).sum(axis=1)
+        return np.asarray(sums, np.float64)
+
     def _sums_of_squares(self) -> tuple[float, float]:
         """Sums over the outputs of reals; other outputs leave no sums."""
-        by_slot = self._sums().view(np.float64).reshape(self._slots, self._programs.groups).sum(axis=1)
-        compared = enumerate(self.case.compared())
-        real = [slot for slot, (_, expected) in compared if expected.value.dtype.kind == "f"]
+        by_slot = self._sums_by_slot()
+        real = [slot for slot, comparison in enumerate(self.case.comparisons()) if not comparison.is_exact]
         return float(sum(by_slot[2 * slot] for slot in real)), float(sum(by_slot[2 * slot + 1] for slot in real))
 
     def _digests(self) -> NDArray[np.uint64]:
@@ -199,11 +260,12 @@ def _lengths(case: VerificationCase, regions: Mapping[str, Region]) -> dict[str,
     lengths = {operand.name: regions[operand.name].length for operand in case.operands}
     updated = [operand for operand in case.outputs if operand.role == "inout"]
     lengths |= {_pristine(operand): regions[operand.name].length for operand in updated}
-    for operand, expected in case.compared():
+    for comparison in case.comparisons():
+        operand = comparison.operand
         names = [positions_name(operand), value_name(operand)]
-        if expected.value.dtype.kind == "f":
+        if not comparison.is_exact:
             names.append(bound_name(operand))
-        lengths |= dict.fromkeys(names, WORD * expected.value.size)
+        lengths |= dict.fromkeys(names, WORD * comparison.count)
     return lengths
 
 

@@ -10,16 +10,16 @@ from itertools import accumulate
 import numpy as np
 
 from tunesmith.devices import Device, LaunchError, Program
-from tunesmith.problems import Expected
 from tunesmith.records import Argument, Launch, Module, Operand, OperandArgument, ScalarArgument
 from tunesmith.toolchains import TOOLCHAINS, CompileError
 
-from .poison import Bytes, itemsize
+from .case import Comparison
+from .poison import Bytes, is_whole, itemsize
 from .regions import WORD, Region, is_padded
 
 LANGUAGES = {"CUDA": "CUDA", "OpenCL": "OpenCL"}
 """The language in which the programs are compiled, by device API. With any other API, the host verifies."""
-ENTRIES = ("lay", "guards", "elements", "values", "exact", "digest")
+ENTRIES = ("lay", "guards", "elements", "values", "exact", "changes", "learn", "learn_exact", "digest")
 
 BLOCK = 256
 _GROUPS_PER_UNIT = 8
@@ -89,20 +89,38 @@ class VerificationPrograms:
             _u32(flag),
         )
 
-    def compare(self, operand: Operand, region: Region, expected: Expected, flag: int, slot: int) -> Launch:
+    def compare(self, comparison: Comparison, region: Region, flag: int, slot: int) -> Launch:
         """Raise the flag if an element is wrong. For reals, leave sums of squares in two slots.
 
         The reference is in the memory that `positions_name`, `value_name` and `bound_name` name.
         """
-        size, count = 8 * itemsize(operand.dtype), _u64(expected.value.size)
-        output = (OperandArgument(region.name), _u64(region.start), _u32(size))
-        reference = OperandArgument(positions_name(operand)), OperandArgument(value_name(operand))
+        operand, count = comparison.operand, _u64(comparison.count)
+        output, reference = _elements(operand, region), _reference(operand)
         result = OperandArgument(FLAGS), _u32(flag)
-        if expected.value.dtype.kind in "iu":
+        if comparison.is_exact:
             return self._launch("exact", *output, count, *reference, *result)
-        kind = (_u32(_EXPONENT_BITS.get(operand.dtype, 0)), _u32(int(operand.dtype.startswith("int"))))
         rest = (*reference, OperandArgument(bound_name(operand)), *result, OperandArgument(SUMS), _u32(slot))
-        return self._launch("values", *output, *kind, count, *rest)
+        return self._launch("values", *output, *_kind(operand), count, *rest)
+
+    def changes(self, comparison: Comparison, region: Region, before: str, flag: int, slot: int) -> Launch:
+        """Raise the flag if a real is not finite. Leave the sum of the squares of those that differ from the memory
+        named `before`, of all if there is none, and their number, in two slots."""
+        operand, count = comparison.operand, _u64(comparison.count)
+        result = OperandArgument(FLAGS), _u32(flag), OperandArgument(SUMS), _u32(slot)
+        output = _elements(operand, region)
+        old = OperandArgument(before or region.name), _u32(int(not before))
+        return self._launch("changes", *output, *_kind(operand), count, *old, *result)
+
+    def learn(self, comparison: Comparison, region: Region, tolerance: float, typical: float) -> Launch:
+        """Write a dense output's elements into the memory of its reference. A real's bound is the tolerance times the
+        sum of the real's magnitude and a typical magnitude."""
+        operand, count = comparison.operand, _u64(comparison.count)
+        output, reference = _elements(operand, region), _reference(operand)
+        if comparison.is_exact:
+            return self._launch("learn_exact", *output, count, *reference)
+        scalars = ScalarArgument(tolerance, "float64"), ScalarArgument(typical, "float64")
+        rest = (*reference, OperandArgument(bound_name(operand)), *scalars)
+        return self._launch("learn", *output, *_kind(operand), count, *rest)
 
     def digest(self, name: str, length: int, slot: int) -> Launch:
         """Hash a whole buffer into `groups` words, at `slot` of the sums."""
@@ -125,10 +143,10 @@ def bound_name(operand: Operand) -> str:
     return f"{operand.name} bound"
 
 
-def is_supported(operand: Operand, expected: Expected | None) -> bool:
+def is_supported(operand: Operand, comparison: Comparison | None) -> bool:
     """Whether the programs support an output's type and layout."""
-    is_number = operand.dtype in _EXPONENT_BITS or operand.dtype.startswith(("int", "uint"))
-    is_compared_as_bits = expected is None or expected.value.dtype.kind in "iu"
+    is_number = operand.dtype in _EXPONENT_BITS or is_whole(operand.dtype)
+    is_compared_as_bits = comparison is None or comparison.is_exact
     is_laid_out = nested_strides(operand) is not None and (operand.role == "out" or not is_padded(operand))
     return is_laid_out and (is_number or is_compared_as_bits)
 
@@ -144,6 +162,20 @@ def nested_strides(operand: Operand) -> Steps | None:
     if not is_nested or len(steps) > 3:
         return None if is_padded(operand) else ((1, 1),) * 3
     return (*steps, *((1, 1),) * (3 - len(steps)))
+
+
+def _elements(operand: Operand, region: Region) -> tuple[Argument, ...]:
+    """Where a program finds an operand's elements."""
+    return OperandArgument(region.name), _u64(region.start), _u32(8 * itemsize(operand.dtype))
+
+
+def _kind(operand: Operand) -> tuple[Argument, ...]:
+    """What a program must know to read numbers from an operand's bits."""
+    return _u32(_EXPONENT_BITS.get(operand.dtype, 0)), _u32(int(operand.dtype.startswith("int")))
+
+
+def _reference(operand: Operand) -> tuple[Argument, ...]:
+    return OperandArgument(positions_name(operand)), OperandArgument(value_name(operand))
 
 
 def _extent(region: Region) -> tuple[Argument, ...]:

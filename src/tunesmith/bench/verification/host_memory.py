@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+import numpy as np
+
 from tunesmith.devices import Buffer, Device, Program
+from tunesmith.problems import Expected
 from tunesmith.records import Operand, Plan
 
 from .case import VerificationCase
-from .poison import Bytes, filled
+from .poison import POISONS, Bytes, filled
 from .regions import WORKSPACE, Region, storage_region, workspace_region
-from .run_inspection import Defect, HostInspection, RegionBytes, RunInspection, changed_input, not_zeroed
+from .run_inspection import (
+    Defect,
+    HostInspection,
+    RegionBytes,
+    RunInspection,
+    changed_input,
+    not_finite,
+    not_zeroed,
+    root_mean,
+)
 
 
 class HostMemory:
@@ -44,11 +56,35 @@ class HostMemory:
 
     def run(self, programs: Sequence[Program], plan: Plan, poison: int) -> RunInspection:
         """Carry the plan out once, with freshly filled outputs and workspace. Raises LaunchError."""
-        self._provide_workspace(plan.workspace_bytes)
-        for region, image in self._images(poison):
-            self._device.write(self._buffers[region.name], image)
-        self._carry_out(programs, plan)
+        self._execute(programs, plan, poison)
         return self._inspection(poison)
+
+    @property
+    def awaits_first(self) -> bool:
+        """Whether the case needs the results of a first launch."""
+        return bool(self.case.agreement) and not self.case.learned
+
+    def learn(self, programs: Sequence[Program], plan: Plan) -> Defect | None:
+        """Make the results of a plan what later runs are compared with; or say why they cannot be. Raises LaunchError.
+
+        The bound of a real is the case's `agreement` times its own magnitude and the root mean square of all that the
+        run changed.
+        """
+        self._execute(programs, plan, POISONS[0])
+        inspection, learned = self._inspection(POISONS[0]), {}
+        for comparison in self.case.comparisons():
+            operand = comparison.operand
+            after, changed = inspection.result(operand)
+            bound = np.zeros(operand.shape)
+            if not comparison.is_exact:
+                if not np.isfinite(after).all():
+                    return not_finite(operand)
+                squares = after[changed] ** 2
+                typical = root_mean(float(squares.sum()), squares.size)
+                bound = self.case.agreement[operand.name] * (np.abs(after) + typical)
+            learned[operand.name] = Expected((...,), after, bound)
+        self.case.learned.update(learned)
+        return None
 
     def not_zeroed(self, plan: Plan) -> Defect | None:
         """The first byte of the workspace that the last run should have zeroed for the next run."""
@@ -72,6 +108,12 @@ class HostMemory:
             self._buffers[WORKSPACE] = self._device.allocate(region.length)
             self._workspace = region
         return True
+
+    def _execute(self, programs: Sequence[Program], plan: Plan, poison: int) -> None:
+        self._provide_workspace(plan.workspace_bytes)
+        for region, image in self._images(poison):
+            self._device.write(self._buffers[region.name], image)
+        self._carry_out(programs, plan)
 
     def _carry_out(self, programs: Sequence[Program], plan: Plan) -> None:
         parts = {name: self._storage(region) for name, region in self._regions.items()}

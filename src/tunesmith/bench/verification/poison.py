@@ -34,6 +34,11 @@ def itemsize(dtype: str) -> int:
     return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
 
 
+def is_whole(dtype: str) -> bool:
+    """Whether a data type holds whole numbers."""
+    return dtype.startswith(("int", "uint"))
+
+
 def output_pattern(dtype: str, poison: int) -> Bytes:
     """One element of the poison with that number, of POISONS. An element that holds the poison after every run was not
     written."""

@@ -15,10 +15,11 @@ from tunesmith.problems import Expected
 from tunesmith.records import Operand
 
 from .case import VerificationCase
-from .poison import Bytes, itemsize, output_pattern
+from .poison import Bytes, is_whole, itemsize, output_pattern
 from .regions import Region, logical, padding_mask
 
 _PIECE = 1 << 19
+NOT_FINITE = "not finite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,16 @@ def not_zeroed(left: Bytes) -> Defect | None:
     return (
         Defect("left no zeros", f"byte {nonzero[0]} of the workspace is {left[nonzero[0]]}") if nonzero.size else None
     )
+
+
+def not_finite(operand: Operand) -> Defect:
+    """The defect of a first launch that leaves NaN or infinity in an output."""
+    return Defect(NOT_FINITE, f"{operand.name} holds numbers that are not finite, so no other result can be compared")
+
+
+def root_mean(squares: float, count: float) -> float:
+    """The root of the mean of `count` squares, given their sum; 0 if there are none."""
+    return math.sqrt(squares / count) if count else 0.0
 
 
 class RunInspection(ABC):
@@ -105,6 +116,17 @@ class HostInspection(RunInspection):
         compared = self.case.compared()
         defects = (_wrong_value(operand, expected, self.regions[operand.name]) for operand, expected in compared)
         return next(filter(None, defects), None)
+
+    def result(self, operand: Operand) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """An output's elements, as integers or float64, and which of them the run changed."""
+        region = self.regions[operand.name]
+        words = f"u{itemsize(operand.dtype)}"
+        after, before = (
+            logical(operand, np.ascontiguousarray(part).view(words))
+            for part in (region.storage, region.before[region.region.storage])
+        )
+        values = after.view(operand.dtype).copy() if is_whole(operand.dtype) else in_float64(operand.dtype, after)
+        return values, after != before
 
     def sums_of_squares(self) -> tuple[float, float]:
         differences, values = 0.0, 0.0

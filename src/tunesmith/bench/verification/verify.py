@@ -21,6 +21,10 @@ _LARGEST_SHARE = 0.25
 """Largest share of the device's memory for all cases that are kept there."""
 
 
+FirstLaunch = tuple[Sequence[Program], Plan]
+"""The launch whose results others are compared with: its programs and plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The first defect (`wrong`), or None and the relative error of right outputs."""
@@ -36,16 +40,25 @@ class Verifier:
         self._device = device
         self._kept: OrderedDict[int, DeviceMemory] = OrderedDict()
 
-    def judge(self, programs: Sequence[Program], plan: Plan, case: VerificationCase) -> Verdict:
+    def prepare(self) -> None:
+        """Compile and load the device's verification programs."""
+        _ = self._device_programs
+
+    def judge(
+        self, programs: Sequence[Program], plan: Plan, case: VerificationCase, first: FirstLaunch | None = None
+    ) -> Verdict:
         """Run a plan and look at every byte that it could have changed. Raises LaunchError.
 
         The plan runs once for each poison in the outputs, so that a kernel that reads an output which it should only
         write is found.
 
         Inputs, guard bands and the elements between an output's rows must not change. Every element of an output must
-        be written. The elements that the reference covers must be within its bound; NaN never is.
+        be written. The elements that the reference covers must be within its bound; NaN never is. If the case is
+        compared with a first launch, that is `first`, or this plan itself.
         """
         with self.hold(case) or HostMemory(self._device, case) as memory:
+            if memory.awaits_first and (wrong := memory.learn(*(first or (programs, plan)))):
+                return Verdict(wrong)
             return _judged(memory, programs, plan, case)
 
     def hold(self, case: VerificationCase) -> DeviceMemory | None:

@@ -7,11 +7,13 @@ The user's function (`reference.py` calls it) gives the values of a result's che
 from .description import FLOATS, LIMITS, ArrayArgument, Description, LocalMemoryArgument, ValueArgument
 from .launches import DescribedLaunch
 from .operation import CustomOperation, sizes_of
+from .reference import FIRST_ROUNDINGS
 from .texts import description_of
 from .triton_check import MAXNREG, NUM_CTAS, NUM_WARPS, OPTIONS, launch_parameters, triton_entry
 from .triton_source import TRITON, TritonFunction
 
 __all__ = [
+    "FIRST_ROUNDINGS",
     "FLOATS",
     "LIMITS",
     "MAXNREG",

@@ -36,6 +36,9 @@ _OPTIONAL = ("Language", "Parameters", "Constraints", "Tolerance", "Bytes", "Opt
 ANY = "any"
 """Says of a parameter that the tuning file lists its values. A new value then makes no new description."""
 
+FIRST = "first"
+"""The reference that is the result of the first solution that runs."""
+
 _KEY = re.compile(r"[0-9a-f]{16,64}\Z")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 
@@ -100,8 +103,9 @@ class Description:
     """A described kernel.
 
     `path` is absolute if this process read the file; otherwise it is the file's plain name, and only messages use it.
-    `sources` holds a source for each language. `reference` is a function of `reference_file`, or `caller:KEY` for a
-    function of the calling program. `divisible_by_16` names numbers that are multiples of 16.
+    `sources` holds a source for each language. `reference` is a function of `reference_file`, `caller:KEY` for a
+    function of the calling program, or `first` for the result of the first solution that runs. `divisible_by_16` names
+    numbers that are multiples of 16.
     """
 
     path: Path
@@ -133,8 +137,13 @@ class Description:
 
     @property
     def callers_reference(self) -> str:
-        """The key of a reference that is a function of the calling program; empty if the reference lies in a file."""
+        """The key of a reference that is a function of the calling program; empty for any other reference."""
         return self.reference.removeprefix(PREFIX) if self.reference.startswith(PREFIX) else ""
+
+    @property
+    def compares_with_first(self) -> bool:
+        """Whether a result is right if it agrees with that of the first solution that runs."""
+        return self.reference == FIRST
 
     @property
     def single_launches(self) -> tuple[Description, ...]:
@@ -344,13 +353,13 @@ def _data_type(entry: Node) -> str:
 
 
 def _reference(entry: Node) -> tuple[str, str]:
-    """The file and the function that `Reference` names; no file if the function is the calling program's."""
+    """The file and the function that `Reference` names; no file for `first` and a function of the calling program."""
     name = entry.word("Reference")
-    if name.startswith(PREFIX) and _KEY.match(name.removeprefix(PREFIX)):
+    if name == FIRST or (name.startswith(PREFIX) and _KEY.match(name.removeprefix(PREFIX))):
         return "", name
     file, colon, function = name.rpartition(":")
     if not colon or not file.endswith(".py") or not _IDENTIFIER.match(function):
-        raise entry.wrong(f"Reference cannot be {name}", "name a Python function: file.py:function")
+        raise entry.wrong(f"Reference cannot be {name}", f"name a Python function: file.py:function, or {FIRST}")
     return file, function
 
 

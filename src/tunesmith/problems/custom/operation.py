@@ -15,7 +15,7 @@ from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
 
 from .caller import contents
 from .description import FLOATS, ArrayArgument, Description
-from .reference import call_reference, share_reference
+from .reference import FIRST_ROUNDINGS, call_reference, share_reference
 from .texts import description_of, former_types, read_type
 
 
@@ -82,12 +82,24 @@ class CustomOperation(Operation):
         Whole numbers must be exact, in 64 bits too. Raises UserError if the function fails or returns something else.
         """
         description, sizes = description_of(problem.type), sizes_of(problem)
+        if description.compares_with_first:
+            return {}
         outputs = {array.name: array for array in description.arrays if array.role != "in"}
         results = call_reference(description, sizes, *_reference_arguments(description, sizes, inputs))
-        tolerance = description.tolerance.number(sizes, least=0) if description.tolerance else 0.0
         return {
-            name: Expected((...,), value, tolerance * _unit_roundoff(outputs[name].dtype) * magnitude)
+            name: Expected((...,), value, _tolerance(description, sizes, outputs[name].dtype) * magnitude)
             for name, (value, magnitude) in results.items()
+        }
+
+    def agreement(self, problem: Problem) -> dict[str, float]:
+        """With `Reference: first`, Tolerance u roundings, where the roundings allow for another order of sums."""
+        description, sizes = description_of(problem.type), sizes_of(problem)
+        if not description.compares_with_first:
+            return {}
+        return {
+            array.name: FIRST_ROUNDINGS.get(array.dtype, 0.0) * _tolerance(description, sizes, array.dtype)
+            for array in description.arrays
+            if array.role != "in"
         }
 
     def share(self, problem: Problem, inputs: Callable[[], Mapping[str, Array]]) -> None:
@@ -179,6 +191,11 @@ def _reference_input(storage: Array, shape: tuple[int, ...]) -> Array:
     """A copy of an input, so that no reference can change the kernel's input; floats are converted to float64."""
     logical = storage.reshape(shape)
     return logical.astype(np.float64) if storage.dtype.name in FLOATS else logical.copy()
+
+
+def _tolerance(description: Description, sizes: Mapping[str, Value], dtype: str) -> float:
+    """How far an output may be from its value, relative to its magnitude."""
+    return _unit_roundoff(dtype) * (description.tolerance.number(sizes, least=0) if description.tolerance else 0.0)
 
 
 def _unit_roundoff(dtype: str) -> float:

@@ -26,6 +26,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
 ValueAndMagnitude = tuple[Floats | Integers, Floats]
 
+FIRST_ROUNDINGS = {"float16": 32.0, "bfloat16": 8.0, "float32": 8192.0, "float64": 2.0**20}
+"""How many roundings two solutions may differ by, for each data type: some percent in 16 bits, and in float32 as much
+as products in TF32 differ."""
+
 EXACT_BELOW = 2**53
 """Smaller whole numbers are exact in float64; larger ones may have been rounded."""
 

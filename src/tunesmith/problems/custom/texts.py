@@ -35,7 +35,7 @@ def read_type(operation: str, path: Path, location: str) -> ProblemType:
         return texts[part]
 
     description = _checked(path, texts["Description"], read)
-    texts.setdefault("Reference", "")  # a function of the calling program has no text
+    texts.setdefault("Reference", "")  # only a file's function has a text
     fields = Configuration({"Kernel": path.name, **texts})
     digest = _digest(fields)
     _FILES[digest] = path

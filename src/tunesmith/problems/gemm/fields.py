@@ -30,8 +30,8 @@ DATA_TYPES = {
     "d": DataType("float64", "float64", ("d",), ("d", "double", "float64", "f64", "1")),
     "h": DataType("float16", "float32", ("h", "s"), ("h", "half", "float16", "f16", "4")),
     "b": DataType("bfloat16", "float32", ("b", "s"), ("b", "bfloat16", "bf16", "7")),
-    "f8": DataType("float8_e4m3fn", "float32", ("b", "h", "s"), ("f8", "float8", "float8_e4m3fn", "e4m3", "11")),
-    "b8": DataType("float8_e5m2", "float32", ("b", "h", "s"), ("b8", "bfloat8", "float8_e5m2", "e5m2", "12")),
+    "f8": DataType("float8_e4m3fn", "float32", ("b", "h", "s"), ("f8", "fp8", "float8", "float8_e4m3fn", "e4m3", "10")),
+    "b8": DataType("float8_e5m2", "float32", ("b", "h", "s"), ("b8", "bf8", "bfloat8", "float8_e5m2", "e5m2", "11")),
     "i8": DataType("int8", "int32", ("i",), ("i8", "int8", "8")),
     "i": DataType("int32", "int32", (), ("i", "int32", "6")),
 }
@@ -131,10 +131,12 @@ UNSUPPORTED = {
 
 
 def data_type(name: str, value: Value, location: str) -> str:
-    """The letter of a data type, from any word or number for the type, in upper or lower case."""
+    """The letter of a data type, from any word or number for the type, in upper or lower case. `name` is the field
+    that has it: DataType, which takes the types that A and B may have, or another, which takes all."""
     word = "" if isinstance(value, bool) else str(value).lower()
-    for letter, candidate in DATA_TYPES.items():
-        if word in candidate.words:
+    letters = INPUTS if name == "DataType" else tuple(DATA_TYPES)
+    for letter in letters:
+        if word in DATA_TYPES[letter].words:
             return letter
-    remedy = f"give one of {', '.join(DATA_TYPES if name != 'DataType' else INPUTS)}"
+    remedy = f"give one of {', '.join(letters)}"
     raise UserError(location, f"{name}: {shortened(value)} is not supported", remedy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -131,8 +132,10 @@ class Gemm:
     scaled: bool = False
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def of(problem: Problem) -> Gemm:
-        """The typed view of a problem. Raises ValueError for a problem of another operation."""
+        """The typed view of a problem, which is asked for many times. Raises ValueError for a problem of another
+        operation."""
         if problem.type.operation != "GEMM":
             raise ValueError(f"{problem.type.name} is no GEMM")
         sizes = dict(zip(problem.type.indices, problem.sizes, strict=True))

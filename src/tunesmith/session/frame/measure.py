@@ -33,6 +33,7 @@ from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
 from .ahead import InterleavedCells, first_round, interleave_ahead, run_races
+from .firsts import with_firsts
 from .ledger import Ledger, OutOfBudgetError
 from .many_devices import Confirmation, ManyDevices, host_of
 from .oracle import ConfigurationOracle
@@ -79,6 +80,7 @@ class RecordedMeasure:
         self._replaced: set[tuple[str, str]] = set()
         self._stored: list[Problem] | None = None
         self._unstored: dict[str, dict[str, Measurement]] = {}
+        self.firsts: dict[Problem, Cell] = {}  # see `firsts.with_firsts`
         self.ahead: set[tuple[str, str]] = set()
         """Keys and rounds that were measured before the plan asked: they do not count as reused."""
 
@@ -94,6 +96,7 @@ class RecordedMeasure:
         self._reuse(known, first_round(racing))
         self._begin(len(legal), len(known))
         self._before_screening(self, legal, len(known) < len(legal))
+        known = with_firsts(self, legal, known, racing)
         if len(known) < len(legal):
             self._run(self._races(grouped, known), first_round(racing), racing)
             self._after_screening(self, legal, racing)
@@ -111,7 +114,7 @@ class RecordedMeasure:
         legal = list(dict.fromkeys(cell for group in grouped for cell in group))
         known = self.lookup(legal, racing)
         self._before_screening(self, legal, len(known) < len(legal))
-        races = self._races(grouped, known)
+        races = self._races(grouped, with_firsts(self, legal, known, racing))
         self.ahead |= {(self.key(cell), first_round(racing)) for race in races for cell in race.cells}
         return races
 
@@ -251,8 +254,7 @@ class RecordedMeasure:
         """A problem in the forms in which an earlier version may have stored it."""
         for former in self._operation.former(problem):
             yield former
-            if self._stored is None:
-                self._stored = self.store.problems(problem.type.name)
+            self._stored = self.store.problems(problem.type.name) if self._stored is None else self._stored
             yield from (stored for stored in self._stored if self._operation.was_moved(former, stored))
 
     def _legal(self, cells: Iterable[Cell]) -> list[Cell]:
@@ -312,7 +314,8 @@ class RecordedMeasure:
 
     def job(self, cell: Cell) -> Job:
         """A cell as the bench is asked for it."""
-        return Job(self.key(cell), self.oracle.launched(*cell), cell[1])
+        first = self.firsts.get(cell[1])
+        return Job(self.key(cell), self.oracle.launched(*cell), cell[1], first and self.oracle.launched(*first))
 
     def _reuse(self, cells: Iterable[Cell], round_: str) -> None:
         """Count cells as found in the store, unless this run measured them ahead."""

@@ -24,14 +24,16 @@ class ConfigurationOracle:
         self.problem_type, self.target = problem_type, target
         self._grids = grids or OpenGrids(target)
         self._operation = OPERATIONS[problem_type.operation]
+        self.family = lru_cache(maxsize=None)(self._family)
+        self.solution = lru_cache(maxsize=None)(self._solution)
         self.rejections = lru_cache(maxsize=None)(self._rejections)
         self.rejections_for = lru_cache(maxsize=None)(self._rejections_for)
         self.identity = lru_cache(maxsize=None)(self._identity)
 
-    def family(self, config: Configuration) -> Kernel:
+    def _family(self, config: Configuration) -> Kernel:
         return family_for(self.problem_type.operation, config)
 
-    def solution(self, config: Configuration) -> Solution:
+    def _solution(self, config: Configuration) -> Solution:
         """The solution that a configuration means; parameters that its family does not have are left out."""
         family = self.family(config)
         parameters = [parameter.name for parameter in family.space(self.problem_type, self.target)]

@@ -142,6 +142,54 @@ KERNEL exact(const GLOBAL u64 *memory, u64 begin, u32 bits, u64 count, const GLO
         if (element(memory, begin, places[i], bits) != value[i]) flags[flag] = 1;
 }
 
+// Raise the flag where an element is not finite, and give each work-group's sum of the squares of the elements that differ
+// from those of `old`, a memory like this one, in one slot, and their number in the next. With `all`, every element counts.
+KERNEL changes(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits, u32 is_signed, u64 count,
+               const GLOBAL u64 *old, u32 all, GLOBAL u32 *flags, u32 flag, GLOBAL double *sums, u32 slot)
+{
+    LOCAL_ARRAY(double, squares, BLOCK_SIZE);
+    LOCAL_ARRAY(double, numbers, BLOCK_SIZE);
+    double of_squares = 0, of_changes = 0;
+    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+        u64 word = element(memory, begin, i, bits);
+        double now = number(word, bits, exponent_bits, is_signed);
+        // NaN and infinity minus themselves are NaN.
+        if (!(now - now == 0)) flags[flag] = 1;
+        if (all || now != number(element(old, begin, i, bits), bits, exponent_bits, is_signed)) {
+            of_squares += now * now;
+            of_changes += 1;
+        }
+    }
+    squares[LOCAL_ID] = of_squares;
+    numbers[LOCAL_ID] = of_changes;
+    SUM_UP(squares)
+    SUM_UP(numbers)
+    if (LOCAL_ID == 0) {
+        sums[slot * GROUPS + GROUP_ID] = squares[0];
+        sums[(slot + 1) * GROUPS + GROUP_ID] = numbers[0];
+    }
+}
+
+// Make the elements of a dense array the reference of later runs, with a bound for each.
+KERNEL learn(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits, u32 is_signed, u64 count,
+             GLOBAL u64 *places, GLOBAL double *value, GLOBAL double *bound, double tolerance, double typical)
+{
+    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+        double now = number(element(memory, begin, i, bits), bits, exponent_bits, is_signed);
+        places[i] = i;
+        value[i] = now;
+        bound[i] = tolerance * (fabs(now) + typical);
+    }
+}
+
+KERNEL learn_exact(const GLOBAL u64 *memory, u64 begin, u32 bits, u64 count, GLOBAL u64 *places, GLOBAL u64 *value)
+{
+    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+        places[i] = i;
+        value[i] = element(memory, begin, i, bits);
+    }
+}
+
 // Each work-group's sum over its words of a hash of the word and its place. For one place the hash is a bijection
 // (the finisher of SplitMix64: Steele, Lea and Flood, OOPSLA 2014), so no change of a single word leaves the sum as it is.
 KERNEL digest(const GLOBAL u64 *memory, u64 words, GLOBAL u64 *sums, u32 slot)

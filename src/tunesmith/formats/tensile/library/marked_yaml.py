@@ -9,41 +9,25 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml.constructor import SafeConstructor
 
 from tunesmith.problems import MOST_GENERATED_BYTES, bytes_of, shortened
 from tunesmith.problems.yaml import DEEPEST
+from tunesmith.problems.yaml_scalars import SCALARS, TAG, ScalarError, scalar_value
 from tunesmith.records import UserError
 
 MOST_VALUES = 20_000_000
 """The most values of a file."""
 MOST_ALIASED = 200_000
 """The most values that aliases may add to a file, beside four times the values that are written out."""
-_MOST_BITS = 1024
-"""The longest whole number, in bits, as in `problems.yaml`."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESOLVERS: dict[str, list[tuple[str, re.Pattern[str]]]] = yaml.SafeLoader.yaml_implicit_resolvers
-_TAG = "tag:yaml.org,2002:"
-_CONSTRUCT = SafeConstructor()
-_SCALARS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
-    f"{_TAG}null": lambda node: None,
-    f"{_TAG}bool": _CONSTRUCT.construct_yaml_bool,
-    f"{_TAG}int": _CONSTRUCT.construct_yaml_int,
-    f"{_TAG}float": _CONSTRUCT.construct_yaml_float,
-    f"{_TAG}str": lambda node: node.value,
-    f"{_TAG}timestamp": lambda node: node.value,
-    f"{_TAG}value": lambda node: node.value,
-}
-# YAML 1.1 reads 1e-3 as a word: its numbers with an exponent must have a dot.
-_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
-_TAGS = {yaml.SequenceStartEvent: (None, "!", f"{_TAG}seq"), yaml.MappingStartEvent: (None, "!", f"{_TAG}map")}
+_TAGS = {yaml.SequenceStartEvent: (None, "!", f"{TAG}seq"), yaml.MappingStartEvent: (None, "!", f"{TAG}map")}
 
 
 class MarkedList(list[Any]):
@@ -231,19 +215,12 @@ class _EventReader:
 
     def _resolved(self, event: Any, tag: str) -> Any:
         text = str(event.value)
-        if tag not in _SCALARS:
+        if tag not in SCALARS:
             raise self._wrong(event, f"the tag {shortened(tag)} is not read here", "write plain values without tags")
-        if tag == f"{_TAG}str" and not event.style and _EXPONENT.fullmatch(text):
-            return float(text)
         try:
-            value = _SCALARS[tag](yaml.ScalarNode(tag, text))
-        except (ValueError, KeyError, IndexError, OverflowError) as error:
-            remedy = "write a number, a word or a truth value"
-            raise self._wrong(event, f"{shortened(text)} is no value", remedy) from error
-        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-            what = f"a number of {value.bit_length()} bits"
-            raise self._wrong(event, what, f"write one of at most {_MOST_BITS}")
-        return value
+            return scalar_value(tag, text, is_plain=tag == f"{TAG}str" and not event.style)
+        except ScalarError as error:
+            raise self._wrong(event, str(error), error.remedy) from error
 
     def _wrong(self, event: Any, what: str, remedy: str) -> UserError:
         return UserError(f"{self.name}:{event.start_mark.line + 1}", what, remedy)
@@ -254,7 +231,7 @@ def _implicit_tag(text: str) -> str:
     for tag, pattern in _RESOLVERS.get(text[:1], ()):
         if pattern.match(text):
             return str(tag)
-    return f"{_TAG}str"
+    return f"{TAG}str"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tunesmith.problems import Node
 from tunesmith.problems.keys import is_integer
 from tunesmith.records import Value
 
-from .geometry import FORMULAS, OLDER_NAMES, PARTS, formula_for, macro_tile
+from .geometry import FORMULAS, OLDER_NAMES, PARTS, formula_for, is_within, largest_ratio, macro_tile
 from .layout import CUSTOM_KERNELS, FINAL, PHASES
 from .listing import ListedEntry, ListedFactor, ListedPhases, join_names, listed_phases, plain_or_text
 from .names import RENAMED
@@ -150,14 +150,12 @@ class _Counter:
         # Parts of version 2 that make no whole sides have no macro tile: their lineages never ran.
         limit = self._ratio(single) if self.dialect.is_dict_form else None
         tile = list(joined).index("MacroTile") if "MacroTile" in joined else None
-        kept = [key for key in keys if None not in key and (tile is None or _is_within(key[tile], limit))]
+        whole = [key for key in keys if None not in key]
+        kept = whole if limit is None or tile is None else [key for key in whole if is_within(key[tile], limit)]  # type: ignore[arg-type]
         return max(len(kept), 1)
 
     def _ratio(self, single: Mapping[str, Value]) -> int:
-        """The largest ratio of a macro tile's sides in version 2: 2 by default with edges, 4 with counts."""
-        of_group = single.get("MacroTileMaxRatio")
-        by_default = 2 if "WorkGroupEdge" in {*single, *self._names} else 4
-        return next(ratio for ratio in (self.most_oblong, of_group, by_default) if is_integer(ratio))
+        return largest_ratio(self.most_oblong, single.get("MacroTileMaxRatio"), {*single, *self._names})
 
     @property
     def _names(self) -> set[str]:
@@ -178,13 +176,6 @@ class _Counter:
                         for name, node in factor.settings[0].items():
                             single[_newer(name)] = plain_or_text(node)
         return {name: value for name, value in single.items() if name not in several}, several
-
-
-def _is_within(tile: Value | None, limit: int | None) -> bool:
-    if limit is None or not isinstance(tile, tuple):
-        return True
-    short, long = sorted(int(side) for side in tile)  # type: ignore[arg-type]  # a macro tile is two whole numbers
-    return long <= limit * short
 
 
 def _axes(several: Mapping[str, ListedFactor]) -> Iterator[tuple[tuple[str, ...], list[dict[str, Value]]]]:

@@ -6,7 +6,7 @@ work-items or of elements and the ratio of the sides. SplitU is how many work-it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from math import isqrt
 
@@ -73,8 +73,14 @@ FORMULAS = (
 )
 """The formulas of version 2.0 (with edges), then those of 2.4 (with counts)."""
 
-OLDER_NAMES = {"MicroTileEdge": "ThreadTileEdge", "MicroTileShape": "ThreadTileShape", "SplitK": "SplitU"}
-"""Names of the design of 2016 for parameters of the formulas."""
+OLDER_NAMES = {
+    "MicroTileEdge": "ThreadTileEdge",
+    "MicroTileShape": "ThreadTileShape",
+    "SplitK": "SplitU",
+    "IntraSplitU": "SplitU",
+    "LocalSplitU": "SplitU",
+}
+"""Other names of parameters of the formulas: those of the design of 2016, and those of May 2017, before version 3."""
 
 PARTS = frozenset(name for formula in FORMULAS for name in formula.parameters)
 """Parameters that only together make a work-group or a thread tile."""
@@ -96,3 +102,18 @@ def macro_tile(work_group: Value | None, thread_tile: Value | None) -> tuple[int
         return None
     (rows, columns), (high, wide) = (each[:2] for each in lists if isinstance(each, tuple))
     return int(rows) * int(high), int(columns) * int(wide)  # type: ignore[arg-type]  # checked above
+
+
+def largest_ratio(of_file: int | None, of_group: Value | None, names: Container[str]) -> int:
+    """How many times as long as the other a macro tile's side may be in version 2.
+
+    `of_file` is MaxMacroTileRatio of the file's settings, `of_group` MacroTileMaxRatio of a size group. If both are
+    None, the limit is 2 for a group with edges and 4 for one with counts.
+    """
+    by_default = 2 if "WorkGroupEdge" in names else 4
+    return next(int(ratio) for ratio in (of_file, of_group, by_default) if is_integer(ratio))
+
+
+def is_within(tile: tuple[int, int], ratio: int) -> bool:
+    """Whether a macro tile's sides have at most this ratio, rounded down as in Tensile."""
+    return max(tile) // max(min(tile), 1) <= ratio

@@ -24,7 +24,9 @@ PHASES = (
     "BenchmarkFinalParameters",
 )
 CUSTOM_KERNELS = "CustomKernels"
-FINAL = PHASES[-1]
+GROUPED_FORK = "GroupForkParameters"
+"""The key that early files of the split form have instead of Groups in the fork."""
+FORK, FINAL = PHASES[2], PHASES[-1]
 SIZES = "ProblemSizes"
 
 
@@ -122,7 +124,7 @@ def _is_today(group: Node) -> bool:
         return False
     if CUSTOM_KERNELS in group.content:
         return True
-    fork, final = group.content.get("ForkParameters"), group.content.get(FINAL)
+    fork, final = group.content.get(FORK), group.content.get(FINAL)
     return any("Groups" in item for item in _dicts(fork)) or any(
         isinstance(size.content, dict)
         for item in _dicts(final)
@@ -151,6 +153,8 @@ def _split(root: Node, top: Mapping[str, Node], sizes: Node | None) -> Layout:
     """The split form: the phases stand at the top, and the sizes come from a file of their own."""
     group = {name: top[name] for name in (*PHASES, CUSTOM_KERNELS) if name in top}
     places = {name: root.at(name) for name in group}
+    if GROUPED_FORK in top:
+        group[FORK], places[FORK] = _with_groups(top.get(FORK), top[GROUPED_FORK]), root.at(GROUPED_FORK)
     if sizes is not None:
         if FINAL in group and not group[FINAL].is_null:
             what = f"{FINAL} stands in the file, and a sizes file is given"
@@ -160,3 +164,13 @@ def _split(root: Node, top: Mapping[str, Node], sizes: Node | None) -> Layout:
     problem = LaidOutProblem(root, top["ProblemType"], (Node(root.at("ProblemType"), group, places),))
     settings = top.get("GlobalParameters")
     return Layout(Dialect.SPLIT, root.location, settings, root.at("GlobalParameters"), (problem,), (), top)
+
+
+def _with_groups(fork: Node | None, groups: Node) -> Node:
+    """The fork with one more dict, which has the groups."""
+    if fork is None or fork.is_null:
+        listed: tuple[Node, ...] = ()
+    else:
+        listed = fork.content if isinstance(fork.content, tuple) else (fork,)
+    added = Node(groups.location, {"Groups": groups}, {"Groups": groups.location})
+    return Node(groups.location, (*listed, added))

@@ -28,6 +28,7 @@ RENAMED = {
     "NumLoadsParaB": "NumLoadsCoalescedB",
     "WorkGroupOrder": "WorkGroupMapping",
     "PadLDS": "LdsPad",
+    "InterSplitU": "GlobalSplitU",
 }
 """Older names of parameters, with the same values."""
 
@@ -37,48 +38,55 @@ _HELD = {
     "the kernels' source decides how instructions are scheduled": """
         AggressivePerfMode ClusterLocalRead DisableKernelPieces DisableVgprOverlapping ExpandPointerSwap
         ExtraLatencyForLR ExtraMiLatencyLeft GlobalReadPerMfma InnerUnroll InterleaveAlpha LoadMacInterleave
-        LocalWritePerMfma LoopDoWhile LoopFor LoopTail LoopType OptNoLoadLoop OptPreLoopVmcnt PerformanceSyncLocation
-        PerformanceWaitCount PerformanceWaitLocation PrefetchLocalRead ScheduleGlobalRead ScheduleIterAlg
-        ScheduleLocalWrite SetPrioWorkaround StorePriorityOpt StoreSyncOpt SuppressNoLoadLoop UnrollIncIsDepthU
-        UnrollLoopEfficiencyEnable UnrollMemFence VgprForLocalReadPacking Interleaving
+        LocalWritePerMfma LoopDoWhile LoopFor LoopTail LoopType OptNoLoadLoop OptPreLoopVmcnt
+        PerformanceSyncLocation PerformanceWaitCount PerformanceWaitLocation PrefetchLocalRead
+        ScheduleGlobalRead ScheduleIterAlg ScheduleLocalWrite SetPrioWorkaround StorePriorityOpt StoreSyncOpt
+        SuppressNoLoadLoop UnrollIncIsDepthU UnrollLoopEfficiencyEnable UnrollMemFence VgprForLocalReadPacking
+        Interleaving ClusterLocalReadPack InterleaveStoresInNoLoadLoop ScheduleLastIterAlg SuppresssNoLoadLoop
     """,
     "the kernels decide how tiles are read, staged and written": """
-        1LDSBuffer DepthULdsDivisor DirectToLds DirectToLdsA DirectToLdsB DirectToVgprA DirectToVgprB FractionalLoad
-        GlobalLoadVectorWidth GlobalLoadVectorWidthA GlobalLoadVectorWidthB GlobalRead2A GlobalRead2B
-        GlobalReadCoalescedA GlobalReadCoalescedB GlobalReadCoalesceGroupA GlobalReadCoalesceGroupB
-        GlobalReadCoalesceVectorA GlobalReadCoalesceVectorB GlobalStoreVectorWidth GroupLoadStore LdcEqualsLdd
-        LdsInitCVgprs LocalDotLayout LocalLoadVectorWidth LocalRead2A LocalRead2B LocalReadVectorWidth
-        LocalStoreVectorWidth LocalWrite2A LocalWrite2B LocalWriteCoalesceGroupA LocalWriteCoalesceGroupB
-        MemoryModifierFormat NumElementsPerBatchStore StoreCInUnroll StoreCInUnrollExact StoreCInUnrollInterval
-        StoreCInUnrollPostLoop StoreRemapVectorWidth ThreadSeparateGlobalReadA ThreadSeparateGlobalReadB TransposeLDS
-        UnrollMajorLDSA UnrollMajorLDSB VectorAtomicWidth VectorStore VectorWidthA VectorWidthB VectorWidthGlobalLoad
-        VectorWidthGlobalStore VectorWidthLocalLoad VectorWidthLocalStore WaveSeparateGlobalReadA
-        WaveSeparateGlobalReadB
+        1LDSBuffer DepthULdsDivisor DirectToLds DirectToLdsA DirectToLdsB DirectToVgprA DirectToVgprB
+        FractionalLoad GlobalLoadVectorWidth GlobalLoadVectorWidthA GlobalLoadVectorWidthB GlobalRead2A
+        GlobalRead2B GlobalReadCoalescedA GlobalReadCoalescedB GlobalReadCoalesceGroupA
+        GlobalReadCoalesceGroupB GlobalReadCoalesceVectorA GlobalReadCoalesceVectorB GlobalStoreVectorWidth
+        GroupLoadStore LdcEqualsLdd LdsInitCVgprs LocalDotLayout LocalLoadVectorWidth LocalRead2A LocalRead2B
+        LocalReadVectorWidth LocalStoreVectorWidth LocalWrite2A LocalWrite2B LocalWriteCoalesceGroupA
+        LocalWriteCoalesceGroupB MemoryModifierFormat NumElementsPerBatchStore StoreCInUnroll
+        StoreCInUnrollExact StoreCInUnrollInterval StoreCInUnrollPostLoop StoreRemapVectorWidth
+        ThreadSeparateGlobalReadA ThreadSeparateGlobalReadB TransposeLDS UnrollMajorLDSA UnrollMajorLDSB
+        VectorAtomicWidth VectorStore VectorWidthA VectorWidthB VectorWidthGlobalLoad VectorWidthGlobalStore
+        VectorWidthLocalLoad VectorWidthLocalStore WaveSeparateGlobalReadA WaveSeparateGlobalReadB
+        ActivationFused GlobalReadCoalesceGroup GlobalReadCoalesceVector LocalSerialInUA LocalSerialInUB
+        LocalWriteCoalesceVectorA LocalWriteCoalesceVectorB MinGlobalWriteVectorWidth ReadCoalesceGroupA
+        ReadCoalesceGroupB SplitGlobalRead
     """,
     "rows of a tile in local memory have one padding, LdsPad, which keeps its default": """
         LdsBlockSizePerPad LdsBlockSizePerPadA LdsBlockSizePerPadB LdsPadA LdsPadB
     """,
     "the instructions and registers are those of this device": """
-        AtomicAccumulate AtomicAddC BufferLoad BufferStore CustomKernelName DisableAtomicFail ForceStoreSC1 Fp16AltImpl
-        Fp16AltImplRound ISA MACInstruction MIArchVgpr MIBlock MIInputPerThread MIWaveGroup MIWaveTile MaxOccupancy
-        MaxVgprNumber MinVgprNumber NoReject NonTemporalA NonTemporalB NonTemporalC NonTemporalD
-        PreloadKernelArguments DelayRemainingArguments ReplacementKernel SourceSwap Use64bShadowLimit
-        UseInstOffsetForGRO UseSgprForGRO WaveTile WavefrontSize EnableMatrixInstruction
+        AtomicAccumulate AtomicAddC BufferLoad BufferStore CustomKernelName DisableAtomicFail ForceStoreSC1
+        Fp16AltImpl Fp16AltImplRound ISA MACInstruction MIArchVgpr MIBlock MIInputPerThread MIWaveGroup
+        MIWaveTile MaxOccupancy MaxVgprNumber MinVgprNumber NoReject NonTemporalA NonTemporalB NonTemporalC
+        NonTemporalD PreloadKernelArguments DelayRemainingArguments ReplacementKernel SourceSwap
+        Use64bShadowLimit UseInstOffsetForGRO UseSgprForGRO WaveTile WavefrontSize EnableMatrixInstruction
+        PreciseBoundsCheck
     """,
     "kernels here take every size, stride, alpha and beta": """
         AssertAIGreaterThanEqual AssertAILessThanEqual AssertAlphaValue AssertBetaValue AssertCEqualsD
-        AssertFree0ElementMultiple AssertFree1ElementMultiple AssertMinApproxSize AssertSizeEqual AssertSizeGreaterThan
-        AssertSizeLessThan AssertSizeMultiple AssertStrideAEqual AssertStrideBEqual AssertStrideCEqual
-        AssertStrideDEqual AssertSummationElementMultiple CheckDimOverflow CheckTensorDimAsserts EdgeMultiKernel
-        KernelMaxSizes MultiDevice KernelGrid KernelSerial KernelsConcurrent MacroTileMaxRatio MacroTileShapeMax
-        MacroTileShapeMin MagicDivAlg MinKForGSU PackBatchDims PackFreeDims PackGranularity PackSummationDims
-        TryRemoveLDS
+        AssertFree0ElementMultiple AssertFree1ElementMultiple AssertMinApproxSize AssertSizeEqual
+        AssertSizeGreaterThan AssertSizeLessThan AssertSizeMultiple AssertStrideAEqual AssertStrideBEqual
+        AssertStrideCEqual AssertStrideDEqual AssertSummationElementMultiple CheckDimOverflow
+        CheckTensorDimAsserts EdgeMultiKernel KernelMaxSizes MultiDevice KernelGrid KernelSerial
+        KernelsConcurrent MacroTileMaxRatio MacroTileShapeMax MacroTileShapeMin MagicDivAlg MinKForGSU
+        PackBatchDims PackFreeDims PackGranularity PackSummationDims TryRemoveLDS AssertSizeInRange
     """,
     "work-groups are dealt by WorkGroupMapping, GlobalSplitU and StreamKGrid": """
-        DebugStreamK DepthUSplit GlobalSplitUAlgorithm GlobalSplitUAtomicAdd GlobalSplitUSummationAssignmentRoundRobin
-        GlobalSplitUWorkGroupMappingRoundRobin PersistentKernel PersistentKernelAlongBatch PrefetchAcrossPersistent
-        PrefetchAcrossPersistentMode StaggerU StaggerUMapping StaggerUStride StreamK StreamKAtomic StreamKXCCMapping
-        WorkGroupMappingType WorkGroupOrdering WorkGroupSchedule
+        DebugStreamK DepthUSplit GlobalSplitUAlgorithm GlobalSplitUAtomicAdd
+        GlobalSplitUSummationAssignmentRoundRobin GlobalSplitUWorkGroupMappingRoundRobin PersistentKernel
+        PersistentKernelAlongBatch PrefetchAcrossPersistent PrefetchAcrossPersistentMode StaggerU
+        StaggerUMapping StaggerUStride StreamK StreamKAtomic StreamKXCCMapping WorkGroupMappingType
+        WorkGroupOrdering WorkGroupSchedule DebugStreamKNoFixup DebugStreamKNoPartials StaggerTile
+        TransposeWorkGroupGrid
     """,
 }
 HELD: Mapping[str, str] = {name: reason for reason, names in _HELD.items() for name in names.split()}
@@ -204,8 +212,11 @@ UNAVAILABLE_TYPES: Mapping[str, str] = {
 }
 """Data types of Tensile's that no kernel computes (by their words, in lower case), with the reason."""
 
-TYPE_NUMBERS: Mapping[int, str] = {0: "s", 1: "d", 2: "c", 3: "z", 4: "h", 5: "4xi8", 6: "i", 7: "b", 8: "i8"}
-"""Tensile's numbers of data types, and its words for complex types."""
+UNAVAILABLE_OPERANDS: Mapping[str, str] = {"i": "int32 operands"}
+"""Data types that only results have here, with the reason why operands of these types are rejected."""
+
+TYPE_NUMBERS = dict(enumerate(_names("s d c z h 4xi8 i b i8 x f8 b8 f8b8 b8f8")))
+"""Tensile's numbers of data types. Those from 9 on came with version 4.38; no number ever meant another type."""
 TYPE_WORDS: Mapping[str, str] = {
     "complexsingle": "c",
     "complex single": "c",
@@ -218,7 +229,9 @@ TYPE_WORDS: Mapping[str, str] = {
     "float8bfloat8": "f8b8",
     "bfloat8float8": "b8f8",
     "xfloat32": "x",
+    "int32": "i",
 }
+"""Tensile's words for data types that no kernel computes."""
 
 TOP_WITHOUT_MEANING: Mapping[str, str] = {
     "LibraryClient": "Tensile's own client is not built",

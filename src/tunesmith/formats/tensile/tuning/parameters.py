@@ -15,6 +15,7 @@ from .layout import PHASES
 from .ledger import NameLedger
 from .listing import ListedEntry, ListedFactor, ListedPhases, located_values, plain_or_text
 from .names import AMBIGUOUS_WIDTHS, HELD, MEANINGS, ONLY_BESIDE_SCHEDULE, RENAMED, VALUES, Instead
+from .oblong import SIDES, RatioLimit, without_oblong_tiles
 from .record import Fate
 
 SECTION = "parameter"
@@ -40,15 +41,20 @@ class Vocabulary(Protocol):
 @dataclass(frozen=True)
 class ParameterTranslator:
     """Translates the phases of one size group. Names and values that neither Tensile nor a kernel here knows stay, so
-    that they are refused where everything else is checked."""
+    that they are refused where everything else is checked. `limit` is the limit of macro tiles in a dict file."""
 
     vocabulary: Vocabulary
     ledger: NameLedger
+    limit: RatioLimit | None = None
 
     def phases(self, listed: ListedPhases) -> ListedPhases:
         """The phases in our names. Of a parameter that several phases give, the last with several values stays."""
         listed = {phase: tuple(map(self._renamed, entries)) for phase, entries in listed.items()}
+        limit = self.limit.ratio(listed) if self.limit else None
         listed = self._combined(listed)
+        if limit is not None:
+            usual = {name: _node(self.vocabulary[name].default, "") for name in SIDES if name in self.vocabulary}
+            listed = without_oblong_tiles(listed, limit, usual, self.ledger)
         with_schedule = _uses_schedule(listed)
         listed = {
             phase: tuple(self._translated_entry(entry, with_schedule) for entry in entries)
@@ -75,7 +81,7 @@ class ParameterTranslator:
         if not names & PARTS:
             return listed
         made: dict[tuple[str, int], list[ListedFactor]] = {}
-        for target in ("WorkGroup", "ThreadTile"):
+        for target in SIDES:
             formula = formula_for(target, names)
             if formula is not None and target not in names:
                 for position, factor in self._list_of_sides(formula, listed):
@@ -105,6 +111,9 @@ class ParameterTranslator:
             for factor in entry.factors
             if not factor.is_group and factor.names[0] in formula.parameters
         ]
+        if not found:
+            # Only groups of today's fork have them. No version had both, so they stay as they stand.
+            return
         position = _position([(phase, index) for phase, index, factor in found if factor.varies], found)
         values: dict[str, tuple[Value, ...]] = {}
         for phase, index, factor in found:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from tunesmith.problems import Node
 
 from .counting import joined_over, written_group
+from .defaults import untold_lists
 from .joins import translated_join
 from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, LaidOutProblem
 from .ledger import NameLedger
 from .listing import GROUPS, ListedEntry, ListedPhases, listed_phases, plain_or_text
+from .oblong import RatioLimit
 from .parameters import ParameterTranslator, Vocabulary
 from .record import Dialect, Fate, RejectedProblem, WrittenGroup
 from .sizes import SizeTranslator
@@ -55,17 +57,26 @@ class ProblemTranslator:
             return TranslatedProblem(problem.entry, written, None)
         own_type, rejection = translated_type(problem.type, self.scalars, self.ledger)
         if rejection is not None:
+            self._look_for_signs(problem)
             location = problem.type.at(rejection.detail.partition(":")[0])
             refused = RejectedProblem(location, name, rejection.reason, rejection.detail, written)
             return TranslatedProblem(None, written, refused)
         groups = tuple(self._group(group, problem) for group in problem.groups)
         return TranslatedProblem(Node(problem.entry.location, (own_type, *groups)), written, None)
 
+    def _look_for_signs(self, problem: LaidOutProblem) -> None:
+        """Note whether the groups of a rejected problem have a sign of Tensile. Their names are not told."""
+        looking = replace(self, ledger=NameLedger())
+        for group in problem.groups:
+            looking._group(group, problem)
+        self.ledger.is_foreign |= looking.ledger.is_foreign
+
     def _group(self, group: Node, problem: LaidOutProblem) -> Node:
         if not isinstance(group.content, dict):
             return group
         listed = listed_phases(group)
-        own = ParameterTranslator(self.vocabulary, self.ledger).phases(listed)
+        limit = RatioLimit(self.most_oblong) if self.dialect.is_dict_form else None
+        own = ParameterTranslator(self.vocabulary, self.ledger, limit).phases(listed)
         own = self._with_todays_fork(own, group)
         sizes = self._sizes_of(problem.type)
         content: dict[str, Node] = {}
@@ -85,6 +96,9 @@ class ProblemTranslator:
             content[JOIN] = joined
         if self.dialect.is_dict_form:
             self._version_2_sizes(content, group, problem.type)
+        if self.dialect is Dialect.VERSION_2:
+            for sentence in untold_lists(group):
+                self.ledger.remark(group.location, sentence)
         kept = {name: node for name, node in content.items() if name == JOIN or node.content not in ((), None)}
         return Node(group.location, kept, {name: group.at(name) for name in kept})
 

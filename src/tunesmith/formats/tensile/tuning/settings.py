@@ -16,6 +16,7 @@ from .record import Fate
 
 GLOBALS, LOGIC, TOP = "global parameter", "library logic key", "key at the top"
 SCALARS = {"DataInitTypeAlpha": "Alpha", "DataInitTypeBeta": "Beta"}
+OBLONG = "MaxMacroTileRatio"
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 
@@ -31,21 +32,29 @@ def initial_scalars(settings: Node | None) -> dict[str, float]:
 
 def most_oblong(settings: Node | None) -> int | None:
     """The file's MaxMacroTileRatio; None if it gives none."""
-    node = settings.content.get("MaxMacroTileRatio") if settings and isinstance(settings.content, dict) else None
+    node = settings.content.get(OBLONG) if settings and isinstance(settings.content, dict) else None
     return node.content if node is not None and is_integer(node.content) else None
 
 
-def translated_globals(settings: Node | None, ledger: NameLedger) -> Node | None:
-    """The global parameters without those of Tensile's that mean nothing here. Others stay as they stand."""
+def translated_globals(settings: Node | None, ledger: NameLedger, limits_tiles: bool = False) -> Node | None:
+    """The global parameters without those of Tensile's that mean nothing here. Others stay as they stand.
+
+    `limits_tiles`: MaxMacroTileRatio holds, as in dict files.
+    """
     if settings is None or not isinstance(settings.content, dict):
         return settings
-    honoured = {name: scalar for name, scalar in SCALARS.items() if scalar in initial_scalars(settings)}
+    honoured = {
+        name: f"{scalar} of each problem type"
+        for name, scalar in SCALARS.items()
+        if scalar in initial_scalars(settings)
+    }
+    if limits_tiles and most_oblong(settings) is not None:
+        honoured[OBLONG] = "macro tiles that are more oblong are left out"
     kept = {}
     for name, value in settings.content.items():
         written = (plain_or_text(value),)
         if name in honoured:
-            becomes = f"{honoured[name]} of each problem type"
-            ledger.add(GLOBALS, name, Fate.HONOURED, becomes, settings.at(name), written, weak=True)
+            ledger.add(GLOBALS, name, Fate.HONOURED, honoured[name], settings.at(name), written, weak=True)
         elif name in ANSWERED_GLOBALS:
             ledger.add(GLOBALS, name, Fate.DROPPED, ANSWERED_GLOBALS[name], settings.at(name), written, weak=True)
         elif name in IGNORED_GLOBALS:

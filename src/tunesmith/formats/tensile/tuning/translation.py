@@ -12,12 +12,15 @@ from pathlib import Path
 from tunesmith.problems import Mistakes, Node, read_yaml
 from tunesmith.records import UserError
 
-from .layout import CUSTOM_KERNELS, FINAL, PHASES, SIZES, Layout, layout_of
+from .layout import CUSTOM_KERNELS, FINAL, GROUPED_FORK, PHASES, SIZES, Layout, layout_of
 from .ledger import NameLedger
 from .parameters import Vocabulary
 from .problem import ProblemTranslator
 from .record import Dialect, Fate, TensileImport, Treatment
 from .settings import initial_scalars, most_oblong, translated_globals, translated_logic, translated_top
+
+SHORTEST_LOGIC = 8
+"""The fewest elements of a library logic in list form."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ def read_translated(path: Path, vocabulary: Callable[[], Vocabulary], sizes_file
     """
     tolerated = Mistakes()
     root = read_yaml(path, tolerated)
+    if isinstance(root.content, tuple) and len(root.content) >= SHORTEST_LOGIC:
+        what = "this is a list, as Tensile's library logic is, and no tuning file"
+        raise UserError(root.location, what, "see it with `tunesmith logic show`, or name a tuning file")
     sizes = _sizes_of(sizes_file) if sizes_file is not None else None
     translated = _translated(root, sizes, vocabulary, tolerated)
     if translated is not None:
@@ -89,7 +95,7 @@ def _translated(
 def _content(root: Node, layout: Layout, entries: tuple[Node, ...], ledger: NameLedger) -> dict[str, Node]:
     """The keys at the top of the translated file. Unknown ones stay, so that they are refused."""
     own = {
-        "GlobalParameters": translated_globals(layout.settings, ledger),
+        "GlobalParameters": translated_globals(layout.settings, ledger, layout.dialect.is_dict_form),
         "BenchmarkProblems": Node(root.at("BenchmarkProblems"), entries),
         "LibraryLogic": translated_logic(layout.top.get("LibraryLogic"), ledger),
     }
@@ -97,7 +103,7 @@ def _content(root: Node, layout: Layout, entries: tuple[Node, ...], ledger: Name
     if layout.dialect is Dialect.DESIGN:
         taken.add("Parameters")
     elif layout.dialect is Dialect.SPLIT:
-        taken |= {*PHASES, CUSTOM_KERNELS, "ProblemType"}
+        taken |= {*PHASES, CUSTOM_KERNELS, GROUPED_FORK, "ProblemType"}
     left = translated_top(root, taken, ledger)
     return {name: value for name, value in (*own.items(), *left.items()) if value is not None}
 

@@ -12,11 +12,19 @@ from tunesmith.records import UserError, Value
 
 from .ledger import NameLedger
 from .listing import plain_or_text
-from .names import REJECTING_FIELDS, TYPE_FIELDS_WITHOUT_MEANING, TYPE_NUMBERS, TYPE_WORDS, UNAVAILABLE_TYPES
+from .names import (
+    REJECTING_FIELDS,
+    TYPE_FIELDS_WITHOUT_MEANING,
+    TYPE_NUMBERS,
+    TYPE_WORDS,
+    UNAVAILABLE_OPERANDS,
+    UNAVAILABLE_TYPES,
+)
 from .record import Fate
 
 SECTION = "problem type"
 DATA_TYPE_FIELDS = ("DataType", "DestDataType", "ComputeDataType", "DataTypeA", "DataTypeB", "F32XdlMathOp")
+_OPERAND_FIELDS = ("DataType", "DataTypeA", "DataTypeB")
 _HIGH_PRECISION = "HighPrecisionAccumulate"
 
 
@@ -105,8 +113,12 @@ def _data_types(fields: Mapping[str, Node]) -> TypeRejection | None:
     for name in DATA_TYPE_FIELDS:
         if name in fields and not (name == "F32XdlMathOp" and plain_or_text(fields[name]) in ("x", 0, "s")):
             value = plain_or_text(fields[name])
-            if reason := UNAVAILABLE_TYPES.get(_letter(value)):
-                return TypeRejection(reason, f"{name}: {shortened(value)}")
+            letter, shown = _letter(value), f"{name}: {shortened(value)}"
+            if reason := UNAVAILABLE_TYPES.get(letter):
+                return TypeRejection(reason, shown)
+            if name in _OPERAND_FIELDS and (reason := UNAVAILABLE_OPERANDS.get(letter)):
+                # In a file of our own, such a type is a mistake.
+                return TypeRejection(reason, shown, weak=True)
     return None
 
 

@@ -6,8 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import accumulate
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.launching import input_arguments
@@ -29,6 +28,9 @@ from .guess import seconds
 from .launches import REDUCTION_ITEMS, product, sums_bytes
 from .panels import Panels
 from .schedule import OpenCLSchedule
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 REAL = {"s": "float", "d": "double"}
 """OpenCL C's name of a data type by its letter."""
@@ -137,6 +139,8 @@ def lane(vector: int, number: int) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # a program that only launches needs none of it
+
     environment = Environment(
         loader=PackageLoader("tunesmith.kernels.gemm.opencl", "templates"),
         undefined=StrictUndefined,

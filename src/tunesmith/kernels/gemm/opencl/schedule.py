@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tunesmith.kernels.gemm import stream_k
 from tunesmith.problems.gemm import Gemm
@@ -32,6 +33,7 @@ class OpenCLSchedule:
     stream_full_tiles: int
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def of(config: Configuration) -> OpenCLSchedule:
         items0, items1, local_split = config.integers("WorkGroup")
         tile0, tile1 = config.integers("ThreadTile")

@@ -31,10 +31,15 @@ def group_draws(groups: Sequence[str], resamples: int, seed: int) -> Iterator[Fl
     """Weights of the products, for each resample: how often the product's group was drawn. A resample draws as many
     groups as there are."""
     numbers = group_numbers(groups)
-    count = int(numbers.max()) + 1
+    for counts in drawn_counts(int(numbers.max()) + 1, resamples, seed):
+        yield counts[numbers]
+
+
+def drawn_counts(count: int, resamples: int, seed: int) -> Floats:
+    """(resamples, count): how often each of `count` groups was drawn in each resample."""
     random = np.random.default_rng(seed)
-    for _ in range(resamples):
-        yield np.bincount(random.integers(count, size=count), minlength=count).astype(float)[numbers]
+    drawn = random.integers(count, size=(resamples, count)) + count * np.arange(resamples)[:, None]
+    return np.bincount(drawn.ravel(), minlength=resamples * count).astype(float).reshape(resamples, count)
 
 
 def cut_intervals(
@@ -66,9 +71,7 @@ def explained_intervals(
     """
     numbers = group_numbers(groups)
     by_group = np.stack([np.bincount(numbers, column) for column in (constant, *losses)], axis=1)
-    count = len(by_group)
-    random = np.random.default_rng(seed)
-    drawn = np.stack([by_group[random.integers(count, size=count)].sum(axis=0) for _ in range(resamples)])
+    drawn = drawn_counts(len(by_group), resamples, seed) @ by_group
     has_loss = drawn[:, 0] > 0
     if not has_loss.any():
         unknown = ((math.nan, math.nan),) * len(losses)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bootstrap import ENDS, Interval, group_draws
+from .bootstrap import ENDS, Interval, drawn_counts, group_numbers
+from .cross_validation import Integers
 from .losses import Floats
 
 LOW, HIGH = 30.0, 80.0
@@ -101,13 +102,27 @@ def line_fit(x: Floats, y: Floats, groups: Sequence[str], resamples: int, seed: 
 
 def _interval(x: Floats, y: Floats, groups: Sequence[str], resamples: int, seed: int) -> Interval:
     """The interval of R2, for groups drawn with replacement. Draws with a single intensity are left out."""
-    draws = (weights.astype(int) for weights in group_draws(groups, resamples, seed))
-    drawn = [_r2(np.repeat(x, counts), np.repeat(y, counts)) for counts in draws]
-    finite = np.array([r2 for r2 in drawn if np.isfinite(r2)])
-    if not len(finite):
+    numbers = group_numbers(groups)
+    counts = drawn_counts(int(numbers.max()) + 1, resamples, seed)
+    # Sums of each group make those of a draw. Around the means, differences of sums lose no digits.
+    dx, dy = x - x.mean(), y - y.mean()
+    sums = np.stack([np.bincount(numbers, column) for column in (np.ones_like(x), dx, dy, dx * dx, dx * dy, dy * dy)])
+    n, sum_x, sum_y, sum_xx, sum_xy, sum_yy = sums @ counts.T
+    varies = (n >= LEAST_PRODUCTS) & _varies(x, numbers, counts) & _varies(y, numbers, counts)
+    if not varies.any():
         return float("nan"), float("nan")
-    low, high = np.percentile(finite, ENDS)
+    covariance, spread, total = sum_xy - sum_x * sum_y / n, sum_xx - sum_x**2 / n, sum_yy - sum_y**2 / n
+    low, high = np.percentile(covariance[varies] ** 2 / (spread * total)[varies], ENDS)
     return float(low), float(high)
+
+
+def _varies(values: Floats, numbers: Integers, counts: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether more than one value was drawn, for each draw."""
+    least, most = np.full(counts.shape[1], np.inf), np.full(counts.shape[1], -np.inf)
+    np.minimum.at(least, numbers, values)
+    np.maximum.at(most, numbers, values)
+    ends = np.where(counts > 0, most, -np.inf).max(axis=1), np.where(counts > 0, least, np.inf).min(axis=1)
+    return np.asarray(ends[0] > ends[1])
 
 
 def _line(x: Floats, y: Floats) -> tuple[float, float]:
