@@ -41,16 +41,6 @@ STAGES = 4.0
 """The stages of a family that does not tell them, and of one that takes as many as fit."""
 VENDOR_TILE = (128.0, 128.0, 64.0, 1.0)
 """The tile and the parts of K of a library that does not tell its own."""
-LOGARITHMS = 11
-"""The first so many of PAIR_FEATURES are binary logarithms."""
-MOST_RESIDENT, UNIT_REGISTERS, SUM_BYTES, ALIGNED_BYTES = 8, 65536, 4, 128
-MOST_SHARES = 2
-"""The most that a compute unit takes of the cache's rate while others are idle, in multiples of its equal share."""
-STAGES = 4.0
-"""The stages of a family that does not tell them, and of one that takes as many as fit."""
-LIBRARY_TILES = tuple((m, n, 64.0, parts) for m in (64, 128, 256) for n in (64, 128) for parts in (1, 4))
-"""Tiles m x n x depth and parts of K that a good library has. The best of them stands for a library that does not tell
-its own, and for what is possible at a product."""
 
 
 @dataclass(frozen=True)

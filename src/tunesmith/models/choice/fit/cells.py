@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-class SolutionFeatures:
+class ChoiceFeatures:
     """Features of products with all solutions of their types, which are columns of a matrix."""
 
     def __init__(self, solutions: Sequence[Solution], target: Target) -> None:
@@ -63,7 +63,7 @@ class PairRows:
         return PairRows(self.features[kept], self.row[kept], self.column[kept], self.shape, self.vendors)
 
 
-def pair_rows(features: SolutionFeatures, problems: Sequence[Problem], solutions: Sequence[Solution]) -> PairRows:
+def pair_rows(features: ChoiceFeatures, problems: Sequence[Problem], solutions: Sequence[Solution]) -> PairRows:
     """Every problem with every solution of its type."""
     found = [features.rows(problem) for problem in problems]
     columns = [features.by_type[problem.type] for problem in problems]
@@ -95,7 +95,7 @@ class TimeCells:
         return TimeCells(self.columns, self.types, self.pairs.only(kept), self.logs[kept])
 
 
-def time_cells(matrix: TimeMatrix, target: Target, features: SolutionFeatures) -> TimeCells:
+def time_cells(matrix: TimeMatrix, target: Target, features: ChoiceFeatures) -> TimeCells:
     """Every time of a matrix of GEMMs, whose problems have no size of zero."""
     pairs = pair_rows(features, matrix.problems, matrix.solutions)
     seconds = matrix.seconds[pairs.row, pairs.column]

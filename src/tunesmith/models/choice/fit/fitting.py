@@ -14,7 +14,7 @@ from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import Problem, Target
 
-from .cells import PairRows, SolutionFeatures, TimeCells, pair_rows, time_cells
+from .cells import ChoiceFeatures, PairRows, TimeCells, pair_rows, time_cells
 from .growing import grown
 from .held_out import HeldOutTimes, Trust, held_out_times
 
@@ -37,7 +37,7 @@ class ChoiceLesson:
     @staticmethod
     def of(matrix: TimeMatrix, target: Target, seed: int) -> ChoiceLesson:
         """Raises ValueError for fewer than LEAST_TIMES times."""
-        features = SolutionFeatures(matrix.solutions, target)
+        features = ChoiceFeatures(matrix.solutions, target)
         cells = time_cells(matrix, target, features)
         if len(cells.logs) < LEAST_TIMES:
             raise ValueError(f"{len(cells.logs)} times, {LEAST_TIMES} are needed")
