@@ -39,8 +39,8 @@ class Choice:
     `expected_seconds` is the measured median for an exact match. For a nearest match it is the solution's time at
     `neighbour`, the nearest size at which it ran, scaled by the product of the sizes; if flops grow as that product (a
     GEMM, any contraction), this assumes the neighbour's GFLOP/s. It is no less than the shortest time measured
-    anywhere, since a launch's cost does not shrink with the problem. For a predicted time, `doubt` is the relative
-    standard deviation of the ratio of two such times; `neighbour` is then the nearest measured size. For the fallback
+    anywhere, since a launch's cost does not shrink with the problem. For a predicted time, `doubt` is the standard
+    deviation of the logarithm of its ratio to the vendor's, and `neighbour` the nearest measured size. For the fallback
     and a heuristic the time is None. For the vendor's BLAS it is the BLAS's time by the same scaling, or None if
     nothing near was measured.
     `distance` is the neighbour's Euclidean distance in the binary logarithms of the sizes and of their alignment.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.models.choice.fit import growing
-from tunesmith.models.choice.fit.growing import grown
+from tunesmith.models.choice.fit.growing import TIMES, _student
 from tunesmith.models.choice.packed import packed, unpacked
 from tunesmith.models.choice.trees import GrownTree, ensemble
 
@@ -21,8 +20,9 @@ def sample(rows, seed=0):
 
 def test_the_arrays_predict_what_scikit_learn_predicts():
     features, values = sample(800)
-    theirs = sklearn.GradientBoostingRegressor(random_state=3, **growing.SETTINGS).fit(features, values)
-    ours = grown(features, values, seed=3)
+    boosted = sklearn.GradientBoostingRegressor
+    theirs = boosted(random_state=3, **TIMES).fit(features, values)
+    ours = _student(boosted, TIMES, features, values, seed=3)
     others, _ = sample(500, seed=1)
     assert ours.predict(others) == pytest.approx(theirs.predict(others), abs=1e-5)
     assert np.std(ours.predict(features) - values) < 0.3 * np.std(values)

@@ -15,7 +15,7 @@ import tunesmith
 from choice_fakes import products, tuned
 from tunesmith.cli.app import app
 from tunesmith.logic import Rule
-from tunesmith.models.choice.fit import growing
+from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 
@@ -26,8 +26,10 @@ pytest.importorskip("sklearn")
 def few_trees():
     """So that the tests are quick."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(growing.SETTINGS, "n_estimators", 40)
-        patch.setitem(growing.SETTINGS, "learning_rate", 0.2)
+        patch.setitem(growing.TEACHER, "n_estimators", 25)
+        patch.setitem(growing.TIMES, "n_estimators", 40)
+        patch.setitem(growing.DOUBTS, "n_estimators", 20)
+        patch.setattr(fitting, "UNMEASURED", 40)
         yield
 
 
@@ -59,7 +61,7 @@ def test_the_fit_says_how_good_it_is_on_families_that_were_held_out(run, fitted)
     assert document["times"] == 6 * len(products())
     assert document["scores"]["geomean"] == pytest.approx(document["families"][-1]["geomean"])
     model = read_choice_model(logic / "choice.yaml")
-    assert model.types == ("Cij_Aik_Bkj_SB",)
+    assert list(model.types) == ["Cij_Aik_Bkj_SB"]
     assert model.scores["worst"] == pytest.approx(document["scores"]["worst"], rel=1e-5)
     assert 0 < document["scores"]["worst"] <= document["scores"]["geomean"] <= 1
 

@@ -43,7 +43,7 @@ class PredictedChoices:
         if kind not in self._times:
             model = next((model for model in self._models if _is_for(model, logic)), None)
             self._times[kind] = (
-                model.times_of([named.solution for named in logic.document.solutions]) if model else None
+                model.times_of(kind, [named.solution for named in logic.document.solutions]) if model else None
             )
         return self._times[kind]
 

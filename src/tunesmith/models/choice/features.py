@@ -16,34 +16,31 @@ from numpy.typing import NDArray
 from tunesmith.kernels import KERNELS
 from tunesmith.models.intensity.policies.mappings import mapping_of
 from tunesmith.models.intensity.policies.situation import PolicyInput
+from tunesmith.problems.gemm import DATA_TYPES
 from tunesmith.records import Problem, Solution, Target, Value
 
 Floats = NDArray[np.float64]
 
 PRODUCT_FEATURES = (
-    *("log m", "log n", "log k", "log batch", "log tokens side", "log intensity", "log floor"),
-    *(
-        "log operand bytes",
-        "log result bytes",
-        "align a",
-        "align b",
-        "align d",
-        "align k",
-        "transposed a",
-        "transposed b",
-    ),
+    *("log m", "log n", "log k", "log batch", "log shorter side", "log intensity", "log floor"),
+    *("log operand bytes", "log result bytes", "align a", "align b", "align d", "least alignment"),
+    *("transposed a", "transposed b"),
 )
 """Features of a product alone, in the order of `product_features`."""
 PAIR_FEATURES = (
-    *("log groups", "log waves", "log iterations", "arithmetic", "traffic", "memory", "sums", "copies"),
+    *("log groups", "log waves", "log iterations", "arithmetic", "traffic", "latency", "memory", "sums", "copies"),
     *("estimate", "over best estimate", "wave share", "edge m", "edge n", "edge k"),
 )
 """Features of a product with a solution, in the order of `pair_features`."""
-LOGARITHMS = 10
+LOGARITHMS = 11
 """The first so many of PAIR_FEATURES are binary logarithms."""
 MOST_RESIDENT, UNIT_REGISTERS, SUM_BYTES, ALIGNED_BYTES = 8, 65536, 4, 128
-VENDOR_TILE = (128, 128)
-"""The tile of a library that does not tell its own."""
+MOST_SHARES = 2
+"""The most that a compute unit takes of the cache's rate while others are idle, in multiples of its equal share."""
+STAGES = 4.0
+"""The stages of a family that does not tell them, and of one that takes as many as fit."""
+VENDOR_TILE = (128.0, 128.0, 64.0, 1.0)
+"""The tile and the parts of K of a library that does not tell its own."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class SolutionNumbers:
     `m`, `n` and `depth` are the tile, `elements` and `stage` its multiply-adds and fetched elements in an iteration.
     `parts` are the parts of K, and `sums` as many if there are several, else 0. `grid` has the work-groups of stream-K
     or 0, and `streams` whether there are any. `resident` is how many work-groups a compute unit runs at once.
-    `has_tile` is false for the vendor's library.
+    `stages` are the tiles that are fetched ahead, in all of them. `has_tile` is false for the vendor's library.
     """
 
     kernels: tuple[str, ...]
@@ -64,34 +61,36 @@ class SolutionNumbers:
     parts: Floats
     grid: Floats
     resident: Floats
+    stages: Floats
     elements: Floats
     stage: Floats
     sums: Floats
     streams: bool
 
     @staticmethod
-    def of(solutions: Sequence[Solution], target: Target, element_bytes: int) -> SolutionNumbers:
-        tiles = [_tile_of(solution, target, element_bytes) for solution in solutions]
-        columns = np.array(tiles, dtype=float).reshape(len(tiles), 7).T
-        kernels = tuple(solution.kernel for solution in solutions)
-        has_tile, m, n, depth, parts, grid, resident = columns
+    def of(solutions: Sequence[Solution], target: Target) -> SolutionNumbers:
+        tiles = [_tile_of(solution, target) for solution in solutions]
+        has_tile, m, n, depth, parts, grid, resident, stages = np.array(tiles).reshape(-1, 8).T
         derived = m * n * depth, (m + n) * depth, np.where(parts > 1, parts, 0.0), bool(grid.any())
-        return SolutionNumbers(kernels, has_tile > 0, m, n, depth, parts, grid, resident, *derived)
+        kernels = tuple(solution.kernel for solution in solutions)
+        return SolutionNumbers(kernels, has_tile > 0, m, n, depth, parts, grid, resident, resident * stages, *derived)
 
 
-def _tile_of(solution: Solution, target: Target, element_bytes: int) -> tuple[float, ...]:
+def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
     config = solution.configuration
+    element_bytes = np.dtype(DATA_TYPES[solution.type.fields.word("DataType")].dtype).itemsize
     values: Mapping[str, Value] = {**config, **KERNELS[solution.kernel].derived(config)}
     tile = values.get("MacroTile")
     if not (isinstance(tile, tuple) and len(tile) == 2):
-        return (0.0, *VENDOR_TILE, 64.0, 1.0, 0.0, 1.0)
+        return (0.0, *VENDOR_TILE, 0.0, 1.0, STAGES)
     m, n = float(tile[0]), float(tile[1])  # type: ignore[arg-type]
     depth = _number(values, "DepthU", 0) or _number(values, "DepthBytes", 64 * element_bytes) / element_bytes
     stage_bytes = (m + n) * depth * element_bytes * _number(values, "NumStages", 1)
     fit = min(target.local_memory_bytes // stage_bytes, UNIT_REGISTERS // (m * n), MOST_RESIDENT)
     resident = max(1.0, fit) if "NumStages" in values and values.get("Schedule") != "Persistent" else 1.0
     grid = max(0.0, _number(values, "StreamKGrid", 0))
-    return (1.0, m, n, depth, max(1.0, _number(values, "GlobalSplitU", 1)), grid, resident)
+    stages = _number(values, "NumStages", 0) or _number(values, "Stages", 0) or STAGES
+    return (1.0, m, n, depth, max(1.0, _number(values, "GlobalSplitU", 1)), grid, resident, stages)
 
 
 def _number(values: Mapping[str, Value], name: str, default: float) -> float:
@@ -126,14 +125,15 @@ def product_features(product: ProductNumbers) -> list[float]:
     operands = gemm.batch * (gemm.m * gemm.k + gemm.k * gemm.n) * element
     result = gemm.batch * gemm.m * gemm.n * situation.dest_bytes
     m, n, k = math.log2(gemm.m), math.log2(gemm.n), math.log2(gemm.k)
+    alignments = [
+        _alignment(size) for size in (gemm.lda * element, gemm.ldb * element, gemm.ldd * situation.dest_bytes)
+    ]
     return [
         *(m, n, k, math.log2(gemm.batch), min(m, n)),
         math.log2(2.0 * gemm.m * gemm.n * gemm.k * gemm.batch / (operands + result)),
         *(math.log2(product.floor), math.log2(operands), math.log2(result)),
-        _alignment(gemm.lda * element),
-        _alignment(gemm.ldb * element),
-        _alignment(gemm.ldd * situation.dest_bytes),
-        _alignment(gemm.k * element),
+        *alignments,
+        min(alignments),
         *(float(gemm.transpose_a), float(gemm.transpose_b)),
     ]
 
@@ -155,27 +155,23 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
         steps = np.where(s.grid > 0, groups * iterations / np.maximum(s.grid, 1), iterations)
         groups = np.where(s.grid > 0, s.grid, groups)
     waves = groups / (units * s.resident)
-    arithmetic = np.ceil(groups / units) * steps * s.elements * (2.0 * units / product.peak)
-    traffic = groups * steps * s.stage * (element / chip.cache_rate)
+    in_turn = np.ceil(groups / units) * steps
+    arithmetic = in_turn * s.elements * (2.0 * units / product.peak)
+    shares = np.maximum(np.minimum(groups, units), units / MOST_SHARES)
+    traffic = in_turn * s.stage * shares * (element / chip.cache_rate)
+    latency = in_turn * chip.latency / s.stages
     sums = s.sums * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate)
     copies = _copies(product, s)
     longest = np.maximum(np.maximum(arithmetic, traffic), product.memory)
     estimate = chip.launch + longest + sums + copies + steps * (chip.latency / 8)
-    best = float(estimate[s.has_tile].min(initial=np.inf))
-    best = best if math.isfinite(best) else product.floor
+    # The best own solution stands for what is possible, and for a library that does not tell its tile.
+    best = float(estimate[s.has_tile].min()) if s.has_tile.any() else product.floor
     estimate = np.where(s.has_tile, estimate, best)
     floor = product.floor
     rows = np.empty((len(groups), len(PAIR_FEATURES)))
-    logs: tuple[Floats | float, ...] = (
-        groups,
-        waves,
-        steps,
-        arithmetic / floor,
-        traffic / floor,
-        product.memory / floor,
-    )
-    more: tuple[Floats | float, ...] = (1 + sums / floor, 1 + copies / floor, estimate / floor, estimate / best)
-    for index, values in enumerate((*logs, *more)):
+    times: tuple[Floats | float, ...] = (arithmetic, traffic, latency, product.memory)
+    with_launch = (1 + sums / floor, 1 + copies / floor, estimate / floor, estimate / best)
+    for index, values in enumerate((groups, waves, steps, *(time / floor for time in times), *with_launch)):
         rows[:, index] = values
     np.log2(rows[:, :LOGARITHMS], out=rows[:, :LOGARITHMS])
     rows[:, LOGARITHMS] = waves / np.ceil(waves)

@@ -1,19 +1,18 @@
-"""Which products would teach a choice model most: those that it doubts, from every family of the design."""
+"""Which products would teach a choice model most: those at which another choice may be much faster, of every family."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
+from operator import itemgetter
 
-import numpy as np
-
-from tunesmith.problems.gemm import Gemm, gemm_type_named
+from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm
-from tunesmith.records import Problem
+from tunesmith.records import Problem, ProblemType, Solution
 
 from .design.design import designed
-from .fit.held_out import nearest_distances
-from .model import ChoiceModel, place_of
+from .model import ChoiceModel, ExpectedTimes
 
 CANDIDATES = 20
 """How many products are considered for each that is taken."""
@@ -22,36 +21,41 @@ CANDIDATES = 20
 def products_to_learn(
     model: ChoiceModel, count: int, seed: int, left_out: Collection[ListedGemm] = ()
 ) -> tuple[ListedGemm, ...]:
-    """`count` products of the design, each family with its share, the most doubted of all first.
+    """`count` products of the design, each family with its share, those that a measurement would settle most first.
 
-    The products are taken one by one. One that is taken counts as learned, so that its neighbours are doubted less.
     Fewer if the model's problem types compute fewer layouts than the design has.
     """
     shares = Counter(row.family for row in designed(count, seed))
-    candidates = [
-        (row, problem) for row in designed(CANDIDATES * count, seed, left_out) if (problem := _problem(model, row))
-    ]
-    if not candidates:
-        return ()
-    rows = [row for row, _ in candidates]
-    places = np.array([place_of(Gemm.of(problem)) for _, problem in candidates])
-    distances = nearest_distances(places, model.points)
-    taken: list[int] = []
-    while len(taken) < count and (open_indices := _open(rows, taken, shares)):
-        best = max(open_indices, key=lambda index: distances[index])
-        taken.append(best)
-        distances = np.minimum(distances, nearest_distances(places, places[best][None]))
-    return tuple(rows[index] for index in taken)
+    times = {kind: _times(model, kind) for kind in filter(None, map(gemm_type_named, model.types))}
+    candidates = [(_at_stake(times, row), row) for row in designed(CANDIDATES * count, seed, left_out)]
+    taken: list[ListedGemm] = []
+    for stake, row in sorted(candidates, key=itemgetter(0), reverse=True):
+        if stake > 0 and shares[row.family]:
+            shares[row.family] -= 1
+            taken.append(row)
+    return tuple(taken)
 
 
-def _open(rows: Sequence[ListedGemm], taken: Sequence[int], shares: Counter[str]) -> list[int]:
-    """The candidates that are left of families with a share left."""
-    left = shares - Counter(rows[index].family for index in taken)
-    return [index for index, row in enumerate(rows) if left[row.family] and index not in taken]
+def _times(model: ChoiceModel, kind: ProblemType) -> ExpectedTimes:
+    """What the model expects of all solutions that it knows for a type."""
+    return model.times_of(kind, [Solution(kind, *model.solutions[index]) for index in model.types[kind.name]])
 
 
-def _problem(model: ChoiceModel, row: ListedGemm) -> Problem | None:
-    """The row as a problem of one of the model's types; None if it has none."""
-    kinds = filter(None, map(gemm_type_named, model.types))
-    kind = next((kind for kind in kinds if row.fits(kind)), None)
-    return Problem(kind, row.sizes(kind)) if kind else None
+def _at_stake(times: Mapping[ProblemType, ExpectedTimes], row: ListedGemm) -> float:
+    """The largest expected gain of a solution over the one that would be chosen, in the logarithm of time, if the doubt
+    is a normal distribution's. 0 for a product of none of the types."""
+    kind = next((kind for kind in times if row.fits(kind)), None)
+    ranked = times[kind].ranked(Problem(kind, row.sizes(kind))) if kind else ()
+    if len(ranked) < 2:
+        return 0.0
+    first, *others = ranked
+    return max(
+        _expected_gain(math.log(first.seconds / other.seconds), max(first.doubt, other.doubt)) for other in others
+    )
+
+
+def _expected_gain(mean: float, deviation: float) -> float:
+    """The mean of the positive part of a normal distribution."""
+    ratio = mean / deviation
+    density = math.exp(-(ratio**2) / 2) / math.sqrt(2 * math.pi)
+    return mean * (1 + math.erf(ratio / math.sqrt(2))) / 2 + deviation * density

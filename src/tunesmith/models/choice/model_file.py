@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from tunesmith.problems.yaml import parse_yaml
 from tunesmith.records import Configuration, Target, UserError, thaw
 
 from .columns import ParameterColumn
-from .model import ChoiceModel, ChoiceOrigin, DoubtCurve, feature_names
+from .model import ChoiceModel, ChoiceOrigin, feature_names
 from .packed import packed, unpacked
 from .trees import TreeEnsemble
 
@@ -32,33 +31,28 @@ _HEAD = f"""\
 {_KEY}: {FORMAT}
 """
 _BEGINNING = 4096
-_FACTS = ("made", "fitted-on", "device", "scores", "caution", "doubt", "columns", "solutions", "features")
-_ARRAYS = ("points", "base", "depth", "roots", "feature", "threshold", "child", "value")
+_FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "solutions", "types", "features")
+_ENSEMBLES = ("times", "doubts")
+_ARRAYS = ("roots", "feature", "threshold", "child", "value")
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
 _MOST_DEPTH = 64
 
 
 def dump_choice_model(model: ChoiceModel) -> str:
-    """The text of a file. `read_choice_model` gives the same model back, its points to seven digits."""
-    origin, trees = model.origin, model.trees
+    """The text of a file. `read_choice_model` gives the same model back, with six digits of its scores."""
+    origin = model.origin
     facts = {
         "made": {"tunesmith": origin.tunesmith, "date": origin.date},
         "fitted-on": {
             "sources": list(origin.sources),
             "data-type": model.data_type,
-            "types": list(model.types),
             "products": origin.products,
             "times": origin.times,
-            "groups": origin.groups,
+            "families": origin.families,
         },
         "device": {name: getattr(model.target, name) for name in _DEVICE},
         "scores": {name: _digits(score) for name, score in model.scores.items()},
         "caution": model.caution,
-        "doubt": {
-            "distances": [_digits(value) for value in model.doubts.distances],
-            "spreads": [_digits(value) for value in model.doubts.spreads],
-        },
-        "features": list(feature_names(model.columns)),
     }
     columns = (
         {"name": column.name, "position": column.position, "words": list(column.words)} for column in model.columns
@@ -67,26 +61,25 @@ def dump_choice_model(model: ChoiceModel) -> str:
         {"kernel": kernel, "configuration": {name: thaw(value) for name, value in configuration.items()}}
         for kernel, configuration in model.solutions
     )
-    arrays = {
-        "points": packed(model.points),
-        "base": trees.base,
-        "depth": trees.depth,
-        **{name: packed(getattr(trees, name)) for name in _ARRAYS[3:]},
-    }
     lines = [
         *(f"{name}: {_flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()),
         "columns:",
         *(f"- {_flow(column)}" for column in columns),
+        f"features: {_flow(list(feature_names(model.columns)))}",
         "solutions:",
         *(f"- {_flow(solution)}" for solution in solutions),
-        *(f"{name}: {_flow(value)}" for name, value in arrays.items()),
+        "types:",
+        *(f"  {name}: {_flow(list(indices))}" for name, indices in model.types.items()),
     ]
+    for name in _ENSEMBLES:
+        trees: TreeEnsemble = getattr(model, name)
+        lines += [f"{name}:", f"  base: {_flow(trees.base)}", f"  depth: {trees.depth}"]
+        lines += [f"  {array}: {packed(getattr(trees, array))}" for array in _ARRAYS]
     return _HEAD + "\n".join(lines) + "\n"
 
 
 _REMARKS = {
-    "scores": "  # best time / time of the choice, on groups that were held out",
-    "doubt": "  # of the logarithm of a ratio of times, by the distance to the nearest product of the fit",
+    "scores": "  # best time / time of the choice, on families that were held out",
 }
 
 
@@ -110,70 +103,68 @@ def read_choice_model(path: Path) -> ChoiceModel:
         raise UserError(
             version.location, f"format {shortened(version.content)}, this tunesmith reads {FORMAT}", "fit again"
         )
-    parts = root.fields("a choice model", (_KEY, *_FACTS, *_ARRAYS))
+    parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES))
     made = parts["made"].fields("made", ("tunesmith", "date"))
-    fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "types", "products", "times", "groups"))
+    fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "products", "times", "families"))
     columns = tuple(map(_column, parts["columns"].sequence("columns")))
     features = tuple(node.word("a feature") for node in parts["features"].sequence("features"))
     if features != feature_names(columns):
         raise parts["features"].wrong("these are not the features of this tunesmith", "fit again with this version")
-    doubt = parts["doubt"].fields("doubt", ("distances", "spreads"))
-    distances, spreads = (_numbers(doubt[name], name) for name in ("distances", "spreads"))
-    if len(distances) != len(spreads) or not distances or list(distances) != sorted(distances):
-        raise parts["doubt"].wrong("distances must ascend, each with a spread", _REMEDY)
-    trees = _trees(parts, len(features))
-    points = _array(parts["points"], "points", "f", 2)
+    solutions = tuple(map(_solution, parts["solutions"].sequence("solutions")))
     return ChoiceModel(
         ChoiceOrigin(
             tuple(node.word("a source") for node in fitted["sources"].sequence("sources")),
             _whole(fitted["products"], "products"),
             _whole(fitted["times"], "times"),
-            _whole(fitted["groups"], "groups"),
+            _whole(fitted["families"], "families"),
             made["tunesmith"].word("tunesmith"),
             made["date"].word("date"),
         ),
         _target(parts["device"]),
         fitted["data-type"].word("data-type"),
-        tuple(node.word("a type") for node in fitted["types"].sequence("types")),
-        tuple(map(_solution, parts["solutions"].sequence("solutions"))),
+        {name: _indices(node, len(solutions)) for name, node in parts["types"].mapping("types").items()},
+        solutions,
         columns,
-        trees,
-        points.astype(float),
-        DoubtCurve(distances, spreads),
+        _trees(parts["times"], "times", len(features)),
+        _trees(parts["doubts"], "doubts", len(features)),
         _number(parts["caution"], "caution"),
         {name: _number(node, name) for name, node in parts["scores"].mapping("scores").items()},
     )
 
 
-def _trees(parts: Mapping[str, Node], features: int) -> TreeEnsemble:
+def _indices(node: Node, solutions: int) -> tuple[int, ...]:
+    indices = tuple(_whole(item, "a solution's index") for item in node.sequence("a type's solutions"))
+    if any(index >= solutions for index in indices):
+        raise node.wrong(f"an index beyond the {solutions} solutions", _REMEDY)
+    return indices
+
+
+def _trees(node: Node, name: str, features: int) -> TreeEnsemble:
     """The trees. Every number of a node and of a feature is checked, so that none points outside."""
-    depth = _whole(parts["depth"], "depth")
-    arrays = {
-        name: _array(parts[name], name, "i" if name in ("roots", "feature", "child") else "f", 1)
-        for name in _ARRAYS[3:]
-    }
+    parts = node.fields(name, ("base", "depth", *_ARRAYS))
+    arrays = {array: _array(parts[array], array) for array in _ARRAYS}
     nodes = len(arrays["child"])
-    limits = {"roots": nodes, "feature": features, "child": nodes}
-    for name, limit in limits.items():
-        values = arrays[name]
-        if len(values) and not 0 <= values.min() <= values.max() < limit:
-            raise parts[name].wrong(f"{name} has a number outside of 0 to {limit - 1}", _REMEDY)
+    for array, limit in {"roots": nodes, "feature": features, "child": nodes}.items():
+        values = arrays[array]
+        if values.dtype.kind != "i" or (len(values) and not 0 <= values.min() <= values.max() < limit):
+            raise parts[array].wrong(f"{array} has a number outside of 0 to {limit - 1}", _REMEDY)
+        arrays[array] = values.astype(np.intp)
     inner = np.isfinite(arrays["threshold"])
-    if {len(arrays[name]) for name in _ARRAYS[4:]} != {nodes} or (arrays["child"][inner] + 1 >= nodes).any():
+    if {len(arrays[array]) for array in _ARRAYS[1:]} != {nodes} or (arrays["child"][inner] + 1 >= nodes).any():
         raise parts["child"].wrong("nodes without children, thresholds or values", _REMEDY)
+    depth = _whole(parts["depth"], "depth")
     if depth > _MOST_DEPTH:
         raise parts["depth"].wrong(f"a depth of {depth}, at most {_MOST_DEPTH}", _REMEDY)
-    indices = {name: arrays[name].astype(np.intp) for name in limits}
-    return TreeEnsemble(base=_number(parts["base"], "base"), depth=depth, **(arrays | indices))
+    return TreeEnsemble(base=_number(parts["base"], "base"), depth=depth, **arrays)
 
 
-def _array(node: Node, what: str, kind: str, dimensions: int) -> Any:
+def _array(node: Node, what: str) -> Any:
     try:
         array = unpacked(node.word(what))
     except ValueError as error:
         raise node.wrong(f"{what}: {error}", _REMEDY) from error
-    if array.dtype.kind != kind or array.ndim != dimensions:
-        raise node.wrong(f"{what} has another type or shape", _REMEDY)
+    if array.ndim != 1:
+        raise node.wrong(f"{what} is no list of numbers", _REMEDY)
     return array
 
 
@@ -198,10 +189,6 @@ def _target(node: Node) -> Target:
             raise fields[fact.name].wrong(f"{fact.name} cannot be {shortened(value)}", _REMEDY)
         values[fact.name] = value
     return Target(**values)
-
-
-def _numbers(node: Node, what: str) -> tuple[float, ...]:
-    return tuple(_number(item, what) for item in node.sequence(what))
 
 
 def _number(node: Node, what: str) -> float:

@@ -1,4 +1,4 @@
-"""What `tunesmith heuristics fit --method choice` prints: scores on held-out families, and the doubt by distance."""
+"""What `tunesmith heuristics fit --method choice` prints: scores on held-out families, and the caution."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from ..table import table, titled
 
 
 def fitted(written: WrittenChoice) -> RenderableType:
-    """The scores by family, then the doubts, then the file."""
+    """The scores by family, then the caution, then the file."""
     model, subject = written.fit.model, written.subject
     origin = model.origin
     title = f"{subject}: {origin.products} products, {origin.times} times, {len(model.solutions)} configurations"
     scores = table("family", "products", "geomean", "10th %", "worst", right=("products", "geomean", "10th %", "worst"))
     for name, products, *efficiencies in _by_family(written):
         scores.add_row(name, str(products), *(f"{efficiency:.3f}" for efficiency in efficiencies))
-    spreads = zip(model.doubts.distances, model.doubts.spreads, strict=True)
-    doubts = ", ".join(f"{100 * spread:.1f} % at {distance:.2g}" for distance, spread in spreads)
     return Group(
         titled(title, f"best time / time of the choice, on {subject.groups} that were held out", scores),
         "",
         f"top 3: {model.scores['top-3']:.3f}",
-        f"doubt of a ratio of times, by distance to the nearest product: {doubts}; caution {model.caution:g}",
+        f"a kernel is preferred to the vendor's library if its gain is more than {model.caution:g} times the doubt",
         *(f"left out: {note}" for note in written.notes),
         f"wrote {written.path}",
     )
@@ -45,10 +43,6 @@ def fitted_document(written: WrittenChoice) -> Document:
         "families": [
             {"name": name, "products": products, "geomean": mean, "percentile_10": low, "worst": worst}
             for name, products, mean, low, worst in _by_family(written)
-        ],
-        "doubts": [
-            {"distance": distance, "spread": spread}
-            for distance, spread in zip(model.doubts.distances, model.doubts.spreads, strict=True)
         ],
         "caution": model.caution,
         "notes": list(written.notes),

@@ -16,10 +16,9 @@ from tunesmith import __version__
 from tunesmith.kernels import VENDOR
 from tunesmith.logic import FinalTable, Logic, Origin, TableCell
 from tunesmith.logic.build import build
-from tunesmith.models.choice.fit.cells import time_cells
-from tunesmith.models.choice.fit.fitting import fit_choice
-from tunesmith.models.choice.fit.held_out import Doubts, held_out_times
-from tunesmith.models.choice.model import ChoiceModel, ExpectedTimes
+from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
+from tunesmith.models.choice.fit.held_out import Trust
+from tunesmith.models.choice.model import ChoiceModel
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Estimate, Outcome, Problem, ProblemType, Solution, Target
@@ -68,15 +67,14 @@ class ChosenRow:
 
 def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mapping[Chooser, list[Guesses]]:
     """The guesses for each product, learned from the products of other families. Raises ValueError for a single
-    family."""
+    family and for too few times."""
     matrix = subject.matrix
-    held_out = held_out_times(matrix, time_cells(matrix, subject.target), seed)
-    own = [solution.kernel != VENDOR for solution in matrix.solutions]
+    held_out = ChoiceLesson.of(matrix, subject.target, seed).held_out(seed)
     chosen: dict[int, ChosenRow] = {}
     for fold in np.unique(held_out.folds):
         taught = held_out.folds != fold
         logics = logics_of(matrix, subject.target, taught)
-        expected = Doubts.of(matrix, held_out, taught).cautious(held_out, own)
+        expected = Trust.of(matrix, held_out, taught).cautious(held_out)
         for row in np.flatnonzero(~taught).tolist():
             order = np.argsort(np.where(np.isfinite(expected[row]), expected[row], np.inf)).tolist()
             chosen[row] = _chosen_row(matrix, row, logics, [matrix.solutions[column] for column in order])
@@ -97,7 +95,7 @@ def expected_order(model: ChoiceModel, matrix: TimeMatrix) -> list[list[Solution
     """For each product, the solutions of its type in the order in which the model would try them."""
     kinds = dict.fromkeys(problem.type for problem in matrix.problems)
     solutions = {kind: [solution for solution in matrix.solutions if solution.type == kind] for kind in kinds}
-    times = {kind: ExpectedTimes(model, solutions[kind]) for kind in kinds}
+    times = {kind: model.times_of(kind, solutions[kind]) for kind in kinds}
     return [
         [solutions[problem.type][time.index] for time in times[problem.type].ranked(problem)]
         for problem in matrix.problems

@@ -1,75 +1,105 @@
-"""A matrix of times as rows of features: one for each time."""
+"""Products with solutions as rows of features: one for each time of a matrix, or for each pair."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.columns import ParameterColumn, columns_of, numbers_of
 from tunesmith.models.choice.features import ProductNumbers, SolutionNumbers
-from tunesmith.models.choice.model import features_of, place_of
+from tunesmith.models.choice.model import features_of
 from tunesmith.models.intensity.scoring import TimeMatrix
-from tunesmith.problems.gemm import Gemm
-from tunesmith.records import ProblemType, Solution, Target
+from tunesmith.records import Problem, ProblemType, Solution, Target
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
-class TimeCells:
-    """The times of a matrix, an entry for each: its `features`, the `logs` of time over the product's floor, and its
-    row and column in the matrix. `points` has the place of each row (`place_of`)."""
+class ChoiceFeatures:
+    """Features of products with all solutions of their types, which are columns of a matrix."""
 
-    columns: tuple[ParameterColumn, ...]
+    def __init__(self, solutions: Sequence[Solution], target: Target) -> None:
+        self.columns = columns_of(solutions)
+        self.by_type: dict[ProblemType, list[int]] = {}
+        for index, solution in enumerate(solutions):
+            self.by_type.setdefault(solution.type, []).append(index)
+        self._target = target
+        self._numbers = dict(self._numbers_of(solutions))
+
+    def rows(self, problem: Problem) -> Floats:
+        """A row for each solution in `by_type[problem.type]`."""
+        return features_of(ProductNumbers.of(problem, self._target), *self._numbers[problem.type])
+
+    def _numbers_of(
+        self, solutions: Sequence[Solution]
+    ) -> Iterator[tuple[ProblemType, tuple[Floats, SolutionNumbers]]]:
+        for kind, indices in self.by_type.items():
+            of_type = [solutions[index] for index in indices]
+            yield kind, (numbers_of(self.columns, of_type), SolutionNumbers.of(of_type, self._target))
+
+
+@dataclass(frozen=True)
+class PairRows:
+    """Products with solutions, an entry for each pair: its `features`, and its row and column in a matrix of `shape`.
+    `vendors` marks the columns of the vendor's library."""
+
     features: Floats
-    logs: Floats
     row: Indices
     column: Indices
-    points: Floats
+    shape: tuple[int, int]
+    vendors: NDArray[np.bool_]
 
-    def table(self, logs: Floats, shape: tuple[int, int]) -> Floats:
-        """Logarithms of the cells as a matrix, NaN where there is no time."""
-        table = np.full(shape, np.nan)
-        table[self.row, self.column] = logs
+    def table(self, values: Floats) -> Floats:
+        """The values of the pairs as a matrix, NaN where there is no pair."""
+        table = np.full(self.shape, np.nan)
+        table[self.row, self.column] = values
         return table
 
+    def only(self, kept: NDArray[np.bool_]) -> PairRows:
+        return PairRows(self.features[kept], self.row[kept], self.column[kept], self.shape, self.vendors)
 
-def time_cells(matrix: TimeMatrix, target: Target) -> TimeCells:
-    """Every time of a matrix of GEMMs, whose problems have no size of zero."""
-    columns = columns_of(matrix.solutions)
-    by_type = _columns_by_type(matrix.solutions)
-    bytes_of: dict[ProblemType, tuple[list[int], Floats, SolutionNumbers]] = {}
-    features, logs, rows, found = [], [], [], []
-    for row, problem in enumerate(matrix.problems):
-        product = ProductNumbers.of(problem, target)
-        if problem.type not in bytes_of:
-            indices = by_type[problem.type]
-            solutions = [matrix.solutions[index] for index in indices]
-            numbers = SolutionNumbers.of(solutions, target, product.situation.element_bytes)
-            bytes_of[problem.type] = indices, numbers_of(columns, solutions), numbers
-        indices, of_columns, numbers = bytes_of[problem.type]
-        seconds = matrix.seconds[row, indices]
-        ran = np.isfinite(seconds)
-        features.append(features_of(product, of_columns, numbers)[ran])
-        logs.append(np.log(seconds[ran] / product.floor))
-        rows.append(np.full(ran.sum(), row))
-        found.append(np.array(indices)[ran])
-    return TimeCells(
-        columns,
-        np.concatenate(features),
-        np.concatenate(logs),
-        np.concatenate(rows),
+
+def pair_rows(features: ChoiceFeatures, problems: Sequence[Problem], solutions: Sequence[Solution]) -> PairRows:
+    """Every problem with every solution of its type."""
+    found = [features.rows(problem) for problem in problems]
+    columns = [features.by_type[problem.type] for problem in problems]
+    return PairRows(
         np.concatenate(found),
-        np.array([place_of(Gemm.of(problem)) for problem in matrix.problems]),
+        np.repeat(np.arange(len(problems)), [len(rows) for rows in found]),
+        np.concatenate([np.array(indices) for indices in columns]),
+        (len(problems), len(solutions)),
+        np.array([solution.kernel == VENDOR for solution in solutions]),
     )
 
 
-def _columns_by_type(solutions: Sequence[Solution]) -> dict[ProblemType, list[int]]:
-    indices: dict[ProblemType, list[int]] = {}
-    for index, solution in enumerate(solutions):
-        indices.setdefault(solution.type, []).append(index)
-    return indices
+@dataclass(frozen=True)
+class TimeCells:
+    """The times of a matrix: the pairs that have one, and the logarithm of each time over its product's floor.
+    `columns` and `types` are as in `ChoiceModel`."""
+
+    columns: tuple[ParameterColumn, ...]
+    types: Mapping[str, tuple[int, ...]]
+    pairs: PairRows
+    logs: Floats
+
+    @property
+    def times(self) -> Floats:
+        """The logarithms as a matrix."""
+        return self.pairs.table(self.logs)
+
+    def only(self, kept: NDArray[np.bool_]) -> TimeCells:
+        return TimeCells(self.columns, self.types, self.pairs.only(kept), self.logs[kept])
+
+
+def time_cells(matrix: TimeMatrix, target: Target, features: ChoiceFeatures) -> TimeCells:
+    """Every time of a matrix of GEMMs, whose problems have no size of zero."""
+    pairs = pair_rows(features, matrix.problems, matrix.solutions)
+    seconds = matrix.seconds[pairs.row, pairs.column]
+    ran = np.isfinite(seconds)
+    floors = np.array([ProductNumbers.of(problem, target).floor for problem in matrix.problems])
+    types = {kind.name: tuple(indices) for kind, indices in features.by_type.items()}
+    return TimeCells(features.columns, types, pairs.only(ran), np.log(seconds[ran] / floors[pairs.row[ran]]))

@@ -1,32 +1,59 @@
-"""A choice model from a matrix of times: trees on all of it, doubts and scores from held-out groups."""
+"""A choice model from a matrix of times: trees on all of it, doubts and scores from held-out families."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.kernels import VENDOR
+from tunesmith.models.choice.design.design import designed
 from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
-from tunesmith.records import Target
+from tunesmith.records import Problem, Target
 
-from .cells import time_cells
+from .cells import ChoiceFeatures, PairRows, TimeCells, pair_rows, time_cells
 from .growing import grown
-from .held_out import Doubts, held_out_times
+from .held_out import HeldOutTimes, Trust, held_out_times
 
 Floats = NDArray[np.float64]
 LEAST_TIMES = 200
 """The fewest times of a fit."""
+UNMEASURED = 500
+"""Products of the design by way of which the trees are taught."""
 TOP = 3
 
 
 @dataclass(frozen=True)
+class ChoiceLesson:
+    """What a model is fitted to: the times of a matrix, and pairs that were not measured."""
+
+    matrix: TimeMatrix
+    cells: TimeCells
+    unmeasured: PairRows
+
+    @staticmethod
+    def of(matrix: TimeMatrix, target: Target, seed: int) -> ChoiceLesson:
+        """Raises ValueError for fewer than LEAST_TIMES times."""
+        features = ChoiceFeatures(matrix.solutions, target)
+        cells = time_cells(matrix, target, features)
+        if len(cells.logs) < LEAST_TIMES:
+            raise ValueError(f"{len(cells.logs)} times, {LEAST_TIMES} are needed")
+        kinds = tuple(features.by_type)
+        found = ((row, kind) for row in designed(UNMEASURED, seed) for kind in kinds if row.fits(kind))
+        problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
+        return ChoiceLesson(matrix, cells, pair_rows(features, problems, matrix.solutions))
+
+    def held_out(self, seed: int) -> HeldOutTimes:
+        """What models expect without the families of the products. Raises ValueError for a single family."""
+        return held_out_times(self.matrix.families, self.cells, self.unmeasured, seed)
+
+
+@dataclass(frozen=True)
 class ChoiceFit:
-    """A model, and the efficiency (best time / time of the choice) at each product whose group was held out."""
+    """A model, and the efficiency (best time / time of the choice) at each product whose family was held out."""
 
     model: ChoiceModel
     efficiencies: Floats
@@ -39,27 +66,26 @@ def fit_choice(
 
     Raises ValueError for fewer than LEAST_TIMES times and for a single family.
     """
-    cells = time_cells(matrix, target)
-    if len(cells.logs) < LEAST_TIMES:
-        raise ValueError(f"{len(cells.logs)} times, {LEAST_TIMES} are needed")
-    held_out = held_out_times(matrix, cells, seed)
-    doubts = Doubts.of(matrix, held_out, np.ones(len(matrix.problems), bool))
-    expected = doubts.cautious(held_out, [solution.kernel != VENDOR for solution in matrix.solutions])
-    efficiencies = best_of_first(matrix, expected, 1)
-    model = ChoiceModel(
-        ChoiceOrigin(sources, len(matrix.problems), len(cells.logs), len(set(matrix.families)), *made),
-        target,
-        data_type,
-        tuple(sorted({problem.type.name for problem in matrix.problems})),
-        tuple(dict.fromkeys((solution.kernel, solution.configuration) for solution in matrix.solutions)),
-        cells.columns,
-        grown(cells.features, cells.logs, seed),
-        cells.points,
-        doubts.curve,
-        doubts.caution,
-        _scores(efficiencies, best_of_first(matrix, expected, TOP)),
+    lesson = ChoiceLesson.of(matrix, target, seed)
+    held_out = lesson.held_out(seed)
+    trust = Trust.of(matrix, held_out, np.ones(len(matrix.problems), bool))
+    first, top = (best_of_first(matrix, trust.cautious(held_out), count) for count in (1, TOP))
+    model = grown(lesson.cells, lesson.unmeasured, seed)
+    return ChoiceFit(
+        ChoiceModel(
+            ChoiceOrigin(sources, len(matrix.problems), len(lesson.cells.logs), len(set(matrix.families)), *made),
+            target,
+            data_type,
+            lesson.cells.types,
+            tuple((solution.kernel, solution.configuration) for solution in matrix.solutions),
+            lesson.cells.columns,
+            model.times,
+            replace(model.doubts, base=model.doubts.base + math.log(trust.factor)),
+            trust.caution,
+            _scores(first, top),
+        ),
+        first,
     )
-    return ChoiceFit(model, efficiencies)
 
 
 def best_of_first(matrix: TimeMatrix, expected: Floats, count: int) -> Floats:

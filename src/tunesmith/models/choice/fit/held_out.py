@@ -1,4 +1,4 @@
-"""What a model expects on products whose groups were held out of its fit, and what follows: doubts and caution."""
+"""What a model expects of products whose families were held out of its fit, and what follows for its doubts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.kernels import VENDOR
-from tunesmith.models.choice.model import DoubtCurve
 from tunesmith.models.intensity.fit.cross_validation import fold_numbers
 from tunesmith.models.intensity.scoring import TimeMatrix
 
-from .cells import TimeCells
+from .cells import PairRows, TimeCells
 from .growing import grown
 
 Floats = NDArray[np.float64]
@@ -23,86 +21,84 @@ Rows = NDArray[np.bool_]
 FOLDS = 6
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
-DISTANCE_STEPS = 5
-CAUTIONS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+CAUTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0)
+LOSSES_COUNT = 3.0
+"""How much more it counts to lose against the vendor's library than to miss a gain."""
 
 
 @dataclass(frozen=True)
 class HeldOutTimes:
-    """What models expect of products whose groups they were not fitted on.
+    """What models expect of products whose families they were not fitted on.
 
-    `logs` are logarithms of expected times over the products' floors: a row for each product, a column for each
-    solution, NaN where the solution did not run. `times` are those of the measured times. `folds` has the fold of each
-    product, and `distances` its distance to the nearest product outside of the fold.
+    `logs` are logarithms of expected times over the products' floors, `doubts` their doubts, and `times` the logarithms
+    of the measured times: a row for each product, a column for each solution, NaN where the solution did not run.
+    `folds` has the fold of each product. `vendors` marks the columns of the vendor's library.
     """
 
     logs: Floats
+    doubts: Floats
     times: Floats
     folds: Indices
-    distances: Floats
+    vendors: Rows
 
 
-def held_out_times(matrix: TimeMatrix, cells: TimeCells, seed: int) -> HeldOutTimes:
+def held_out_times(families: Sequence[str], cells: TimeCells, unmeasured: PairRows, seed: int) -> HeldOutTimes:
     """The expectations for every time, with whole families held out. Raises ValueError for a single family."""
-    folds = fold_numbers(matrix.families, FOLDS, seed)
-    logs, distances = np.empty(len(cells.logs)), np.empty(len(folds))
+    folds = fold_numbers(families, FOLDS, seed)
+    logs, doubts = np.empty(len(cells.logs)), np.empty(len(cells.logs))
     for fold in np.unique(folds):
-        out = folds == fold
-        cells_out = out[cells.row]
-        trees = grown(cells.features[~cells_out], cells.logs[~cells_out], seed)
-        logs[cells_out] = trees.predict(cells.features[cells_out])
-        distances[out] = nearest_distances(cells.points[out], cells.points[~out])
-    shape = matrix.seconds.shape
-    return HeldOutTimes(cells.table(logs, shape), cells.table(cells.logs, shape), folds, distances)
-
-
-def nearest_distances(points: Floats, others: Floats) -> Floats:
-    """The distance of each point to the nearest of the others."""
-    from scipy.spatial.distance import cdist
-
-    distances: Floats = cdist(points, others).min(axis=1)
-    return distances
+        out = (folds == fold)[cells.pairs.row]
+        model = grown(cells.only(~out), unmeasured, seed)
+        features = cells.pairs.features[out]
+        logs[out], doubts[out] = model.times.predict(features), np.exp(model.doubts.predict(features))
+    table = cells.pairs.table
+    return HeldOutTimes(table(logs), table(doubts), cells.times, folds, cells.pairs.vendors)
 
 
 @dataclass(frozen=True)
-class Doubts:
-    """How far expected times can be trusted: the doubt by distance, and how much of the doubt a gain must exceed."""
+class Trust:
+    """How far expected times can be trusted: the factor from a model's doubts to the errors that it made, and how much
+    of the doubt a gain over the vendor's library must exceed."""
 
-    curve: DoubtCurve
+    factor: float
     caution: float
 
     @staticmethod
-    def of(matrix: TimeMatrix, held_out: HeldOutTimes, rows: Rows) -> Doubts:
-        """By these rows of a matrix. The caution is that with the best geometric mean of best time over chosen time;
-        of equals, the greatest."""
-        curve = doubt_curve(held_out, rows)
-        own = [solution.kernel != VENDOR for solution in matrix.solutions]
+    def of(matrix: TimeMatrix, held_out: HeldOutTimes, rows: Rows) -> Trust:
+        """By these rows of a matrix. The caution is that with the best mean logarithm of best time over chosen time,
+        where losses against the vendor count more; of equals, the least."""
+        factor, numbers = doubt_factor(held_out, rows), np.arange(len(rows))
         scored = []
         for caution in CAUTIONS:
-            doubts = Doubts(curve, caution)
-            chosen = np.nanargmin(doubts.cautious(held_out, own), axis=1)
-            efficiencies = matrix.best / matrix.seconds[np.arange(len(chosen)), chosen]
-            scored.append((float(np.log(efficiencies[rows]).mean()), caution))
-        return Doubts(curve, max(scored)[1])
+            column = np.nanargmin(Trust(factor, caution).cautious(held_out), axis=1)
+            gained = np.log(matrix.best / matrix.seconds[numbers, column])
+            lost = np.nan_to_num(np.minimum(0.0, _vendors(held_out) - held_out.times[numbers, column]))
+            scored.append((float((gained + (LOSSES_COUNT - 1) * lost)[rows].mean()), -caution))
+        return Trust(factor, -max(scored)[1])
 
-    def cautious(self, held_out: HeldOutTimes, own: Sequence[bool]) -> Floats:
-        """The expected logarithms, with the doubt on top for our `own` solutions."""
-        doubts = np.array([self.curve.at(distance) for distance in held_out.distances])
-        logs: Floats = held_out.logs + self.caution * doubts[:, None] * np.array(own)
+    def cautious(self, held_out: HeldOutTimes) -> Floats:
+        """The expected logarithms, with the doubt on top for our own solutions."""
+        logs: Floats = held_out.logs + self.caution * self.factor * held_out.doubts * ~held_out.vendors
         return logs
 
 
-def doubt_curve(held_out: HeldOutTimes, rows: Rows) -> DoubtCurve:
-    """How far ratios of expected times to that of the expected fastest were off on these rows, by the products'
-    distances. A larger distance never has less doubt."""
-    logs, times, distances = held_out.logs[rows], held_out.times[rows], held_out.distances[rows]
-    numbers, picks = np.arange(len(logs)), np.nanargmin(logs, axis=1)
-    gaps = logs - logs[numbers, picks][:, None]
-    errors = times - times[numbers, picks][:, None] - gaps
-    squares = np.where((gaps <= NEAR) & (gaps > 0), errors**2, np.nan)
-    known = np.isfinite(squares).any(axis=1)
-    spreads_of, distances = np.nanmean(squares[known], axis=1), distances[known]
-    order = np.argsort(distances, kind="stable")
-    parts = [part for part in np.array_split(order, DISTANCE_STEPS) if len(part)]
-    spreads = np.maximum.accumulate([float(np.sqrt(spreads_of[part].mean())) for part in parts])
-    return DoubtCurve(tuple(float(np.median(distances[part])) for part in parts), tuple(spreads.tolist()))
+def doubt_factor(held_out: HeldOutTimes, rows: Rows) -> float:
+    """The root mean square of errors of ratios to the vendor's time, over that of their doubts; of ratios to the
+    expected fastest where there is no vendor. Expected times count that compete."""
+    logs, times, doubts = held_out.logs[rows], held_out.times[rows], held_out.doubts[rows]
+    numbers = np.arange(len(logs))
+    fastest = np.nanargmin(logs, axis=1)
+    vendor = np.where(np.isfinite(logs) & held_out.vendors, logs, np.inf)
+    reference = np.where(np.isfinite(vendor.min(axis=1)), vendor.argmin(axis=1), fastest)
+    errors = (times - times[numbers, reference][:, None]) - (logs - logs[numbers, reference][:, None])
+    competes = (logs - logs[numbers, fastest][:, None] <= NEAR) & ~held_out.vendors
+    competes[numbers, reference] = False
+    if not competes.any():
+        return 1.0
+    return float(np.sqrt((errors[competes] ** 2).mean() / (doubts[competes] ** 2).mean()))
+
+
+def _vendors(held_out: HeldOutTimes) -> Floats:
+    """The logarithm of the vendor's time at each product; NaN where it did not run."""
+    times = np.where(held_out.vendors & np.isfinite(held_out.times), held_out.times, np.inf).min(axis=1)
+    return np.where(np.isfinite(times), times, np.nan)
