@@ -13,11 +13,11 @@ from numpy import ndarray
 
 from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, context_kept
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Choice, Logic, location_in, logic_files
 from tunesmith.problems import OPERATIONS, whole_size
 from tunesmith.problems.gemm import gemm_type_named
-from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, unraised_copy
+from tunesmith.records import Problem, ProblemType, Rejection, Solution, Target, UserError, Value, unraised_copy
 
 from ._device import DeviceAbsentError, absent, check_distinct, open_for, open_gpu, open_untuned
 from .arrays._libraries import as_tensor, dtype_name, torch_and_gpu
@@ -90,15 +90,26 @@ def _check_configurations(file: Path, logic: Logic) -> None:
         if solution.kernel not in KERNELS or KERNELS[solution.kernel].operation != kind.operation:
             what = f"solution {named.name}: there is no kernel {solution.kernel!r} of {kind.operation}"
             raise wrong(what, *path, "kernel")
-        for parameter in KERNELS[solution.kernel].space(kind):
-            name = parameter.name
+        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(kind)):
             if name not in solution.configuration:
                 raise wrong(f"solution {named.name}: {name} is missing", *path, "configuration")
             try:
-                parameter.check(solution.configuration[name], name)
+                _check_value(solution, name)
             except UserError as error:
                 what = f"solution {named.name}: {error.what}"
                 raise wrong(what, *path, "configuration", name, remedy=error.remedy) from error
+
+
+def _check_value(solution: Solution, name: str) -> None:
+    """Raise UserError for a value that no tuning file may give a parameter of the solution's family.
+
+    A file may give it the values of all families. The family's own are tried first: the others take long to import.
+    """
+    value, kind = solution.configuration[name], solution.type
+    try:
+        KERNELS[solution.kernel].space(kind)[name].check(value, name)
+    except UserError:
+        tuning_space(kind, hidden=True)[name].check(value, name)
 
 
 class Library:
