@@ -73,3 +73,20 @@ def test_what_a_race_has_to_beat_counts_from_the_beginning(tmp_path):
     with Bench(GPU, QUICK, tmp_path) as bench:
         raced = {job.key: found.raced for job, found in bench.run(BATCH) if found.ok}
     assert raced == {job.key: job.problem == SIZES[1] for job in RACES[0].jobs}
+
+
+def test_a_module_compiled_elsewhere_is_charged_once_whichever_portion_of_work_comes_first(tmp_path):
+    """Another portion that needs the module may come before the one that is charged for it."""
+    jobs = [job(size, LoopUnroll=4) for size in map(problem, (16, 32, 48))]
+    modules = KERNELS["FakeGemm"].modules(jobs[0].solution.configuration, problem().type)
+    with Bench(GPU, QUICK, tmp_path / "elsewhere") as bench:
+        (compiled,) = bench.compile(modules)
+    digest = compiled.module.digest()
+    assert compiled.seconds > 0
+    charged = []
+    with Bench(GPU, QUICK, tmp_path / "here") as bench:
+        for each, digests in zip(jobs, ((), (digest,), ()), strict=True):
+            bench.supply([compiled], digests)
+            ((_, found),) = bench.run(Batch((Race((each,)),)))
+            charged.append(found.cost.compile)
+    assert charged == [0, compiled.seconds, 0]

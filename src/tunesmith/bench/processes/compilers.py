@@ -106,16 +106,18 @@ class Compilers:
 
     def supply(self, compilation: Compilation, is_charged: bool) -> None:
         """Take what was compiled elsewhere, unless the module is known here. `is_charged`: the next job that needs the
-        module is charged for it."""
+        module is charged for it, also if another job that needed it came first."""
         digest, made = compilation.module.digest(), compilation.made
+        charge = compilation.seconds if is_charged else 0.0
         if digest in self._tasks:
+            self._tasks[digest].uncharged += charge
             return
         task = self._tasks[digest] = _Task(digest, compilation.module, found=compilation.found)
         if isinstance(made, Measurement):
             task.built, task.failure = Built(compilation.seconds, None, made.reason, made.detail), made
         else:
             task.built = Built(compilation.seconds, made)
-        task.uncharged = compilation.seconds if is_charged else 0.0
+        task.uncharged = charge
 
     def pump(self) -> None:
         """Collect finished tasks, end those that take too long, and hand out waiting ones. Never blocks for long."""
