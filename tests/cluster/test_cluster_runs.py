@@ -26,7 +26,8 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Outcome, Problem, Solution, UserError
 from tunesmith.session.frame import events
 from tunesmith.store import RunState, Store
-from tuning_runs import rows
+from tunesmith.toolchains.cache import FOLDER_VARIABLE
+from tuning_runs import document, environment, fake_file, rows, tunesmith
 
 QUICK = Policy(maximum_samples=7, sampling_seconds=0.02, warm_up_seconds=0.01, compile_processes=1)
 
@@ -280,3 +281,13 @@ def test_a_command_that_ends_leaves_no_device_at_work(cluster):
     time.sleep(1)
     assert count() <= after_a_second + 1, "the measurement at hand may still end"
     assert after_a_second < len(jobs) / 2
+
+
+def test_a_run_leaves_nothing_in_the_temporary_folder_but_what_the_next_removes(tmp_path):
+    """Workers are killed when the command ends. What Dask keeps for them lies in one folder, which it cleans itself."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    variables = {"TMPDIR": temporary, FOLDER_VARIABLE: tmp_path / "cache"}
+    options = ("--devices", "fake:GPU:8*2", "--json")
+    document(tunesmith("tune", fake_file(tmp_path), "-o", tmp_path / "run", *options, env=environment(**variables)))
+    assert [path.name for path in temporary.iterdir()] == ["dask-scratch-space"]

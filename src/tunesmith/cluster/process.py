@@ -123,27 +123,27 @@ async def _worker(start: WorkerStart, connection: Connection) -> None:
         shown = replace(target, name=f"{target.name} ({start.part})") if start.part else target
         identity = WorkerIdentity(start.role, start.host, start.device, shown, toolchains=compiler_versions(target))
     callers = COMPILE_CALLERS if start.role is Role.COMPILER else 1
-    with tempfile.TemporaryDirectory(prefix="tunesmith-worker-") as scratch:
-        worker = Worker(
-            start.address,
-            nthreads=callers,
-            resources={COMPILES: callers} if start.role is Role.COMPILER else {},
-            startup_information={STARTUP: lambda _: identity.to_plain()},
-            death_timeout=JOIN_SECONDS,
-            memory_limit=0,
-            dashboard=False,
-            local_directory=scratch,
-        )
-        try:
-            async with worker:
-                connection.send(Beat())
-                await _beat_until(worker.finished(), connection)
-        finally:
-            for held in (tasks.host, tasks.compilers):
-                if held is not None:
-                    held.close()
-        if not await _is_there(worker):
-            connection.send(SchedulerLost())
+    worker = Worker(
+        start.address,
+        nthreads=callers,
+        resources={COMPILES: callers} if start.role is Role.COMPILER else {},
+        startup_information={STARTUP: lambda _: identity.to_plain()},
+        death_timeout=JOIN_SECONDS,
+        memory_limit=0,
+        dashboard=False,
+        # Dask has a folder there for all workers, and a worker that begins removes those of workers that were killed.
+        local_directory=tempfile.gettempdir(),
+    )
+    try:
+        async with worker:
+            connection.send(Beat())
+            await _beat_until(worker.finished(), connection)
+    finally:
+        for held in (tasks.host, tasks.compilers):
+            if held is not None:
+                held.close()
+    if not await _is_there(worker):
+        connection.send(SchedulerLost())
 
 
 def _kept_to_cores(start: WorkerStart) -> dict[str, str]:
