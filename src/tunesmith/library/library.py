@@ -13,12 +13,12 @@ from numpy import ndarray
 
 from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, context_kept
-from tunesmith.kernels import KERNELS, tuning_space
-from tunesmith.logic import Choice, Logic, location_in, logic_files
-from tunesmith.problems import OPERATIONS, whole_size
+from tunesmith.logic import Choice, Logic, logic_files
+from tunesmith.problems import whole_size
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, unraised_copy
 
+from ._configurations import check_configurations
 from ._device import DeviceAbsentError, absent, check_distinct, open_for, open_gpu, open_untuned
 from .arrays._libraries import as_tensor, dtype_name, torch_and_gpu
 from .call_adapters import call_adapter_of
@@ -63,7 +63,7 @@ def load(
     for file in files:
         try:
             logic = Logic.load(file)
-            _check_configurations(file, logic)
+            check_configurations(file, logic)
             logics.append((file, logic))
         except UserError as error:
             left_out.append(error)
@@ -72,33 +72,6 @@ def load(
     for reason in left_out:
         warnings.warn(f"{reason}; its problem type is left out", stacklevel=2)
     return Library(logics, device=device, launched=launched, left_out=left_out, strict=strict, floor=floor)
-
-
-def _check_configurations(file: Path, logic: Logic) -> None:
-    """Raise UserError for a solution with an unknown kernel, or with parameters that a tuning file may not have."""
-    remedy = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
-    kind = logic.document.problem_type
-
-    def wrong(what: str, *path: str | int, remedy: str = remedy) -> UserError:
-        return UserError(location_in(file, *path), what, remedy)
-
-    if kind.operation not in OPERATIONS:
-        what = f"there is no operation {kind.operation}; there are {', '.join(OPERATIONS)}"
-        raise wrong(what, "problem-type", "operation", remedy="install the distribution that has it")
-    for number, named in enumerate(logic.document.solutions):
-        solution, path = named.solution, ("solutions", number)
-        if solution.kernel not in KERNELS or KERNELS[solution.kernel].operation != kind.operation:
-            what = f"solution {named.name}: there is no kernel {solution.kernel!r} of {kind.operation}"
-            raise wrong(what, *path, "kernel")
-        allowed = tuning_space(kind, hidden=True)
-        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(kind)):
-            if name not in solution.configuration:
-                raise wrong(f"solution {named.name}: {name} is missing", *path, "configuration")
-            try:
-                allowed[name].check(solution.configuration[name], name)
-            except UserError as error:
-                what = f"solution {named.name}: {error.what}"
-                raise wrong(what, *path, "configuration", name, remedy=error.remedy) from error
 
 
 class Library:
