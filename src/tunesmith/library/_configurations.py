@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.logic import Logic, location_in
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Solution, UserError
+from tunesmith.records import ProblemType, Solution, UserError
 
 REMEDY = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
 
@@ -28,8 +30,8 @@ def mistake_in(solution: Solution) -> ConfigurationMistake | None:
     kind, kernel = solution.type, solution.kernel
     if kernel not in KERNELS or KERNELS[kernel].operation != kind.operation:
         return ConfigurationMistake(f"there is no kernel {kernel!r} of {kind.operation}", ("kernel",))
-    allowed = tuning_space(kind, hidden=True)
-    for name in (parameter.name for parameter in KERNELS[kernel].space(kind)):
+    allowed = _allowed(kind)
+    for name in _names(kernel, kind):
         if name not in solution.configuration:
             return ConfigurationMistake(f"{name} is missing", ("configuration",))
         try:
@@ -37,6 +39,16 @@ def mistake_in(solution: Solution) -> ConfigurationMistake | None:
         except UserError as error:
             return ConfigurationMistake(error.what, ("configuration", name), error.remedy)
     return None
+
+
+@lru_cache
+def _allowed(kind: ProblemType) -> Any:
+    return tuning_space(kind, hidden=True)
+
+
+@lru_cache
+def _names(kernel: str, kind: ProblemType) -> tuple[str, ...]:
+    return tuple(parameter.name for parameter in KERNELS[kernel].space(kind))
 
 
 def check_configurations(file: Path, logic: Logic) -> None:

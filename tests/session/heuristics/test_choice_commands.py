@@ -88,7 +88,7 @@ def offered(folder, sizes=(70, 71, 72)):
     (file,) = logic_files(folder)
     logic = Logic.load(file)
     problem = Problem(logic.document.problem_type, sizes)
-    return list(PredictedChoices([folder]).candidates(logic, problem)), logic.document.solutions
+    return list(PredictedChoices([file]).candidates(logic, problem)), logic.document.solutions
 
 
 def test_a_model_also_offers_what_never_won(fitted):

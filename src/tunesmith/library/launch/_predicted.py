@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.kernels import KERNELS
 from tunesmith.library._configurations import mistake_in
-from tunesmith.logic import Choice, Logic, NamedSolution, Rule
+from tunesmith.logic import Choice, Logic, NamedSolution, Rule, is_shipped, read_shipped
 from tunesmith.records import Problem, ProblemType, Solution
 
 from ._heuristic import name_of
@@ -32,11 +32,11 @@ class KnownSolutions:
 
 
 class PredictedChoices:
-    """Chooses for problems that were not measured. `folders` may hold models; they are read when the first such problem
-    comes, and not again."""
+    """Chooses for problems that were not measured. `files` are files of logic: models lie in their folders, and in
+    shipped files. They are read when the first such problem comes, and not again."""
 
-    def __init__(self, folders: Collection[Path]) -> None:
-        self._folders = dict.fromkeys(folders)
+    def __init__(self, files: Collection[Path]) -> None:
+        self._files = tuple(files)
         self._known: dict[ProblemType, KnownSolutions | None] = {}
 
     def candidates(self, logic: Logic, problem: Problem) -> Iterator[Choice]:
@@ -65,9 +65,15 @@ class PredictedChoices:
     @cached_property
     def _models(self) -> tuple[ChoiceModel, ...]:
         # Imported here: a program that launches measured sizes only does not load the models.
-        from tunesmith.models.choice.model_file import choice_files, read_choice_model
+        from tunesmith.models.choice.model_file import choice_files, parse_choice_model, read_choice_model
 
-        return tuple(read_choice_model(file) for folder in self._folders for file in choice_files(folder))
+        shipped = dict.fromkeys(filter(is_shipped, self._files))
+        folders = dict.fromkeys(file.parent for file in self._files if file not in shipped)
+        texts = ((file, read_shipped(file).choice_model) for file in shipped)
+        return (
+            *(read_choice_model(file) for folder in folders for file in choice_files(folder)),
+            *(parse_choice_model(text, str(file)) for file, text in texts if text),
+        )
 
 
 def _known(model: ChoiceModel, logic: Logic) -> KnownSolutions:
