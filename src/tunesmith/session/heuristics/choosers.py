@@ -69,17 +69,20 @@ class ChosenRow:
 def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mapping[Chooser, list[Guesses]]:
     """The guesses for each product, learned from the products of other families. Raises ValueError for a single
     family and for too few times."""
-    matrix = subject.matrix
-    held_out = ChoiceLesson.of(matrix, subject.target, seed).held_out(seed)
-    chosen: dict[int, ChosenRow] = {}
+    whole, lesson = subject.matrix, ChoiceLesson.of(subject.matrix, subject.target, seed)
+    held_out, matrix = lesson.held_out(seed), lesson.candidates.matrix
+    # A product without a time of a candidate is not answered.
+    chosen = {row: _chosen_row(whole, row, {}, ()) for row in range(len(whole.problems))}
     for fold in np.unique(held_out.folds):
         taught = held_out.folds != fold
         logics = logics_of(matrix, subject.target, taught)
         expected = Trust.of(matrix, held_out, taught).cautious(held_out)
         for row in np.flatnonzero(~taught).tolist():
             order = np.argsort(np.where(np.isfinite(expected[row]), expected[row], np.inf)).tolist()
-            chosen[row] = _chosen_row(matrix, row, logics, [matrix.solutions[column] for column in order])
-    return _guesses([chosen[row] for row in range(len(matrix.problems))], count)
+            expected_solutions = [matrix.solutions[column] for column in order]
+            row_of_whole = int(lesson.candidates.rows[row])
+            chosen[row_of_whole] = _chosen_row(whole, row_of_whole, logics, expected_solutions)
+    return _guesses([*chosen.values()], count)
 
 
 def chosen_by_taught(
