@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +64,11 @@ def test_the_package_stays_small():
     assert FILES
     assert sum(path.stat().st_size for path in FILES) <= MOST_BYTES
     assert {path.name for path in shipped.FOLDER.iterdir()} == {path.name for path in FILES}
+
+
+def test_the_page_names_every_file():
+    page = (Path(__file__).parents[2] / "docs" / "library.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([\w-]+)` \| NVIDIA", page, flags=re.MULTILINE)) == {named(path) for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=named)
