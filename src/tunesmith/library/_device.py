@@ -41,7 +41,7 @@ def open_for(logics: Logics, requested: Device | str | None) -> tuple[Device, Lo
     sets), and if the requested device runs the language of none of the logics.
     """
     if not logics:
-        raise _no_logic()
+        raise no_logic()
     device = requested if isinstance(requested, Device) else open_device(requested or _first_present(logics))
     languages = set(APIS[device.target.api].languages)
     runnable = [(file, logic) for file, logic in logics if _languages(logic) <= languages]
@@ -67,7 +67,7 @@ def open_gpu(logics: Logics, selector: str) -> tuple[Device, Logics, DeviceAbsen
         if any(origin.is_of(device.target) for origin in origins):
             return *open_for(logics, device), None
     if not logics:
-        return device, (), _no_logic()
+        return device, (), no_logic()
     made_on = ", ".join(dict.fromkeys(f"{origin.device} ({origin.api})" for origin in origins))
     what = f"was made on {made_on}; the tensors lie on {device.target.name} ({selector})"
     remedy = f"tune on it, or use it there all the same: load(..., device={selector!r})"
@@ -93,7 +93,7 @@ def _host_target() -> Target:
     return next(cpus, None) or choose()
 
 
-def _no_logic() -> DeviceAbsentError:
+def no_logic() -> DeviceAbsentError:
     return DeviceAbsentError("tunesmith", "no logic is loaded", "tune, and load the logic: tunesmith.load(FOLDER)")
 
 

@@ -1,21 +1,25 @@
-"""`tunesmith.matmul`: products without any tuning."""
+"""`tunesmith.matmul`: products without any tuning of one's own."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from .library import Library
+from .library import Library, load
 
-_WITHOUT_LOGIC = Library(())
-"""Shared by the whole process. It opens its device at the first call."""
+
+@cache
+def shared_library() -> Library:
+    """Shared by the whole process. It opens a device at the first call that needs the device."""
+    return load()
 
 
 def matmul(a: Any, b: Any, out: Any = None, **more: Any) -> Any:
-    """activation(alpha scale_a scale_b a b + bias) + beta c, without a logic: a policy chooses the kernels, unmeasured;
-    on the host's CPU the BLAS computes what it can.
+    """activation(alpha scale_a scale_b a b + bias) + beta c, by the logic that `load()` uses. Where that has none, a
+    policy chooses the kernels, unmeasured; on the host's CPU the BLAS computes what it can.
 
     Arguments, result and errors are those of `Library.matmul`. Tensors on a GPU are multiplied there. Arrays on the
     host are multiplied by the device of TUNESMITH_DEVICE, else by the host's CPU through OpenCL, else by the first
     usable device. A warning is issued once for each problem type without a logic.
     """
-    return _WITHOUT_LOGIC.matmul(a, b, out, **more)
+    return shared_library().matmul(a, b, out, **more)

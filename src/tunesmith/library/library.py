@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -13,13 +14,14 @@ from numpy import ndarray
 
 from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, context_kept
-from tunesmith.kernels import KERNELS, tuning_space
-from tunesmith.logic import Choice, Logic, location_in, logic_files
-from tunesmith.problems import OPERATIONS, whole_size
+from tunesmith.logic import Choice, Logic, logic_files
+from tunesmith.problems import whole_size
 from tunesmith.problems.gemm import gemm_type_named
-from tunesmith.records import Problem, ProblemType, Rejection, Solution, Target, UserError, Value, unraised_copy
+from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, unraised_copy
 
-from ._device import DeviceAbsentError, absent, check_distinct, open_for, open_gpu, open_untuned
+from ._configurations import check_configurations
+from ._device import DeviceAbsentError, absent, check_distinct, no_logic, open_for, open_gpu, open_untuned
+from ._shipped import shipped_logics
 from .arrays._libraries import as_tensor, dtype_name, torch_and_gpu
 from .call_adapters import call_adapter_of
 from .gemm._checked_call import Arguments, Scalars, normalized
@@ -38,15 +40,20 @@ TOO_LARGE = "maximum allocation"
 """The reason with which families reject an operand that is larger than any buffer of the device."""
 
 
+LOGIC_VARIABLE = "TUNESMITH_LOGIC"
+"""The environment variable with a file or folder of logic for `load` without a path."""
+
+
 def load(
-    path: Path | str,
+    path: Path | str | None = None,
     *,
     device: Device | str | None = None,
     launched: Callable[[LaunchRecord], None] | None = None,
     strict: bool = False,
     floor: bool = True,
 ) -> Library:
-    """A library from one logic file, or from all of them in a folder and below.
+    """A library from one logic file, or from all of them in a folder and below. Without a `path`, from what the
+    variable TUNESMITH_LOGIC names, if it is set, and from the logic that ships with tunesmith for the devices used.
 
     `device` is a selector or an open device to use instead of the device that the logic was made on. `launched` is
     called after every launch. With `strict`, a product that no logic is for is a UserError. Without `floor`, the host's
@@ -54,6 +61,10 @@ def load(
     used, it is left out with a warning; a later error about a missing type names the file. Raises UserError if no file
     can be used, or if two files are for the same problem type and device.
     """
+    ships = path is None
+    path = os.environ.get(LOGIC_VARIABLE) if path is None else path
+    if not path:
+        return Library((), device=device, launched=launched, strict=strict, floor=floor, ships=ships)
     folder = Path(path)
     files = logic_files(folder)
     if not files:
@@ -63,7 +74,7 @@ def load(
     for file in files:
         try:
             logic = Logic.load(file)
-            _check_configurations(file, logic)
+            check_configurations(file, logic)
             logics.append((file, logic))
         except UserError as error:
             left_out.append(error)
@@ -71,45 +82,8 @@ def load(
         raise left_out[0]
     for reason in left_out:
         warnings.warn(f"{reason}; its problem type is left out", stacklevel=2)
-    return Library(logics, device=device, launched=launched, left_out=left_out, strict=strict, floor=floor)
-
-
-def _check_configurations(file: Path, logic: Logic) -> None:
-    """Raise UserError for a solution with an unknown kernel, or with parameters that a tuning file may not have."""
-    remedy = "give a file that `tunesmith tune` wrote, with the same version of tunesmith"
-    kind = logic.document.problem_type
-
-    def wrong(what: str, *path: str | int, remedy: str = remedy) -> UserError:
-        return UserError(location_in(file, *path), what, remedy)
-
-    if kind.operation not in OPERATIONS:
-        what = f"there is no operation {kind.operation}; there are {', '.join(OPERATIONS)}"
-        raise wrong(what, "problem-type", "operation", remedy="install the distribution that has it")
-    for number, named in enumerate(logic.document.solutions):
-        solution, path = named.solution, ("solutions", number)
-        if solution.kernel not in KERNELS or KERNELS[solution.kernel].operation != kind.operation:
-            what = f"solution {named.name}: there is no kernel {solution.kernel!r} of {kind.operation}"
-            raise wrong(what, *path, "kernel")
-        for name in (parameter.name for parameter in KERNELS[solution.kernel].space(kind)):
-            if name not in solution.configuration:
-                raise wrong(f"solution {named.name}: {name} is missing", *path, "configuration")
-            try:
-                _check_value(solution, name)
-            except UserError as error:
-                what = f"solution {named.name}: {error.what}"
-                raise wrong(what, *path, "configuration", name, remedy=error.remedy) from error
-
-
-def _check_value(solution: Solution, name: str) -> None:
-    """Raise UserError for a value that no tuning file may give a parameter of the solution's family.
-
-    A file may give it the values of all families. The family's own are tried first: the others take long to import.
-    """
-    value, kind = solution.configuration[name], solution.type
-    try:
-        KERNELS[solution.kernel].space(kind)[name].check(value, name)
-    except UserError:
-        tuning_space(kind, hidden=True)[name].check(value, name)
+    more: dict[str, Any] = {"strict": strict, "floor": floor, "ships": ships}
+    return Library(logics, device=device, launched=launched, left_out=left_out, **more)
 
 
 class Library:
@@ -117,8 +91,9 @@ class Library:
 
     `matmul` and `select` also serve types and devices without a logic, unless the library is `strict`: a policy then
     chooses (`Rule.HEURISTIC`). On the host's CPU the BLAS is the choice (`Rule.VENDOR`) unless a kernel is known to be
-    faster, host time included; without `floor`, it is not. Calls from several threads run one after the other, except
-    those of the BLAS.
+    faster, host time included; without `floor`, it is not. If the library `ships`, the logic in the package serves the
+    types that have no other, on the devices that it is for (`_shipped`). Calls from several threads run one after the
+    other, except those of the BLAS.
     """
 
     def __init__(
@@ -130,10 +105,11 @@ class Library:
         left_out: Sequence[UserError] = (),
         strict: bool = False,
         floor: bool = True,
+        ships: bool = False,
     ) -> None:
         check_distinct(logics)
         self._logics, self._requested, self._left_out = logics, device, left_out
-        self._strict, self._floor = strict, floor
+        self._strict, self._floor, self._ships = strict, floor, ships
         self._lock = call_lock()
         self._launchers: dict[str, Launcher] = {}
         shared = self._any_launcher_on, self._lock, launched
@@ -179,7 +155,7 @@ class Library:
         logics = {logic.document.problem_type: (file, logic) for file, logic in reversed(self._logics)}
         kind = _named(logics, problem_type)
         file, logic = logics[kind]
-        return next(PredictedChoices([file.parent]).candidates(logic, Problem(kind, _sizes(kind, sizes))))
+        return next(PredictedChoices([file]).candidates(logic, Problem(kind, _sizes(kind, sizes))))
 
     def launch(
         self,
@@ -303,11 +279,7 @@ class Library:
         with self._lock:
             launcher = self._launchers.get(selector)
             if launcher is None:
-                launcher = (
-                    self._opened_gpu(selector)
-                    if selector
-                    else self._launcher_for(*open_for(self._logics, self._requested))
-                )
+                launcher = self._opened_gpu(selector) if selector else self._opened_own()
                 self._launchers[selector] = launcher
             if launcher.absent:
                 raise unraised_copy(launcher.absent)
@@ -326,6 +298,12 @@ class Library:
                         device = self._opened_untuned(absent_error)
                         self._launchers[selector] = self._launcher_for(device, (), absent_error)
             return self._launchers[selector]
+
+    def _opened_own(self) -> Launcher:
+        """The launcher of the library's own device. Raises DeviceAbsentError if there is no logic for it."""
+        if self._ships and not self._logics:
+            return self._launcher_for(open_untuned(self._requested), (), no_logic())
+        return self._launcher_for(*open_for(self._logics, self._requested))
 
     def _opened_untuned(self, why: DeviceAbsentError) -> Device:
         try:
@@ -351,6 +329,10 @@ class Library:
         self, device: Device, used: Iterable[tuple[Path, Logic]], absent_error: DeviceAbsentError | None = None
     ) -> Launcher:
         logics = {logic.document.problem_type: (file, logic) for file, logic in used}
+        if self._ships:
+            shipped = shipped_logics(device.target, warnings.warn)
+            logics = {logic.document.problem_type: (file, logic) for file, logic in shipped} | logics
+            absent_error = None if logics else absent_error
         unused = {
             logic.document.problem_type: absent(file, logic, device.target)
             for file, logic in self._logics

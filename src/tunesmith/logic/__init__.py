@@ -4,6 +4,7 @@ from .document import Document, NamedSolution, Origin, Regret, SizeRow
 from .files import logic_files, write_atomically
 from .read import location_in
 from .select import Choice, Logic, Rule
+from .shipped import ShippedHead, ShippedLogic, is_shipped, read_shipped, shipped_files, shipped_for
 from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
 from .units import Unit
 from .write import dump, write_logic
@@ -19,14 +20,20 @@ __all__ = [
     "Regret",
     "Rule",
     "Sheet",
+    "ShippedHead",
+    "ShippedLogic",
     "SizeRow",
     "TableCell",
     "Unit",
     "details_of",
     "dump",
+    "is_shipped",
     "location_in",
     "logic_files",
     "read_csv",
+    "read_shipped",
+    "shipped_files",
+    "shipped_for",
     "sizes_of",
     "write_atomically",
     "write_csv",

@@ -62,6 +62,15 @@ def read(path: Path) -> Document:
         raise UserError(f"{path}:1", f"is no YAML ({error})", _REMEDY) from error
 
 
+def document_of(value: Any, name: str) -> Document:
+    """The document in a value that `plain_of` made, and that was kept elsewhere than in YAML. Raises UserError, with
+    `name` as its location, for any other value."""
+    try:
+        return _document(_Node(value, ()))
+    except _MalformedError as error:
+        raise UserError(name, str(error), error.remedy) from None
+
+
 def location_in(path: Path, *key_path: str | int) -> str:
     """`file:line` of the value in a library logic that these keys and indices lead to. If the value is missing, the
     line of the mapping or list that should have it. The file alone if the file cannot be read any more."""

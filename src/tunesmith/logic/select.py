@@ -22,7 +22,8 @@ MEMORY = 4096
 class Rule(StrEnum):
     """The rule of a choice: the size was measured (exact), a choice model expects the time (predicted), sizes near it
     were measured (nearest), none of these could be used (fallback), nothing of the type was measured and a policy chose
-    (heuristic), or on a CPU no kernel is known to be faster than the BLAS, host time included (vendor)."""
+    (heuristic), on a CPU no kernel is known to be faster than the BLAS, host time included (vendor), or the choice is
+    what a shipped logic of another device of the same architecture says (sibling)."""
 
     EXACT = "exact"
     PREDICTED = "predicted"
@@ -30,6 +31,7 @@ class Rule(StrEnum):
     FALLBACK = "fallback"
     HEURISTIC = "heuristic"
     VENDOR = "vendor"
+    SIBLING = "sibling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,9 @@ class Choice:
     `neighbour`, the nearest size at which it ran, scaled by the product of the sizes; if flops grow as that product (a
     GEMM, any contraction), this assumes the neighbour's GFLOP/s. It is no less than the shortest time measured
     anywhere, since a launch's cost does not shrink with the problem. For a predicted time, `doubt` is the standard
-    deviation of the logarithm of its ratio to the vendor's, and `neighbour` the nearest measured size. For the fallback
-    and a heuristic the time is None. For the vendor's BLAS it is the BLAS's time by the same scaling, or None if
-    nothing near was measured.
+    deviation of the logarithm of its ratio to the vendor's, and `neighbour` the nearest measured size. For the
+    fallback, a heuristic and a sibling's choice the time is None. For the vendor's BLAS it is the BLAS's time by the
+    same scaling, or None if nothing near was measured.
     `distance` is the neighbour's Euclidean distance in the binary logarithms of the sizes and of their alignment.
     """
 

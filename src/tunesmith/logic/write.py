@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,23 @@ def dump(document: Document) -> str:
     """The text of a library logic; `read` gives the same document back."""
     kind = document.problem_type
     texts = {name: value for name, value in kind.fields.items() if isinstance(value, str) and "\n" in value}
-    sections: dict[str, object] = {
+    sections = _sections(document, texts)
+    comments = _COMMENTS | {"exact": _COMMENTS["exact"].format(rate=document.unit.rate)}
+    parts = [_section(name, value, comments.get(name)) for name, value in sections.items()]
+    if texts:
+        parts += [f"# {_COMMENTS['texts']}\ntexts:\n", *(f"  {name}: {_block(text)}" for name, text in texts.items())]
+    return "".join(parts)
+
+
+def plain_of(document: Document) -> dict[str, object]:
+    """The document as lists, mappings, numbers and texts; `read.document_of` gives it back."""
+    return _sections(document, ())
+
+
+def _sections(document: Document, texts: Collection[str]) -> dict[str, object]:
+    """The parts of a file. Of the type's fields, `texts` are left out: they have a part of their own."""
+    kind = document.problem_type
+    return {
         "tunesmith-logic": FORMAT,
         **({"unfinished": document.unfinished} if document.unfinished else {}),
         "origin": {key: getattr(document.origin, key) for key in ORIGIN_KEYS},
@@ -57,11 +74,6 @@ def dump(document: Document) -> str:
         "rest": _Record(REST),
         "regret": _regret(document.regret) if document.regret else None,
     }
-    comments = _COMMENTS | {"exact": _COMMENTS["exact"].format(rate=document.unit.rate)}
-    parts = [_section(name, value, comments.get(name)) for name, value in sections.items()]
-    if texts:
-        parts += [f"# {_COMMENTS['texts']}\ntexts:\n", *(f"  {name}: {_block(text)}" for name, text in texts.items())]
-    return "".join(parts)
 
 
 class _Line(list[Any]):

@@ -11,12 +11,13 @@ import pytest
 import choice_machine as machine
 from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.fit import fitting, growing
+from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.fit.held_out import HeldOutTimes, Trust, doubt_factor
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model import feature_names
 from tunesmith.models.choice.model_file import dump_choice_model, read_choice_model
-from tunesmith.models.intensity.scoring import geomean
+from tunesmith.models.intensity.scoring import TimeMatrix, geomean
 from tunesmith.records import Problem, Solution, UserError
 
 pytest.importorskip("sklearn")
@@ -199,3 +200,22 @@ def test_what_would_teach_most_lies_far_from_what_is_known(fit):
 def test_one_family_cannot_be_held_out():
     with pytest.raises(ValueError, match="one group"):
         fit_choice(machine.matrix(60, names=("square",)), machine.TARGET, "bfloat16", (), ("", ""))
+
+
+def test_what_ran_on_few_products_is_not_offered():
+    """A solution that ran on two products only: it is the best on one of them, and the other has no other time."""
+    matrix = machine.matrix(12)
+    rows, columns = matrix.seconds.shape
+    kind = matrix.problems[0].type
+    rare = replace(matrix.solutions[0], configuration=matrix.solutions[0].configuration | {"DepthU": 1})
+    seconds = np.full((rows + 1, columns + 1), np.nan)
+    seconds[:rows, :columns] = matrix.seconds
+    seconds[0, columns], seconds[rows, columns] = matrix.best[0] / 2, 1.0
+    problems = (*matrix.problems, Problem(kind, (17, 18, 19)))
+    whole = TimeMatrix(problems, (*matrix.families, "rare"), (*matrix.solutions, rare), seconds)
+    candidates = CandidateTimes.of(whole)
+    assert candidates.matrix.solutions == matrix.solutions
+    assert candidates.matrix.problems == matrix.problems
+    assert candidates.rows.tolist() == list(range(rows))
+    np.testing.assert_array_equal(candidates.matrix.seconds, matrix.seconds)
+    np.testing.assert_array_equal(candidates.best, [matrix.best[0] / 2, *matrix.best[1:]])

@@ -14,10 +14,12 @@ from typer.testing import CliRunner
 import tunesmith
 from choice_fakes import products, tuned
 from tunesmith.cli.app import app
-from tunesmith.logic import Rule
+from tunesmith.library.launch._predicted import PredictedChoices
+from tunesmith.logic import Logic, Rule, logic_files
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
+from tunesmith.records import Problem
 
 pytest.importorskip("sklearn")
 
@@ -79,6 +81,36 @@ def test_the_library_chooses_by_the_model_and_keeps_what_was_measured(fitted):
         assert library.says(70, 71, 72) == predicted
         a, b = np.ones((71, 72), np.float32), np.ones((72, 70), np.float32)
         np.testing.assert_array_equal(library.matmul(a, b), np.full((71, 70), 72, np.float32))
+
+
+def offered(folder, sizes=(70, 71, 72)):
+    """What is offered at a size, in order, and the solutions of the folder's logic."""
+    (file,) = logic_files(folder)
+    logic = Logic.load(file)
+    problem = Problem(logic.document.problem_type, sizes)
+    return list(PredictedChoices([file]).candidates(logic, problem)), logic.document.solutions
+
+
+def test_a_model_also_offers_what_never_won(fitted):
+    folder, _ = fitted
+    choices, of_logic = offered(folder)
+    known = read_choice_model(folder / "choice.yaml").solutions
+    found = [(choice.solution.kernel, choice.solution.configuration) for choice in choices]
+    assert len(of_logic) < len(known) == len(set(found))
+    assert set(found) == set(known)
+    assert len({choice.name for choice in choices}) == len(choices)
+    assert {choice.rule for choice in choices} == {Rule.PREDICTED}
+
+
+def test_solutions_that_no_kernel_has_any_more_are_left_out(fitted, tmp_path):
+    folder, _ = fitted
+    all_known, of_logic = offered(folder)
+    shutil.copytree(folder, tmp_path / "logic")
+    path = tmp_path / "logic" / "choice.yaml"
+    path.write_text(path.read_text().replace("kernel: FakeGemm", "kernel: GoneGemm"))
+    left, _ = offered(tmp_path / "logic")
+    assert {choice.name for choice in left} == {named.name for named in of_logic}
+    assert len(left) < len(all_known)
 
 
 def test_without_a_model_the_nearest_sizes_decide(run):
@@ -149,6 +181,30 @@ def test_the_judge_scores_choices_that_were_learned_from_another_matrix(run, tmp
     (judgement,) = json.loads(command(*words, "--device", "none", "--json", "-o", tmp_path / "out"))["judgements"]
     nearest = next(verdict for verdict in judgement["policies"] if verdict["policy"] == "nearest")
     assert nearest["score"]["geomean"] == pytest.approx(1)
+
+
+def test_the_judge_scores_a_model_in_a_file_as_it_is(run, fitted, tmp_path, monkeypatch):
+    folder, listed = run
+    monkeypatch.setattr(fitting, "grown", None)  # nothing is fitted
+    words = ("judge", folder, "--sizes", listed, "--choices", "--taught", folder, "--policy", "latency")
+    words = (*words, "--model", fitted[0] / "choice.yaml", "--device", "none", "--json", "-o", tmp_path / "out")
+    (judgement,) = json.loads(command(*words))["judgements"]
+    predicted = next(verdict for verdict in judgement["policies"] if verdict["policy"] == "predicted")
+    assert predicted["score"]["products"] == len(products())
+    assert predicted["score"]["geomean"] > 0.9, "it was fitted to these products"
+
+
+def test_a_model_to_judge_needs_matrices_and_their_device(run, fitted, tmp_path):
+    folder, listed = run
+    model = fitted[0] / "choice.yaml"
+    words = ["heuristics", "judge", str(folder), "--sizes", str(listed), "--choices", "--device", "none"]
+    words += ["-o", str(tmp_path / "out"), "--policy", "latency", "--model"]
+    assert "--taught" in str(CliRunner().invoke(app, [*words, str(model)]).exception)
+    other = tmp_path / "other.yaml"
+    other.write_text(model.read_text().replace("name: fake GPU", "name: another GPU"))
+    assert "--model has none of" in str(
+        CliRunner().invoke(app, [*words, str(other), "--taught", str(folder)]).exception
+    )
 
 
 def test_what_would_teach_most_is_a_list_without_what_is_left_out(fitted, tmp_path):

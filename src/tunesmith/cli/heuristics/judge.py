@@ -52,6 +52,10 @@ def judge(
     taught: Annotated[
         list[Path], typer.Option("--taught", help="A matrix that --choices learns from, instead of other families.")
     ] = [],  # noqa: B006
+    model: Annotated[
+        list[Path],
+        typer.Option("--model", help="A choice model's file that is judged, instead of a model fitted to --taught."),
+    ] = [],  # noqa: B006
     out: Annotated[
         Path, typer.Option("-o", "--out", help="Folder for what is measured; the same one again goes on.")
     ] = Path("judged"),
@@ -79,6 +83,10 @@ def judge(
     """
     if taught and not choices:
         raise UserError("--taught", "means nothing without --choices", "give both")
+    if model and not taught:
+        raise UserError(
+            "--model", "means nothing without --taught", "give the matrices whose solutions it chooses from"
+        )
     task = JudgeTask(
         MatrixTask(tuple(matrices), sizes, tuple(without)),
         tuple(policy),
@@ -86,6 +94,7 @@ def judge(
         tuple(kernel),
         choices,
         tuple(taught),
+        tuple(model),
     )
     reuse = Reuse.of(retry_failed, remeasure)
     work = partial(

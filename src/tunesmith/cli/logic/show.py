@@ -14,7 +14,10 @@ from ..output import Json, print_facts
 
 
 def show(
-    file: Annotated[Path, typer.Argument(help="A library logic: Tensile's in any of its forms, or tunesmith's.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A library logic: Tensile's in any form, or tunesmith's; or the name of one that ships."),
+    ],
     as_json: Json = False,
 ) -> None:
     """Show what is in a library logic: the device, the problem type, solutions, exact sizes and rules for other sizes.
@@ -22,5 +25,7 @@ def show(
     Example: `tunesmith logic show vega10_Cijk_Ailk_Bjlk_SB.yaml`
 
     Example: `tunesmith logic show out/logic/Cij_Aik_Bjk_SB.yaml --json`
+
+    Example: `tunesmith logic show nvidia-h100-bf16/Cij_Aki_Bkj_B`
     """
     print_facts(as_json, pages.summary_document, pages.summary, summary_of(file))

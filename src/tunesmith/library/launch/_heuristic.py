@@ -54,10 +54,10 @@ def _answer(problem: Problem, target: Target, family: Kernel) -> Choice | Reject
     if missing := _missing_compiler(family.language):
         return Rejection("no compiler", missing)
     solution = Solution(problem.type, family.name, answer.configuration)
-    return Choice(solution, _name(solution, family.space(problem.type, target).defaults), Rule.HEURISTIC)
+    return Choice(solution, name_of(solution, family.space(problem.type, target).defaults), Rule.HEURISTIC)
 
 
-def _name(solution: Solution, defaults: Configuration) -> str:
+def name_of(solution: Solution, defaults: Configuration) -> str:
     """A name made of the type, the family, and the parameters that differ from the family's defaults."""
     changed = [name for name, value in solution.configuration.items() if value != defaults[name]]
     kind, parameters = solution.type.name, solution_names([solution], changed)[0]

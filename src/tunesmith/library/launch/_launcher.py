@@ -14,6 +14,7 @@ import numpy as np
 from tunesmith.devices import Device
 from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.kernels import KERNELS, VENDOR
+from tunesmith.library._shipped import is_of_sibling
 from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.arrays._view import ALIGNMENT
 from tunesmith.logic import Choice, Logic, Rule
@@ -94,8 +95,10 @@ class Launcher:
         self.logics = {kind: logic for kind, (_, logic) in logics.items()}
         self.warned: set[str] = set()
         """The warnings that were issued, about problem types without a logic."""
-        folders = [file.parent for file, _ in logics.values()]
-        self._stream_k, self._predicted = StreamK(device.target, folders), PredictedChoices(folders)
+        files = [file for file, _ in logics.values()]
+        self._stream_k = StreamK(device.target, [file.parent for file in files])
+        self._predicted = PredictedChoices(files)
+        self._of_siblings = {kind for kind, loaded in logics.items() if is_of_sibling(loaded, device.target)}
         self._on_host, self._programs = HostLaunches(device), Programs()
         self._compiled: dict[Solution, CompiledPrograms | Rejection] = {}
         self._legal: dict[Solution, Rejection | None] = {}
@@ -272,11 +275,15 @@ class Launcher:
         logic = self.logics.get(problem.type)
         if logic is None and self.strict:
             return
-        candidates = (
-            self._predicted.candidates(logic, problem) if logic else heuristic_choices(problem, self.device.target)
-        )
+        candidates = self._of_logic(logic, problem) if logic else heuristic_choices(problem, self.device.target)
         for choice in candidates:
             yield from ((choice, solution) for solution in self._stream_k.solutions(choice, problem))
+
+    def _of_logic(self, logic: Logic, problem: Problem) -> Iterator[Choice]:
+        candidates = self._predicted.candidates(logic, problem)
+        if problem.type not in self._of_siblings:
+            return candidates
+        return (replace(choice, rule=Rule.SIBLING, expected_seconds=None, doubt=None) for choice in candidates)
 
     def _refusal(self, solution: Solution, problem: Problem) -> Rejection | None:
         """Why this solution cannot run, as far as that is known without compiling it."""

@@ -1,58 +1,92 @@
-"""Choices by a choice model that lies beside a logic: the solutions of the logic by their expected times."""
+"""Choices by a choice model that lies beside a logic: all solutions that it knows, by their expected times.
+
+A logic keeps the solutions that won at some size. The model knows the others, too, and one of them may be the best at
+sizes that nobody measured.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunesmith.logic import Choice, Logic, Rule
-from tunesmith.records import Problem, ProblemType
+from tunesmith.kernels import KERNELS
+from tunesmith.library._configurations import mistake_in
+from tunesmith.logic import Choice, Logic, NamedSolution, Rule, is_shipped, read_shipped
+from tunesmith.records import Problem, ProblemType, Solution
+
+from ._heuristic import name_of
 
 if TYPE_CHECKING:
     from tunesmith.models.choice.model import ChoiceModel, ExpectedTimes
 
 
-class PredictedChoices:
-    """Chooses for problems that were not measured. `folders` may hold models; they are read when the first such problem
-    comes, and not again."""
+@dataclass(frozen=True, slots=True)
+class KnownSolutions:
+    """Solutions of one problem type, and a model's expectations of them."""
 
-    def __init__(self, folders: Collection[Path]) -> None:
-        self._folders = dict.fromkeys(folders)
-        self._times: dict[ProblemType, ExpectedTimes | None] = {}
+    solutions: tuple[NamedSolution, ...]
+    times: ExpectedTimes
+
+
+class PredictedChoices:
+    """Chooses for problems that were not measured. `files` are files of logic: models lie in their folders, and in
+    shipped files. They are read when the first such problem comes, and not again."""
+
+    def __init__(self, files: Collection[Path]) -> None:
+        self._files = tuple(files)
+        self._known: dict[ProblemType, KnownSolutions | None] = {}
 
     def candidates(self, logic: Logic, problem: Problem) -> Iterator[Choice]:
-        """The logic's candidates. Unless the size was measured, those come first that a model knows, by expected time.
-        Raises UserError for an invalid file of a model."""
+        """The logic's candidates. Unless the size was measured, those come first that a model knows, by expected time,
+        also those that the logic does not have. Raises UserError for an invalid file of a model."""
         sizes, leading = problem.sizes, problem.leading
-        if logic.is_measured(sizes, leading) or not (times := self._times_of(logic)):
+        if logic.is_measured(sizes, leading) or not (known := self._known_to(logic)):
             yield from logic.candidates(sizes, leading)
             return
         neighbour, distance = logic.nearest(sizes)
         expected = set()
-        for time in times.ranked(problem):
-            named = logic.document.solutions[time.index]
+        for time in known.times.ranked(problem):
+            named = known.solutions[time.index]
             expected.add(named.solution)
             yield Choice(named.solution, named.name, Rule.PREDICTED, time.seconds, neighbour, distance, time.doubt)
         yield from (choice for choice in logic.candidates(sizes, leading) if choice.solution not in expected)
 
-    def _times_of(self, logic: Logic) -> ExpectedTimes | None:
-        """The model's expectations for a logic's solutions; None if no model is for the logic's type and device."""
+    def _known_to(self, logic: Logic) -> KnownSolutions | None:
+        """What the model of a logic's type and device knows; None if there is no such model."""
         kind = logic.document.problem_type
-        if kind not in self._times:
+        if kind not in self._known:
             model = next((model for model in self._models if _is_for(model, logic)), None)
-            self._times[kind] = (
-                model.times_of(kind, [named.solution for named in logic.document.solutions]) if model else None
-            )
-        return self._times[kind]
+            self._known[kind] = _known(model, logic) if model else None
+        return self._known[kind]
 
     @cached_property
     def _models(self) -> tuple[ChoiceModel, ...]:
         # Imported here: a program that launches measured sizes only does not load the models.
-        from tunesmith.models.choice.model_file import choice_files, read_choice_model
+        from tunesmith.models.choice.model_file import choice_files, parse_choice_model, read_choice_model
 
-        return tuple(read_choice_model(file) for folder in self._folders for file in choice_files(folder))
+        shipped = dict.fromkeys(filter(is_shipped, self._files))
+        folders = dict.fromkeys(file.parent for file in self._files if file not in shipped)
+        texts = ((file, read_shipped(file).choice_model) for file in shipped)
+        return (
+            *(read_choice_model(file) for folder in folders for file in choice_files(folder)),
+            *(parse_choice_model(text, str(file)) for file, text in texts if text),
+        )
+
+
+def _known(model: ChoiceModel, logic: Logic) -> KnownSolutions:
+    """The logic's solutions, then the model's others. Those are left out that this version's kernels do not have."""
+    kind, own = logic.document.problem_type, logic.document.solutions
+    kept = {named.solution for named in own}
+    others = (solution for solution in model.solutions_of(kind) if solution not in kept and not mistake_in(solution))
+    named = (*own, *(NamedSolution(_name(solution), solution) for solution in others))
+    return KnownSolutions(named, model.times_of(kind, [entry.solution for entry in named]))
+
+
+def _name(solution: Solution) -> str:
+    return name_of(solution, KERNELS[solution.kernel].space(solution.type).defaults)
 
 
 def _is_for(model: ChoiceModel, logic: Logic) -> bool:

@@ -26,6 +26,9 @@ VARIABLE, CALIBRATION = "_STREAMK_", "_CALIBRATION"
 """A part of the names of all environment variables that change a grid, and the end of the name of a variable that does
 not."""
 
+KEPT = (Rule.EXACT, Rule.PREDICTED)
+"""The rules of choices whose time is that of one grid."""
+
 
 class StreamK:
     """Decides what is launched on a device for solutions that can split tiles.
@@ -42,16 +45,17 @@ class StreamK:
         """The solutions that may be launched for a choice, the best first. A solution without a grid is returned as it
         is.
 
-        A grid that was measured at this very size is kept, with everything that it was measured with. A grid that was
-        measured at another size, or left open, is decided here. If the decided grid cannot run, whole tiles are next.
-        But if an environment variable asks for a grid, nothing else is launched, even if whole tiles were tuned.
+        A grid that was measured at this very size is kept, with everything that it was measured with, and so is one
+        whose time a choice model expects. Any other grid is decided here. If the decided grid cannot run, whole tiles
+        are next. But if an environment variable asks for a grid, nothing else is launched, even if whole tiles were
+        tuned.
         Raises UserError for invalid variables and calibration files.
         """
         tuned = choice.solution
         grid = tuned.configuration.get(GRID)
         if grid is None or (grid == WHOLE_TILES and not self._changes_whole_tiles(tuned)):
             return (tuned,)
-        if grid != OPEN and choice.rule is Rule.EXACT and not self._deciding.override.used:
+        if grid != OPEN and choice.rule in KEPT and not self._deciding.override.used:
             return (tuned,)
         return self._deciding.solutions(tuned, problem)
 

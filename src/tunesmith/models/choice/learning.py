@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm
-from tunesmith.records import Problem, ProblemType, Solution
+from tunesmith.records import Problem, ProblemType
 
 from .design.design import designed
 from .model import ChoiceModel, ExpectedTimes
@@ -38,7 +38,7 @@ def products_to_learn(
 
 def _times(model: ChoiceModel, kind: ProblemType) -> ExpectedTimes:
     """What the model expects of all solutions that it knows for a type."""
-    return model.times_of(kind, [Solution(kind, *model.solutions[index]) for index in model.types[kind.name]])
+    return model.times_of(kind, model.solutions_of(kind))
 
 
 def _at_stake(times: Mapping[ProblemType, ExpectedTimes], row: ListedGemm) -> float:

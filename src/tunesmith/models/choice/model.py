@@ -68,6 +68,10 @@ class ChoiceModel:
     caution: float
     scores: Mapping[str, float] = field(default_factory=dict)
 
+    def solutions_of(self, kind: ProblemType) -> tuple[Solution, ...]:
+        """The solutions of a problem type, in the order of the type's indices."""
+        return tuple(Solution(kind, *self.solutions[index]) for index in self.types.get(kind.name, ()))
+
     def times_of(self, kind: ProblemType, solutions: Sequence[Solution]) -> ExpectedTimes:
         """What the model expects of these solutions of one problem type."""
         return ExpectedTimes(self, kind, solutions)
@@ -78,7 +82,7 @@ class ExpectedTimes:
 
     def __init__(self, model: ChoiceModel, kind: ProblemType, solutions: Sequence[Solution]) -> None:
         self._model = model
-        of_type = [Solution(kind, *model.solutions[index]) for index in model.types.get(kind.name, ())]
+        of_type = model.solutions_of(kind)
         positions = {solution: position for position, solution in enumerate(of_type)}
         self._indices = [index for index, solution in enumerate(solutions) if solution in positions]
         self._positions = [positions[solutions[index]] for index in self._indices]

@@ -97,7 +97,12 @@ def is_choice_file(file: Path) -> bool:
 
 def read_choice_model(path: Path) -> ChoiceModel:
     """The model in a file. Raises UserError, with the line, for a mistake in the file."""
-    root = parse_yaml(text_of(path, "YAML", MOST_GENERATED_BYTES, _REMEDY), str(path))
+    return parse_choice_model(text_of(path, "YAML", MOST_GENERATED_BYTES, _REMEDY), str(path))
+
+
+def parse_choice_model(text: str, name: str) -> ChoiceModel:
+    """The model in a file's text. Locations of errors begin with `name`."""
+    root = parse_yaml(text, name)
     version = root.mapping("a choice model").get(_KEY)
     if version is not None and version.content != FORMAT:
         raise UserError(

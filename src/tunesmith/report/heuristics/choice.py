@@ -57,7 +57,7 @@ MOST_ROWS = 40
 def _by_family(written: WrittenChoice) -> list[tuple[str, int, float, float, float]]:
     """The name, the number of products, the geometric mean, the tenth percentile and the least of each family, and of
     all together."""
-    efficiencies, families = written.fit.efficiencies, np.array(written.subject.matrix.families)
+    efficiencies, families = written.fit.efficiencies, np.array(written.fit.families)
     names = sorted(set(families.tolist()))
     groups = [(name, efficiencies[families == name]) for name in names] if len(names) <= MOST_ROWS else []
     return [

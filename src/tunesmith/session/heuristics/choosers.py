@@ -52,12 +52,13 @@ class ChosenRow:
     expected: Iterable[Solution]
 
     def guesses(self, count: int) -> Mapping[Chooser, Guesses]:
-        """The first guesses of each chooser. Both choose from the solutions of the logic only."""
+        """The first guesses of each chooser. The nearest sizes choose from the solutions of the logic, which won
+        somewhere; a model chooses from all that it knows."""
         nearest = [choice.solution for choice in self.logic.candidates(self.problem.sizes)] if self.logic else []
         rankings = {
             VENDOR_ALONE: [solution for solution in self.ran if solution.kernel == VENDOR],
             NEAREST: nearest,
-            PREDICTED: [*(solution for solution in self.expected if solution in nearest), *nearest],
+            PREDICTED: [*self.expected, *nearest],
         }
         return {
             chooser: tuple(islice(dict.fromkeys(solution for solution in ranking if solution in self.ran), count))
@@ -68,24 +69,29 @@ class ChosenRow:
 def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mapping[Chooser, list[Guesses]]:
     """The guesses for each product, learned from the products of other families. Raises ValueError for a single
     family and for too few times."""
-    matrix = subject.matrix
-    held_out = ChoiceLesson.of(matrix, subject.target, seed).held_out(seed)
-    chosen: dict[int, ChosenRow] = {}
+    whole, lesson = subject.matrix, ChoiceLesson.of(subject.matrix, subject.target, seed)
+    held_out, matrix = lesson.held_out(seed), lesson.candidates.matrix
+    # A product without a time of a candidate is not answered.
+    chosen = {row: _chosen_row(whole, row, {}, ()) for row in range(len(whole.problems))}
     for fold in np.unique(held_out.folds):
         taught = held_out.folds != fold
         logics = logics_of(matrix, subject.target, taught)
         expected = Trust.of(matrix, held_out, taught).cautious(held_out)
         for row in np.flatnonzero(~taught).tolist():
             order = np.argsort(np.where(np.isfinite(expected[row]), expected[row], np.inf)).tolist()
-            chosen[row] = _chosen_row(matrix, row, logics, [matrix.solutions[column] for column in order])
-    return _guesses([chosen[row] for row in range(len(matrix.problems))], count)
+            expected_solutions = [matrix.solutions[column] for column in order]
+            row_of_whole = int(lesson.candidates.rows[row])
+            chosen[row_of_whole] = _chosen_row(whole, row_of_whole, logics, expected_solutions)
+    return _guesses([*chosen.values()], count)
 
 
 def chosen_by_taught(
-    subject: JudgedSubject, taught: JudgedSubject, count: int, seed: int = 0
+    subject: JudgedSubject, taught: JudgedSubject, count: int, model: ChoiceModel | None = None, seed: int = 0
 ) -> Mapping[Chooser, list[Guesses]]:
-    """The guesses for each product, learned from another matrix. Raises ValueError if that has too few times."""
-    model = fit_choice(taught.matrix, taught.target, taught.data_type, (), (__version__, ""), seed).model
+    """The guesses for each product, learned from another matrix; by the choice `model`, if there is one, instead of one
+    fitted to that matrix. Raises ValueError if the matrix has too few times for a fit."""
+    if model is None:
+        model = fit_choice(taught.matrix, taught.target, taught.data_type, (), (__version__, ""), seed).model
     logics, matrix = logics_of(taught.matrix, taught.target), subject.matrix
     expected = expected_order(model, matrix)
     return _guesses([_chosen_row(matrix, row, logics, order) for row, order in enumerate(expected)], count)

@@ -19,6 +19,8 @@ import numpy as np
 from tunesmith.bench import Policy
 from tunesmith.devices import choose
 from tunesmith.logic import write_atomically
+from tunesmith.models.choice.model import ChoiceModel
+from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.models.intensity.scoring import GUESS_COUNTS, TimeMatrix
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Estimate, Problem, Solution, Target, UserError
@@ -49,7 +51,8 @@ class JudgeTask:
     files, each on every one of `kernels` (if none is named, on the first family that can compute a product).
 
     With `choices`, also what chooses among the measured solutions (`choosers`), the vendor's library among these. It
-    learns from the matrices `taught`, or without any from the products of other families.
+    learns from the matrices `taught`, or without any from the products of other families. `models` are files of choice
+    models, which are judged as they are instead of models fitted to `taught`.
     """
 
     matrices: MatrixTask
@@ -58,6 +61,7 @@ class JudgeTask:
     kernels: tuple[str, ...] = ()
     choices: bool = False
     taught: tuple[Path, ...] = ()
+    models: tuple[Path, ...] = ()
 
 
 def judge_heuristics(
@@ -102,6 +106,7 @@ class JudgePlan(RunPlan):
         read = read_matrices(replace(task.matrices, with_vendor=task.choices))
         self.subjects = read.subjects
         self._taught = read_matrices(MatrixTask(task.taught, with_vendor=True)).subjects if task.taught else ()
+        self._models = tuple(map(read_choice_model, task.models))
         self.notes = [*read.notes, *fitted_here(self.entrants, task.matrices.sources)]
         self._devices = _devices(self.subjects, device)
         self.measures = any(self._devices)
@@ -142,10 +147,19 @@ class JudgePlan(RunPlan):
             taught = next((taught for taught in self._taught if str(taught) == str(subject)), None)
             if taught is None:
                 raise ValueError(f"--taught has no matrix of {subject}")
-            return chosen_by_taught(subject, taught, count)
+            return chosen_by_taught(subject, taught, count, self._model_of(subject))
         except ValueError as error:
             remedy = "give --sizes, a list whose families can be held out, or --taught with broader matrices"
             raise UserError("--choices", str(error), remedy) from error
+
+    def _model_of(self, subject: JudgedSubject) -> ChoiceModel | None:
+        """The task's model of a matrix's device and data type; None if the task has no models."""
+        if not self._models:
+            return None
+        for model in self._models:
+            if model.target.same_device(subject.target) and model.data_type == subject.data_type:
+                return model
+        raise ValueError(f"--model has none of {subject}")
 
     def outputs(self, run: Run) -> Iterator[Output]:
         if self.measures and self._judgements:

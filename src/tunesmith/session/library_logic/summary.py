@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tunesmith.formats.tensile.library.read import is_tensile_logic, read_logic
 from tunesmith.formats.tensile.library.records import RangeRule, RegionCondition, TensileLogic
-from tunesmith.logic import Document, Logic, logic_files
+from tunesmith.logic import Document, Logic, ShippedHead, logic_files, read_shipped, shipped_files
+from tunesmith.logic.shipped import SUFFIX
 from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import UserError, thaw
 
@@ -74,12 +75,43 @@ OTHERS = {
 
 
 def summary_of(path: Path) -> LogicSummary:
-    """What is in the file. Raises UserError for a file that is no library logic, Tensile's or ours."""
+    """What is in the file, or in the shipped logic of this name (`shipped_document`).
+
+    Raises UserError for a file that is no library logic, Tensile's or ours.
+    """
+    if not path.exists() and (found := shipped_document(path)):
+        head, document = found
+        return replace(_of_ours(document, path), notes=tuple(_making(head)))
     if path.is_dir():
         raise UserError(str(path), "is a folder", "name one of its files of library logic")
     if is_tensile_logic(path):
         return _of_tensile(read_logic(path))
     return _of_ours(Logic.load(path).document, path)
+
+
+def shipped_document(path: Path) -> tuple[ShippedHead, Document] | None:
+    """The logic that ships with tunesmith under a name, such as `nvidia-h100-bf16/Cij_Aik_Bkj_B`: that of a file, and
+    of a problem type, which may be left out if the file has a single one. None if no file has the name.
+
+    Raises UserError for a damaged file, and if it has several types, or none of this name.
+    """
+    name, _, kind = path.as_posix().partition("/")
+    file = next((file for file in shipped_files() if file.name == f"{name}{SUFFIX}"), None)
+    if file is None:
+        return None
+    shipped = read_shipped(file)
+    documents = [logic.document for logic in shipped.logics if kind in ("", logic.document.problem_type.name)]
+    if len(documents) != 1:
+        names = ", ".join(f"{name}/{found}" for found in shipped.head.types)
+        raise UserError(str(path), f"names {len(documents)} logics that ship with tunesmith", f"name one of {names}")
+    return shipped.head, documents[0]
+
+
+def _making(head: ShippedHead) -> Iterator[str]:
+    """How a shipped logic was made."""
+    yield f"ships with tunesmith; measured on {head.device}, driver {head.driver}, {head.toolchain}, until {head.date}"
+    yield f"lists of problems: {', '.join(head.lists)}"
+    yield from (f"made by: {command}" for command in head.commands)
 
 
 def ours_in(folder: Path, problem_type: str) -> tuple[Path, Document]:

@@ -14,6 +14,7 @@ from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import Problem, Target
 
+from .candidates import CandidateTimes
 from .cells import ChoiceFeatures, PairRows, TimeCells, pair_rows, time_cells
 from .growing import grown
 from .held_out import HeldOutTimes, Trust, held_out_times
@@ -28,15 +29,17 @@ TOP = 3
 
 @dataclass(frozen=True)
 class ChoiceLesson:
-    """What a model is fitted to: the times of a matrix, and pairs that were not measured."""
+    """What a model is fitted to: the times of a matrix's candidates, and pairs that were not measured."""
 
-    matrix: TimeMatrix
+    candidates: CandidateTimes
     cells: TimeCells
     unmeasured: PairRows
 
     @staticmethod
-    def of(matrix: TimeMatrix, target: Target, seed: int) -> ChoiceLesson:
+    def of(whole: TimeMatrix, target: Target, seed: int) -> ChoiceLesson:
         """Raises ValueError for fewer than LEAST_TIMES times."""
+        candidates = CandidateTimes.of(whole)
+        matrix = candidates.matrix
         features = ChoiceFeatures(matrix.solutions, target)
         cells = time_cells(matrix, target, features)
         if len(cells.logs) < LEAST_TIMES:
@@ -44,32 +47,34 @@ class ChoiceLesson:
         kinds = tuple(features.by_type)
         found = ((row, kind) for row in designed(UNMEASURED, seed) for kind in kinds if row.fits(kind))
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
-        return ChoiceLesson(matrix, cells, pair_rows(features, problems, matrix.solutions))
+        return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions))
 
     def held_out(self, seed: int) -> HeldOutTimes:
         """What models expect without the families of the products. Raises ValueError for a single family."""
-        return held_out_times(self.matrix.families, self.cells, self.unmeasured, seed)
+        return held_out_times(self.candidates.matrix.families, self.cells, self.unmeasured, seed)
 
 
 @dataclass(frozen=True)
 class ChoiceFit:
-    """A model, and the efficiency (best time / time of the choice) at each product whose family was held out."""
+    """A model, and for each product the efficiency (best time / time of the choice) if its family is held out."""
 
     model: ChoiceModel
     efficiencies: Floats
+    families: tuple[str, ...]
 
 
 def fit_choice(
-    matrix: TimeMatrix, target: Target, data_type: str, sources: tuple[str, ...], made: tuple[str, str], seed: int = 0
+    whole: TimeMatrix, target: Target, data_type: str, sources: tuple[str, ...], made: tuple[str, str], seed: int = 0
 ) -> ChoiceFit:
     """The model of a device's matrix. `made` is the version of tunesmith, and the date.
 
     Raises ValueError for fewer than LEAST_TIMES times and for a single family.
     """
-    lesson = ChoiceLesson.of(matrix, target, seed)
+    lesson = ChoiceLesson.of(whole, target, seed)
+    matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
     trust = Trust.of(matrix, held_out, np.ones(len(matrix.problems), bool))
-    first, top = (best_of_first(matrix, trust.cautious(held_out), count) for count in (1, TOP))
+    first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
     model = grown(lesson.cells, lesson.unmeasured, seed)
     return ChoiceFit(
         ChoiceModel(
@@ -85,13 +90,14 @@ def fit_choice(
             _scores(first, top),
         ),
         first,
+        matrix.families,
     )
 
 
-def best_of_first(matrix: TimeMatrix, expected: Floats, count: int) -> Floats:
-    """Best time over the best of the first `count` solutions by expected time, for each product."""
+def best_of_first(matrix: TimeMatrix, best: Floats, expected: Floats, count: int) -> Floats:
+    """The `best` time over the best of the first `count` solutions by expected time, for each product."""
     first = np.argsort(np.where(np.isfinite(expected), expected, np.inf), axis=1)[:, :count]
-    efficiencies: Floats = matrix.best / np.nanmin(np.take_along_axis(matrix.seconds, first, axis=1), axis=1)
+    efficiencies: Floats = best / np.nanmin(np.take_along_axis(matrix.seconds, first, axis=1), axis=1)
     return efficiencies
 
 

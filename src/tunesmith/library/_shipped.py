@@ -1,0 +1,35 @@
+"""The logic that ships with tunesmith, for one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tunesmith.logic import Logic, is_shipped, read_shipped, shipped_for
+from tunesmith.records import ProblemType, Target, UserError
+
+LoadedLogic = tuple[Path, Logic]
+
+
+def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[LoadedLogic]:
+    """A logic for each problem type: one made on this kind of device, else one made on another device of the same
+    architecture. A damaged file is left out, with a warning. The tests check the configurations in the files."""
+    files, damaged = shipped_for(target)
+    found: dict[ProblemType, LoadedLogic] = {}
+    for file in files:
+        try:
+            logics = read_shipped(file).logics
+        except UserError as reason:
+            damaged.append(reason)
+            continue
+        for logic in logics:
+            found.setdefault(logic.document.problem_type, (file, logic))
+    for error in damaged:
+        warn(f"{error}; the logic in it is left out")
+    return list(found.values())
+
+
+def is_of_sibling(loaded: LoadedLogic, target: Target) -> bool:
+    """Whether it is shipped logic of another device. What it says was not measured on this device."""
+    file, logic = loaded
+    return is_shipped(file) and not logic.document.origin.is_of(target)

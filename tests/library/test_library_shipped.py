@@ -1,0 +1,243 @@
+"""The logic in the package: what is in it, and which device is served by it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tunesmith
+from gpu_fakes import HostGpu
+from tunesmith.kernels import KERNELS, VENDOR
+from tunesmith.library._configurations import mistake_in
+from tunesmith.library._untuned import shared_library
+from tunesmith.logic import Rule, read_shipped, shipped, shipped_files, write_logic
+from tunesmith.models.choice.model_file import parse_choice_model
+from tunesmith.models.intensity.policies.known_targets import known_target
+from tunesmith.problems.gemm import gemm_type_named
+from tunesmith.records import Problem, UserError
+from tunesmith.toolchains import TOOLCHAINS
+
+MOST_BYTES = 3_000_000
+FILES = shipped_files()
+H100 = replace(known_target("sm_90"), name="NVIDIA H100 80GB HBM3", selector="CUDA:0")
+H200 = replace(known_target("sm_90"), selector="CUDA:0")
+MEASURED, BETWEEN = (4096, 16, 4096), (4096, 24, 4096)
+
+
+def gpu(target):
+    """A GPU that is not there: choices are made for it, nothing is launched."""
+    device = HostGpu()
+    device.target = target
+    return device
+
+
+@pytest.fixture(autouse=True)
+def without_a_setting(monkeypatch):
+    monkeypatch.delenv("TUNESMITH_LOGIC", raising=False)
+    shared_library.cache_clear()
+    yield
+    shared_library.cache_clear()
+
+
+def named(path):
+    return path.name.removesuffix(shipped.SUFFIX)
+
+
+def of(name):
+    return next(read_shipped(path) for path in FILES if named(path) == name)
+
+
+def solutions_in(path):
+    """All solutions of a file: of its logics, and those that its model knows."""
+    found = read_shipped(path)
+    model = parse_choice_model(found.choice_model, str(path))
+    kinds = [logic.document.problem_type for logic in found.logics]
+    of_logics = [named.solution for logic in found.logics for named in logic.document.solutions]
+    return model.target, dict.fromkeys([*of_logics, *(s for kind in kinds for s in model.solutions_of(kind))])
+
+
+def test_the_package_stays_small():
+    assert FILES
+    assert sum(path.stat().st_size for path in FILES) <= MOST_BYTES
+    assert {path.name for path in shipped.FOLDER.iterdir()} == {path.name for path in FILES}
+
+
+def test_the_page_names_every_file():
+    page = (Path(__file__).parents[2] / "docs" / "library.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([\w-]+)` \| NVIDIA", page, flags=re.MULTILINE)) == {named(path) for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_a_file_says_how_it_was_made(path):
+    head = read_shipped(path).head
+    assert head.name == named(path)
+    assert all([head.device, head.driver, head.toolchain, head.date, head.lists, head.commands])
+    logics = read_shipped(path).logics
+    assert {logic.document.problem_type.name for logic in logics} == set(head.types)
+    assert {logic.document.origin.device for logic in logics} == {head.device}
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_every_solution_is_of_this_version_and_legal_on_its_device(path):
+    target, solutions = solutions_in(path)
+    assert read_shipped(path).head.is_of(target)
+    for solution in solutions:
+        assert mistake_in(solution) is None
+        kernel = KERNELS[solution.kernel]
+        assert list(kernel.rejections(solution.configuration, solution.type, target)) == []
+
+
+def compiled(solutions, target):
+    """The modules of these solutions, and reasons against their programs."""
+    modules, reasons = {}, []
+    for solution in solutions:
+        kernel = KERNELS[solution.kernel]
+        if TOOLCHAINS[kernel.language].unavailable():
+            pytest.skip(TOOLCHAINS[kernel.language].unavailable())
+        facts = []
+        for module in kernel.modules(solution.configuration, solution.type):
+            if module not in modules:
+                modules[module] = TOOLCHAINS[module.language].compile(module, target)
+            facts += modules[module].facts
+        reasons += kernel.rejections_compiled(solution.configuration, facts, target)
+    return modules, reasons
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_a_solution_of_each_family_compiles_for_its_device(path):
+    target, solutions = solutions_in(path)
+    of_families = {solution.kernel: solution for solution in solutions if solution.kernel != VENDOR}
+    modules, reasons = compiled(of_families.values(), target)
+    assert len(modules) >= len(of_families) > 1
+    assert reasons == []
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_every_solution_compiles_for_its_device(path):
+    target, solutions = solutions_in(path)
+    _, reasons = compiled([solution for solution in solutions if solution.kernel != VENDOR], target)
+    assert reasons == []
+
+
+def test_on_its_device_it_is_used_as_a_logic_of_ones_own():
+    with tunesmith.load(device=gpu(H100)) as library:
+        kinds = library.problem_types
+        assert {kind.name for kind in kinds} == {"Cij_Aki_Bkj_B", "Cij_Aik_Bkj_B", "Cij_Aik_Bjk_B"}
+        for kind in kinds:
+            size = library.measured_sizes(kind)[0]
+            assert library.select(*size, problem_type=kind).rule is Rule.EXACT
+            predicted = library.select(size[0] + 8, size[1] + 8, size[2] + 64, problem_type=kind)
+            assert predicted.rule is Rule.PREDICTED
+            assert predicted.expected_seconds > 0
+            assert predicted.doubt > 0
+
+
+def test_without_its_model_the_nearest_sizes_decide(tmp_path, monkeypatch):
+    found = of("nvidia-h100-bf16")
+    documents = [logic.document for logic in found.logics]
+    shipped.write_shipped(tmp_path / FILES[0].name, found.head, documents, "")
+    monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
+    with tunesmith.load(device=gpu(H100)) as library:
+        assert library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B").rule is Rule.NEAREST
+
+
+def test_a_sibling_is_never_told_that_its_time_is_known():
+    with tunesmith.load(device=gpu(H200)) as library, tunesmith.load(device=gpu(H100)) as own:
+        for kind in library.problem_types:
+            size = library.measured_sizes(kind)[0]
+            for sizes in (size, (size[0] + 8, size[1] + 8, size[2] + 64)):
+                choice, on_h100 = (lib.select(*sizes, problem_type=kind) for lib in (library, own))
+                assert choice.rule is Rule.SIBLING
+                assert choice.expected_seconds is choice.doubt is None
+                assert choice.solution == on_h100.solution
+
+
+def test_a_smaller_sibling_gets_what_is_legal_there():
+    """An H100 PCIe has 114 multiprocessors, so no grid of 132 work-groups that wait for each other."""
+    small = replace(H100, name="NVIDIA H100 PCIe", compute_units=114)
+    with tunesmith.load(device=gpu(small)) as library:
+        for kind in library.problem_types:
+            for sizes in library.measured_sizes(kind):
+                choice = library.select(*sizes, problem_type=kind)
+                assert choice.rule is Rule.SIBLING
+                problem = Problem(kind, sizes)
+                kernel = KERNELS[choice.solution.kernel]
+                assert not list(kernel.rejections(choice.solution.configuration, kind, small))
+                assert not list(kernel.rejections_for(choice.solution.configuration, problem, small))
+
+
+def test_another_architecture_gets_a_policys_choice():
+    ampere = replace(known_target("sm_80"), selector="CUDA:0")
+    with tunesmith.load(device=gpu(ampere)) as library:
+        assert library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B").rule is Rule.HEURISTIC
+    with tunesmith.load(device=gpu(ampere), strict=True) as library, pytest.raises((UserError, ValueError)):
+        library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B")
+
+
+def test_other_data_types_get_a_policys_choice():
+    with tunesmith.load(device=gpu(H100)) as library:
+        assert library.select(512, 512, 512, problem_type="Cij_Aki_Bkj_HB").rule is Rule.HEURISTIC
+
+
+@pytest.fixture
+def own_folder(tmp_path):
+    """A folder with a logic of one layout, which has a single solution and size."""
+    document = next(
+        logic.document for logic in of("nvidia-h100-bf16").logics if logic.document.problem_type.name == "Cij_Aki_Bkj_B"
+    )
+    vendor = next(number for number, entry in enumerate(document.solutions) if entry.solution.kernel == VENDOR)
+    row = replace(document.rows[0], sizes=(48, 48, 48), solution=0, others=(), ties=())
+    mine = replace(document, solutions=(document.solutions[vendor],), rows=(row,), fallback=0, regret=None)
+    write_logic(mine, tmp_path / "own" / "logic.yaml")
+    return tmp_path / "own"
+
+
+@pytest.mark.filterwarnings("ignore:the logic was made with driver")
+def test_ones_own_logic_comes_before_the_package(own_folder, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_LOGIC", str(own_folder))
+    with tunesmith.load(device=gpu(H100)) as library:
+        mine = gemm_type_named("Cij_Aki_Bkj_B")
+        assert [len(library.measured_sizes(kind)) == 1 for kind in library.problem_types] == [
+            kind == mine for kind in library.problem_types
+        ]
+        assert len(library.problem_types) == 3
+        assert library.select(4096, 24, 4096, problem_type=mine).solution.kernel == VENDOR
+        assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.PREDICTED
+
+
+@pytest.mark.filterwarnings("ignore:the logic was made with driver")
+def test_a_named_folder_is_all_that_is_loaded(own_folder):
+    with tunesmith.load(own_folder, device=gpu(H100)) as library:
+        assert [kind.name for kind in library.problem_types] == ["Cij_Aki_Bkj_B"]
+        assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.HEURISTIC
+
+
+def test_a_setting_that_names_nothing_is_a_mistake(tmp_path, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_LOGIC", str(tmp_path))
+    with pytest.raises(UserError, match="holds no library logic"):
+        tunesmith.load()
+
+
+def test_a_damaged_file_costs_a_warning(tmp_path, monkeypatch):
+    for path in FILES:
+        shutil.copy(path, tmp_path / path.name)
+        (tmp_path / path.name).write_bytes(path.read_bytes()[:-40])
+    monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
+    with tunesmith.load(device=gpu(H100)) as library:
+        with pytest.warns(UserWarning, match=r"json\.gz: is damaged \(.*\); install tunesmith again; the "):
+            choice = library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B")
+        assert choice.rule is Rule.HEURISTIC
+
+
+def test_matmul_without_a_library_uses_the_same_logic(own_folder, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_LOGIC", str(own_folder))
+    assert shared_library() is shared_library()
+    with shared_library() as library:
+        assert library._ships
+        assert [logic.document.problem_type.name for _, logic in library._logics] == ["Cij_Aki_Bkj_B"]

@@ -1,0 +1,121 @@
+"""Files of logic that ships: they are read back as they were written, and a damaged one is said to be so."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+
+import pytest
+
+from library_fakes import TARGET, logic
+from tunesmith.logic.shipped import (
+    SUFFIX,
+    ShippedHead,
+    is_shipped,
+    read_head,
+    read_shipped,
+    shipped_files,
+    shipped_for,
+    write_shipped,
+)
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import UserError
+
+TYPES = [gemm_type(transpose_a=a, transpose_b=False) for a in (False, True)]
+LOGICS = [logic(kind, [{}, {"TileM": 32}], {(64, 64, 64): 0, (96, 64, 64): 1}) for kind in TYPES]
+DOCUMENTS = [
+    replace(
+        found.document,
+        rows=tuple(
+            replace(row, others=((1 - row.solution, 2e-3),), ties=(1 - row.solution,)) for row in found.document.rows
+        ),
+    )
+    for found in LOGICS
+]
+HEAD = ShippedHead(
+    *("fake-gpu-f32", TARGET.api, TARGET.name, TARGET.architecture, TARGET.driver, "fake 1.0", "2026-11-24", "float32"),
+    tuple(kind.name for kind in TYPES),
+    ("list.csv",),
+    ("tunesmith tune f32.yaml -o out",),
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / f"fake-gpu-f32{SUFFIX}"
+    write_shipped(path, HEAD, DOCUMENTS, "the text of a model")
+    return path
+
+
+def test_what_was_written_is_read_back(path):
+    shipped = read_shipped(path)
+    assert shipped.head == read_head(path) == HEAD
+    assert [found.document for found in shipped.logics] == DOCUMENTS
+    assert shipped.choice_model == "the text of a model"
+    assert is_shipped(path)
+    assert shipped_files(path.parent) == [path]
+
+
+def test_the_same_contents_are_the_same_bytes(path, tmp_path):
+    again = tmp_path / f"again{SUFFIX}"
+    write_shipped(again, HEAD, DOCUMENTS, "the text of a model")
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_files_of_the_device_come_before_those_of_its_siblings(path):
+    sibling = path.with_name(f"a-sibling{SUFFIX}")
+    write_shipped(sibling, replace(HEAD, device="another fake CPU"), DOCUMENTS, "")
+    write_shipped(path.with_name(f"other{SUFFIX}"), replace(HEAD, architecture="x1"), DOCUMENTS, "")
+    assert shipped_for(TARGET, path.parent) == ([path, sibling], [])
+    assert shipped_for(replace(TARGET, name="another fake CPU"), path.parent) == ([sibling, path], [])
+    assert shipped_for(replace(TARGET, api="OpenCL"), path.parent) == ([], [])
+
+
+def lines_of(path):
+    return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+
+
+def changed_head(path, **changes):
+    head, rest = lines_of(path)
+    return gzip.compress(json.dumps(json.loads(head) | changes).encode() + b"\n" + rest)
+
+
+def changed_row(path, index, value):
+    head, rest = lines_of(path)
+    body = json.loads(rest)
+    body["logics"][0]["exact"][0][index] = value
+    return gzip.compress(head + json.dumps(body).encode() + b"\n")
+
+
+DAMAGES = {
+    "it ends in the middle": lambda path: path.read_bytes()[:-30],
+    "a byte is another": lambda path: path.read_bytes()[:200] + b"\0\0" + path.read_bytes()[202:],
+    "it is not compressed": lambda path: b"".join(lines_of(path)),
+    "it is empty": lambda path: b"",
+    "a line is missing": lambda path: gzip.compress(lines_of(path)[0]),
+    "a line more": lambda path: gzip.compress(b"".join([*lines_of(path), b"{}\n"])),
+    "another format": lambda path: changed_head(path, **{"tunesmith-shipped": 99}),
+    "an unknown key": lambda path: changed_head(path, color="red"),
+    "a number for a text": lambda path: changed_head(path, device=5),
+    "a text for a list": lambda path: changed_head(path, types="Cij"),
+    "a solution that is not there": lambda path: changed_row(path, 1, 77),
+    "times by no numbers": lambda path: changed_row(path, 6, {"first": 1.0}),
+    "no times": lambda path: changed_row(path, 6, None),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_said_to_be_so(path, damage):
+    path.write_bytes(DAMAGES[damage](path))
+    with pytest.raises(UserError) as error:
+        read_shipped(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_a_damaged_head_is_told_beside_the_files_that_fit(path):
+    broken = path.with_name(f"broken{SUFFIX}")
+    broken.write_bytes(b"no gzip")
+    files, (error,) = shipped_for(TARGET, path.parent)
+    assert files == [path]
+    assert str(error) == f"{broken}: is damaged (Not a gzipped file (b'no')); install tunesmith again"
