@@ -19,7 +19,12 @@ END = RunEnd(RunState.FINISHED, 12.5, 100, 20, Cost(1.0, 2.0, 3.0), "all well")
 
 def test_the_keys_of_every_text_are_in_the_order_of_the_alphabet():
     """Two files of different versions then differ only in what the versions changed."""
-    for text in (START.to_json(), END.to_json(), STEP.to_json(), *map(document_to_json, documents_of(entry()).values())):
+    for text in (
+        START.to_json(),
+        END.to_json(),
+        STEP.to_json(),
+        *map(document_to_json, documents_of(entry()).values()),
+    ):
         assert text == json.dumps(json.loads(text), sort_keys=True)
 
 
