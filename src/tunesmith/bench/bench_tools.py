@@ -34,10 +34,11 @@ class ReadyJob:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the programs, the plans, and the problems that the programs are verified on."""
-        candidate = self.candidate
+        candidate, timed = self.candidate, self.candidate.plans.timed
         parts = [binary.module for binary in candidate.binaries]
-        parts += [candidate.problem.to_json(), candidate.plans.timed.digest()]
-        parts += [text for problem, plan in candidate.plans.checks for text in (problem.to_json(), plan.digest())]
+        parts += [candidate.problem.to_json(), timed.digest()]
+        for problem, plan in candidate.plans.checks:
+            parts += ["as timed"] if plan is timed else [problem.to_json(), plan.digest()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def outcome(self, answer: Done | Death, index: int, started: float) -> Measurement:
