@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from ._configuration import Configuration
+from ._pickled import pickled_by_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Module:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class CompiledFacts:
     """What the compiler reports about one entry; None for what it does not report. Spilled bytes are per work-item,
@@ -57,14 +59,12 @@ class Binary:
     metadata: Configuration = Configuration()
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class OperandArgument:
     """The address of an operand's first element."""
 
     name: str
-
-    def __reduce__(self) -> tuple[type[OperandArgument], tuple[str]]:
-        return OperandArgument, (self.name,)  # half the time of the state that dataclasses pickle; plans have dozens
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,13 @@ class WorkspaceArgument:
     offset: int = 0
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class ScalarArgument:
     """A number that is passed by value. `dtype` is NumPy's name for its type ("int32", "float32", "uint64")."""
 
     value: int | float
     dtype: str
-
-    def __reduce__(self) -> tuple[type[ScalarArgument], tuple[int | float, str]]:
-        return ScalarArgument, (self.value, self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
