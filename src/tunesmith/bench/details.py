@@ -8,11 +8,12 @@ from functools import cached_property
 
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection, Target
+from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection, Target, pickled_by_fields
 
 from .job import Job
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class JobPlans:
     """The plan to time, and a plan for each problem to verify before. They need the compiler's facts."""

@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Literal
 
 from ._configuration import Configuration, thaw
+from ._pickled import pickled_by_fields
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class ProblemType:
     """An operation with everything but the sizes: data types, transposes, batch, epilogue.
@@ -36,6 +38,7 @@ class ProblemType:
         return ProblemType(raw["operation"], raw["name"], tuple(raw["indices"]), Configuration.from_json(raw["fields"]))
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A problem type with one size for each of its indices.

@@ -48,6 +48,7 @@ class CompiledFacts:
     max_work_group_size: int | None = None
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Binary:
     """A compiled module, which a device loads. `metadata` is what a launch needs besides the payload."""
@@ -132,6 +133,7 @@ class Write:
         object.__setattr__(self, "digest", hashlib.sha256(self.data).hexdigest())
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel launch. `grid` counts work-groups, `work_group` work-items, both as (x, y, z)."""
@@ -163,6 +165,7 @@ ZEROED_HEAD = 1 << 14
 otherwise, may take turns in one workspace."""
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The steps that solve one problem, in order, as data: picklable, without a handle.
