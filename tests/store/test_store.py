@@ -380,22 +380,3 @@ def test_scribbled_bytes_give_an_answer_or_a_user_error(tmp_path_factory, locati
             store.commit([entry("another")])
     except UserError:
         pass
-
-
-def test_a_handle_writes_a_document_once_and_again_if_its_transaction_failed(store):
-    """What the handle remembers of its documents must be in the database."""
-    inserted, failing = [], ["INSERT INTO measurements"]
-
-    @event.listens_for(store._database.engine, "before_cursor_execute")
-    def watch(connection, cursor, statement, *others):
-        if any(statement.startswith(words) for words in failing):
-            failing.clear()
-            raise RuntimeError("it failed")
-        inserted.append(statement.split(" (")[0])
-
-    with pytest.raises(RuntimeError, match="it failed"):
-        store.commit([entry("a")])
-    for key in ("a", "b", "c"):
-        assert store.commit([entry(key)]) == 1
-    assert list(store.entries()) == [entry("a"), entry("b"), entry("c")]
-    assert inserted.count("INSERT INTO documents") == 2

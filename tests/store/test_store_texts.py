@@ -7,10 +7,11 @@ import dataclasses
 import json
 
 import pytest
+from sqlalchemy import event
 from test_store import START, STEP, entry
 
 from tunesmith.records import Configuration, Cost
-from tunesmith.store import RunEnd, RunStart, RunState, StepRecord
+from tunesmith.store import RunEnd, RunStart, RunState, StepRecord, Store
 from tunesmith.store.codec import document_to_json, documents_of
 from tunesmith.store.typed import sound_problem
 
@@ -105,3 +106,24 @@ def test_a_problem_has_a_whole_number_that_is_not_negative_for_each_index(sizes,
         return
     with pytest.raises(ValueError, match=r"a size is|has no size"):
         sound_problem(problem)
+
+
+def test_a_handle_writes_a_document_once_and_again_if_its_transaction_failed(location_of):
+    """What the handle remembers of its documents must be in the database."""
+    store = Store.open(location_of())
+    inserted, failing = [], ["INSERT INTO measurements"]
+
+    @event.listens_for(store._database.engine, "before_cursor_execute")
+    def watch(connection, cursor, statement, *others):
+        if any(statement.startswith(words) for words in failing):
+            failing.clear()
+            raise RuntimeError("it failed")
+        inserted.append(statement.split(" (")[0])
+
+    with pytest.raises(RuntimeError, match="it failed"):
+        store.commit([entry("a")])
+    for key in ("a", "b", "c"):
+        assert store.commit([entry(key)]) == 1
+    assert list(store.entries()) == [entry("a"), entry("b"), entry("c")]
+    assert inserted.count("INSERT INTO documents") == 2
+    store.close()
