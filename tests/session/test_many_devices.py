@@ -56,6 +56,35 @@ def test_finalists_of_all_sizes_are_measured_at_once_and_then_found(tmp_path):
     assert (again.ledger.measured, again.ledger.reused) == (0, tune(single).ledger.reused)
 
 
+class TogetherDevices(FakeManyDevices):
+    """Results come by fours, and in each batch one cell has a second result, which comes with its first."""
+
+    __hash__ = FakeManyDevices.__hash__
+
+    def run_together(self, batch):
+        results = list(self.run(batch))
+        results.insert(1, results[0])
+        yield from (results[start : start + 4] for start in range(0, len(results), 4))
+
+
+def test_results_that_come_together_are_committed_together(tmp_path, monkeypatch):
+    """And a batch comes to the same end. A second result has a round of its own, beside the first."""
+    committed, commit = [], Store.commit
+
+    def counted(store, entries, **options):
+        committed.append([entry.round for entry in entries])
+        return commit(store, entries, **options)
+
+    single, two = tmp_path / "one", tmp_path / "two"
+    tune(single)
+    monkeypatch.setattr(Store, "commit", counted)
+    tune(two, TogetherDevices(dict.fromkeys("ab", 1.0), SPREAD))
+    first = {key: seconds for key, seconds in without_anchors(two / "run").items() if not key[1].endswith("/recheck")}
+    assert first == without_anchors(single / "run")
+    assert ["race"] * 4 in committed
+    assert ["race/recheck"] in committed
+
+
 def test_every_batch_names_its_step(tmp_path):
     """By the step the cluster knows which cells must stay on one device."""
     bench = FakeManyDevices({"a": 1.0}, SPREAD)

@@ -7,11 +7,12 @@ import dataclasses
 import json
 
 import pytest
+from sqlalchemy import event
 from test_store import START, STEP, entry
 
 from tunesmith.records import Configuration, Cost
-from tunesmith.store import RunEnd, RunStart, RunState, StepRecord
-from tunesmith.store.codec import documents_of
+from tunesmith.store import RunEnd, RunStart, RunState, StepRecord, Store
+from tunesmith.store.codec import document_to_json, documents_of
 from tunesmith.store.typed import sound_problem
 
 END = RunEnd(RunState.FINISHED, 12.5, 100, 20, Cost(1.0, 2.0, 3.0), "all well")
@@ -19,7 +20,12 @@ END = RunEnd(RunState.FINISHED, 12.5, 100, 20, Cost(1.0, 2.0, 3.0), "all well")
 
 def test_the_keys_of_every_text_are_in_the_order_of_the_alphabet():
     """Two files of different versions then differ only in what the versions changed."""
-    for text in (START.to_json(), END.to_json(), STEP.to_json(), *documents_of(entry()).values()):
+    for text in (
+        START.to_json(),
+        END.to_json(),
+        STEP.to_json(),
+        *map(document_to_json, documents_of(entry()).values()),
+    ):
         assert text == json.dumps(json.loads(text), sort_keys=True)
 
 
@@ -36,7 +42,7 @@ def test_a_solution_has_one_text_whatever_parameter_came_first():
     texts = set()
     for ordered in (parameters, dict(reversed(parameters.items()))):
         solution = dataclasses.replace(entry().solution, configuration=Configuration(ordered))
-        texts.add(documents_of(dataclasses.replace(entry(), solution=solution))["solution"])
+        texts.add(document_to_json(solution))
     assert len(texts) == 1
 
 
@@ -100,3 +106,24 @@ def test_a_problem_has_a_whole_number_that_is_not_negative_for_each_index(sizes,
         return
     with pytest.raises(ValueError, match=r"a size is|has no size"):
         sound_problem(problem)
+
+
+def test_a_handle_writes_a_document_once_and_again_if_its_transaction_failed(location_of):
+    """What the handle remembers of its documents must be in the database."""
+    store = Store.open(location_of())
+    inserted, failing = [], ["INSERT INTO measurements"]
+
+    @event.listens_for(store._database.engine, "before_cursor_execute")
+    def watch(connection, cursor, statement, *others):
+        if any(statement.startswith(words) for words in failing):
+            failing.clear()
+            raise RuntimeError("it failed")
+        inserted.append(statement.split(" (")[0])
+
+    with pytest.raises(RuntimeError, match="it failed"):
+        store.commit([entry("a")])
+    for key in ("a", "b", "c"):
+        assert store.commit([entry(key)]) == 1
+    assert list(store.entries()) == [entry("a"), entry("b"), entry("c")]
+    assert inserted.count("INSERT INTO documents") == 2
+    store.close()

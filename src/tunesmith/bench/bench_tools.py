@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Binary, Cost, Measurement, Outcome, Problem, Rejection, Target
 
-from .details import JobDetails
+from .details import JobDetails, JobPlans
 from .events import Event
 from .job import Job
 from .machine_failures import check_room
@@ -20,6 +19,8 @@ from .processes.compilers import Compilers, facts
 from .processes.messages import Candidate, Done, InterleaveRequest, MeasureRequest
 from .processes.workers import Death, Worker, Workers
 from .verification.cases import inputs_of
+
+Fingerprint = tuple[tuple[str, ...], Problem, JobPlans]
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,11 @@ class ReadyJob:
     candidate: Candidate
     compile_seconds: float
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the programs, the plans, and the problems that the programs are verified on."""
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The programs, the plans, and the problems that the programs are verified on."""
         candidate = self.candidate
-        parts = [binary.module for binary in candidate.binaries]
-        parts += [candidate.problem.to_json(), candidate.plans.timed.digest()]
-        parts += [text for problem, plan in candidate.plans.checks for text in (problem.to_json(), plan.digest())]
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        return tuple(binary.module for binary in candidate.binaries), candidate.problem, candidate.plans
 
     def outcome(self, answer: Done | Death, index: int, started: float) -> Measurement:
         """The measurement at `index` of a worker's answer, or of its death, with the compiler's facts and cost."""
@@ -63,7 +61,7 @@ class BenchTools:
     observe: Callable[[Event], None]
     folders: Sequence[Path] = ()
     seed: int = 0
-    verified: set[str] = field(default_factory=set)
+    verified: set[Fingerprint] = field(default_factory=set)
     shared: set[Problem] = field(default_factory=set)
 
     def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:

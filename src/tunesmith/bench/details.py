@@ -8,11 +8,12 @@ from functools import cached_property
 
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection, Target
+from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection, Target, pickled_by_fields
 
 from .job import Job
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class JobPlans:
     """The plan to time, and a plan for each problem to verify before. They need the compiler's facts."""
@@ -59,7 +60,8 @@ class JobDetails:
         if rejection := next(self._family.rejections_compiled(config, facts, self._target), None):
             return rejection
         checks = self._family.checks(config, problem, self._operation.checks(problem))
-        return JobPlans(self._plan(problem, facts), tuple((check, self._plan(check, facts)) for check in checks))
+        plans = {each: self._plan(each, facts) for each in dict.fromkeys((problem, *checks))}
+        return JobPlans(plans[problem], tuple((check, plans[check]) for check in checks))
 
     def _plan(self, problem: Problem, facts: Sequence[CompiledFacts] = ()) -> Plan:
         return self._family.plan(self.job.solution.configuration, problem, self._target, facts)

@@ -52,6 +52,10 @@ class ClusterBench(ManyDevices):
 
     def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
         """Measure every job once; `Bench.run`. All jobs of a problem are measured on one device."""
+        for results in self.run_together(batch):
+            yield from results
+
+    def run_together(self, batch: Batch) -> Iterator[list[tuple[Job, Measurement]]]:
         items: dict[str, WorkItem] = {}
         for number, race in enumerate(batch.races):
             for job in race.jobs:
@@ -71,14 +75,17 @@ class ClusterBench(ManyDevices):
             ]
             return Batch(tuple(races), batch.racing, batch.step)
 
-        for result in self._dispatcher.carry_out(self._groups(items.values()), portion, step=batch.step):
-            (measurement,) = result.measurements
-            (job,) = result.item.jobs
-            if measurement.estimate is not None and measurement.ok:
-                rival = result.item.race, job.problem
-                best[rival] = min(best.get(rival, math.inf), measurement.estimate.high)
-            self._spent.setdefault(job.problem, []).append(measurement.cost.verify + measurement.cost.timing)
-            yield job, measurement
+        for results in self._dispatcher.carry_out(self._groups(items.values()), portion, step=batch.step):
+            together: list[tuple[Job, Measurement]] = []
+            for result in results:
+                (measurement,) = result.measurements
+                (job,) = result.item.jobs
+                if measurement.estimate is not None and measurement.ok:
+                    rival = result.item.race, job.problem
+                    best[rival] = min(best.get(rival, math.inf), measurement.estimate.high)
+                self._spent.setdefault(job.problem, []).append(measurement.cost.verify + measurement.cost.timing)
+                together.append((job, measurement))
+            yield together
 
     def interleave(self, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
         """Measure jobs of one problem against each other, on the device that measured them before if it has time."""
@@ -97,8 +104,8 @@ class ClusterBench(ManyDevices):
             CellGroup(problem, own, blocks * fmean(len(item.jobs) for item in own), _work(problem))
             for problem, own in groups.items()
         ]
-        for result in self._dispatcher.carry_out(cells, _one_confirmation, most=1):
-            yield int(result.item.name), list(result.measurements)
+        for results in self._dispatcher.carry_out(cells, _one_confirmation, most=1):
+            yield from ((int(result.item.name), list(result.measurements)) for result in results)
 
     def everywhere(self, job: Job) -> Iterator[Measurement]:
         yield from self._dispatcher.visit(job)

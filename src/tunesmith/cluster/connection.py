@@ -7,7 +7,7 @@ import logging
 import queue
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -116,6 +116,12 @@ class ClusterConnection:
                 return news
         self._check()
         return None
+
+    def arrived_news(self) -> Iterator[News]:
+        """The news that are here already, in their order. Never waits."""
+        with suppress(queue.Empty):
+            while news := self._news.get_nowait():
+                yield news
 
     def submit(self, portion: int, function: Any, *arguments: Any, **options: Any) -> Future:
         """Let the cluster call a function; if Dask fails, `Failed` news say so."""

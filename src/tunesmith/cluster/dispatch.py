@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import tunesmith
@@ -34,6 +35,9 @@ PATIENCE, WAIT_SECONDS = 3.0, 600.0
 """If no device works for so long, the command says that it waits; and then gives up."""
 
 LOOK_SECONDS = 0.2
+
+AT_ONCE = 64
+"""The most news that are taken before devices get work again and results are handed on."""
 
 Make = Callable[[Sequence[WorkItem]], Batch | Confirmation]
 """Makes a portion's work from its items."""
@@ -73,8 +77,8 @@ class Dispatcher:
 
     def carry_out(
         self, groups: Sequence[CellGroup[WorkItem]], make: Make, most: int = MOST, step: str = ""
-    ) -> Iterator[ItemResult]:
-        """Measure all items, each group on one device, and yield results as they come.
+    ) -> Iterator[list[ItemResult]]:
+        """Measure all items, each group on one device, and yield results as they come: those that came together.
 
         A portion has at most `most` items. A group that an earlier request of the same step began stays on its device.
         """
@@ -94,9 +98,9 @@ class Dispatcher:
                         if not items:
                             break
                         self._send(device, items, make, Purpose.WORK)
-                for result in self._next_results():
-                    pending -= not result.second
-                    yield result
+                if results := list(self._next_results()):
+                    pending -= sum(not result.second for result in results)
+                    yield results
         finally:
             self._assignment = None
             self._drop(Purpose.WORK)
@@ -114,8 +118,10 @@ class Dispatcher:
             self._drop(Purpose.VISIT)
 
     def _next_results(self) -> Iterator[ItemResult]:
-        """Take the next news and yield what they say about items."""
+        """Wait for news, take all that have come by then, and yield what they say about items."""
         yield from self._results(self._connection.next_news(LOOK_SECONDS))
+        for news in islice(self._connection.arrived_news(), AT_ONCE):
+            yield from self._results(news)
         self.fleet.show()
         if self._programs.are_lost:
             # What waits for a compile task would wait for ever.

@@ -3,6 +3,7 @@
 from ._configuration import Configuration, Value, freeze, thaw
 from ._errors import Rejection, SeveralError, UserError, unraised_copy
 from ._measurement import Cost, Estimate, Measurement, Outcome, error_detail
+from ._pickled import pickled_by_fields
 from ._printable import LINE_CHARACTERS, comment_text, printable
 from ._problem import Operand, Problem, ProblemType
 from ._program import (
@@ -70,6 +71,7 @@ __all__ = [
     "error_detail",
     "freeze",
     "identity",
+    "pickled_by_fields",
     "printable",
     "solution_names",
     "student_quantile",

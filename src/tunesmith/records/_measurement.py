@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ._pickled import pickled_by_fields
 from ._program import CompiledFacts
 
 
@@ -20,6 +21,7 @@ class Outcome(StrEnum):
     CRASH = "crash"
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A time with its uncertainty, in seconds: the median of `count` samples, and the ends of its 95 % interval."""
@@ -30,6 +32,7 @@ class Estimate:
     count: int
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The wall time that a measurement took, by activity, in seconds."""
@@ -39,6 +42,7 @@ class Cost:
     timing: float = 0.0
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """One solution on one problem in one round.

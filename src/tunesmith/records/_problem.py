@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from ._configuration import Configuration, thaw
+from ._pickled import pickled_by_fields
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class ProblemType:
     """An operation with everything but the sizes: data types, transposes, batch, epilogue.
@@ -22,6 +25,7 @@ class ProblemType:
     indices: tuple[str, ...]
     fields: Configuration
 
+    @lru_cache(maxsize=256)  # noqa: B019  # types are few, and each problem's text holds its type's
     def to_json(self) -> str:
         return json.dumps(
             {"operation": self.operation, "name": self.name, "indices": self.indices, "fields": self.fields.to_json()},
@@ -34,6 +38,7 @@ class ProblemType:
         return ProblemType(raw["operation"], raw["name"], tuple(raw["indices"]), Configuration.from_json(raw["fields"]))
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A problem type with one size for each of its indices.

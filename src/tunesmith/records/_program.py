@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Number
+from operator import attrgetter
+from typing import Any
 
 from ._configuration import Configuration
+from ._pickled import pickled_by_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Module:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class CompiledFacts:
     """What the compiler reports about one entry; None for what it does not report. Spilled bytes are per work-item,
@@ -44,6 +48,7 @@ class CompiledFacts:
     max_work_group_size: int | None = None
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Binary:
     """A compiled module, which a device loads. `metadata` is what a launch needs besides the payload."""
@@ -55,6 +60,7 @@ class Binary:
     metadata: Configuration = Configuration()
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class OperandArgument:
     """The address of an operand's first element."""
@@ -69,6 +75,7 @@ class WorkspaceArgument:
     offset: int = 0
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class ScalarArgument:
     """A number that is passed by value. `dtype` is NumPy's name for its type ("int32", "float32", "uint64")."""
@@ -126,6 +133,7 @@ class Write:
         object.__setattr__(self, "digest", hashlib.sha256(self.data).hexdigest())
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel launch. `grid` counts work-groups, `work_group` work-items, both as (x, y, z)."""
@@ -157,6 +165,7 @@ ZEROED_HEAD = 1 << 14
 otherwise, may take turns in one workspace."""
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The steps that solve one problem, in order, as data: picklable, without a handle.
@@ -212,17 +221,33 @@ def _text(value: object) -> str:
 
     Raises TypeError for anything else, because its text could change and so change a key unintentionally.
     """
-    if type(value) is tuple:
-        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
-    if type(value) in _WRITTEN:
-        name, *fields = _WRITTEN[type(value)].split()
-        return _record(name, ((field, getattr(value, field)) for field in fields))
-    if isinstance(value, LibraryCall):
-        return _record(f"{value.function.capitalize()}Call", (("module", value.module), *value.parameters.items()))
+    if (write := _WRITERS.get(type(value))) is not None:
+        return write(value)
     if isinstance(value, (Number, str)):
         return repr(value)
     raise TypeError(f"a plan holds numbers, words, tuples and its own records, not {value!r}")
 
 
-def _record(name: str, fields: Iterable[tuple[str, object]]) -> str:
-    return f"{name}({', '.join(f'{field}={_text(value)}' for field, value in fields)})"
+def _tuple_text(value: tuple[object, ...]) -> str:
+    return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+
+
+def _call_text(call: LibraryCall) -> str:
+    parameters = [f"{name}={_text(value)}" for name, value in (("module", call.module), *call.parameters.items())]
+    return f"{call.function.capitalize()}Call({', '.join(parameters)})"
+
+
+def _record_writer(words: str) -> Callable[[object], str]:
+    name, *fields = words.split()
+    values = [attrgetter(field) for field in fields]
+    pattern = f"{name}({', '.join(f'{field}={{}}' for field in fields)})"
+    return lambda record: pattern.format(*[_text(value(record)) for value in values])
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    tuple: _tuple_text,
+    LibraryCall: _call_text,
+    **{kind: _record_writer(words) for kind, words in _WRITTEN.items()},
+    **dict.fromkeys((bool, int, float, str), repr),
+}
+"""How a value of exactly this type is written. A plan has dozens of values, and a cell has several plans."""

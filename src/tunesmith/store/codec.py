@@ -30,6 +30,11 @@ from .schema import COSTS
 _ESTIMATE = tuple(field.name for field in fields(Estimate))
 """Fields of an Estimate. Each has a column of the same name."""
 
+_FACTS = tuple(field.name for field in fields(CompiledFacts))
+
+Document = Solution | Problem | Target
+"""What the store keeps once, as a JSON document, for all measurements that refer to it."""
+
 LONGEST_SECONDS = 1e11
 """The longest time of one measurement that is valid: three thousand years. Sums of such times stay finite."""
 
@@ -76,18 +81,24 @@ def target_from_json(text: str) -> Target:
     return typed.typed(Target, typed.document(text))
 
 
-def documents_of(entry: StoreEntry) -> dict[str, str]:
-    """The three JSON documents that an entry's row refers to, by column."""
-    return {
-        "solution": solution_to_json(entry.solution),
-        "problem": entry.problem.to_json(),
-        "target": target_to_json(entry.target),
-    }
+def documents_of(entry: StoreEntry) -> dict[str, Document]:
+    """The three records whose JSON documents an entry's row refers to, by column."""
+    return {"solution": entry.solution, "problem": entry.problem, "target": entry.target}
+
+
+def document_to_json(document: Document) -> str:
+    match document:
+        case Solution():
+            return solution_to_json(document)
+        case Problem():
+            return document.to_json()
+        case Target():
+            return target_to_json(document)
 
 
 def row_of(entry: StoreEntry, documents: Mapping[str, str]) -> dict[str, Any]:
     """The columns of one measurement. `documents` holds the digest of each document by column."""
-    measurement, estimate = entry.measurement, entry.measurement.estimate
+    measurement, estimate, cost = entry.measurement, entry.measurement.estimate, entry.measurement.cost
     return {
         "key": entry.key,
         "round": entry.round,
@@ -98,11 +109,11 @@ def row_of(entry: StoreEntry, documents: Mapping[str, str]) -> dict[str, Any]:
         "outcome": measurement.outcome.value,
         "reason": storable(measurement.reason),
         "detail": storable(measurement.detail),
-        **(_without_nan(asdict(estimate)) if estimate else dict.fromkeys(_ESTIMATE)),
+        **{name: _without_nan(getattr(estimate, name)) if estimate else None for name in _ESTIMATE},
         "samples": pack(measurement.samples),
         "raced": int(measurement.raced),
-        "facts": json.dumps([asdict(facts) for facts in measurement.facts]),
-        **{f"{activity}_seconds": spent for activity, spent in asdict(measurement.cost).items()},
+        "facts": json.dumps([{name: getattr(facts, name) for name in _FACTS} for facts in measurement.facts]),
+        **dict(zip(COSTS, (cost.compile, cost.verify, cost.timing), strict=True)),
         "started": measurement.started,
         "host": storable(measurement.host),
         "run": entry.run,
@@ -135,9 +146,9 @@ def check_spent(column: str, seconds: object) -> float:
     return float(seconds)
 
 
-def _without_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
-    """The numbers with NULL for a NaN. SQLite would store it so, and PostgreSQL would order a NaN as the largest."""
-    return {name: None if math.isnan(number) else number for name, number in numbers.items()}
+def _without_nan(number: float) -> float | None:
+    """The number, or NULL for a NaN. SQLite would store it so, and PostgreSQL would order a NaN as the largest."""
+    return None if math.isnan(number) else number
 
 
 def _estimate_of(row: Mapping[str, Any]) -> Estimate | None:

@@ -62,6 +62,9 @@ class Store:
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time, folder: str = "") -> None:
         self._database, self._clock, self.folder = database, clock, folder
+        self._add_documents = database.insert_new(documents, ("digest",))
+        self._add_measurements = database.insert_new(measurements, ("key", "round"))
+        self._digests: dict[codec.Document, str] = {}  # of the documents that are known to be in the database
         self._run = ""
         self._asked_for: set[str] = set()
 
@@ -102,23 +105,32 @@ class Store:
         killing this process does not lose the entries.
         """
         texts: dict[str, str] = {}
+        digests: dict[codec.Document, str] = {}
         rows: list[dict[str, Any]] = []
         for entry in entries:
-            parts = {column: (codec.digest(text), text) for column, text in codec.documents_of(entry).items()}
-            texts.update(parts.values())
-            row = codec.row_of(entry, {column: digest for column, (digest, _) in parts.items()})
+            own: dict[str, str] = {}
+            for column, document in codec.documents_of(entry).items():
+                if (digest := self._digests.get(document) or digests.get(document)) is None:
+                    text = codec.document_to_json(document)
+                    digest = digests[document] = codec.digest(text)
+                    texts[digest] = text
+                own[column] = digest
+            row = codec.row_of(entry, own)
             rows.append({**row, "run": row["run"] or self._run})
         if not rows:
             return 0
 
         def append(connection: Connection) -> int:
-            add_documents = self._database.insert_new(documents, ("digest",))
-            connection.execute(add_documents, [{"digest": digest, "text": text} for digest, text in texts.items()])
-            add_measurements = self._database.insert_new(measurements, ("key", "round"))
+            if texts:
+                new = [{"digest": digest, "text": text} for digest, text in texts.items()]
+                connection.execute(self._add_documents, new)
             named = [_renamed(connection, row, replacing) for row in rows]
-            return connection.execute(add_measurements, named, execution_options={"preserve_rowcount": True}).rowcount
+            counted = {"preserve_rowcount": True}
+            return connection.execute(self._add_measurements, named, execution_options=counted).rowcount
 
-        return self._database.write(append)
+        added = self._database.write(append)
+        self._digests |= digests
+        return added
 
     def rounds(self, keys: Iterable[str]) -> dict[str, dict[str, Measurement]]:
         """Every measurement of these keys, by key and round. A key without measurements has no rounds."""

@@ -193,7 +193,7 @@ class Compilers:
         return process.child.end(patience)
 
     def _collect(self, process: _PoolProcess, task: _Task) -> None:
-        if process.child.connection.poll():
+        if process.child.has_message:
             message = process.child.receive()
             if isinstance(message, UserError):
                 raise message

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.records import Binary, Measurement, Plan, Problem, Target
+from tunesmith.records import Binary, Measurement, Plan, Problem, Target, pickled_by_fields
 
 from ..details import JobPlans
 from ..job import Policy
@@ -29,6 +29,7 @@ class CompilerReady:
     """A compiler has started. From now on its time counts against its task."""
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A job as a worker sees it. `verify` is False if the same candidate was verified before, in this run.
@@ -43,6 +44,7 @@ class Candidate:
     first: Candidate | None = None
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
     """Verify and time one candidate. Stop early if it is provably slower than `race_above` seconds.
@@ -63,6 +65,7 @@ class InterleaveRequest:
     until_clear: bool = False
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class StageEntered:
     """The worker enters a stage with a candidate (`index` in an InterleaveRequest). The timeout starts anew."""
@@ -71,6 +74,7 @@ class StageEntered:
     index: int = 0
 
 
+@pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Done:
     """The answer to MeasureRequest (one measurement) or InterleaveRequest (one for each candidate). Without

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 
 from tunesmith.records import Outcome, Target, UserError
 
@@ -14,7 +13,7 @@ from ..events import Event, WorkerLost
 from ..job import Policy
 from ..machine_failures import WAITED
 from .messages import Done, InterleaveRequest, MeasureRequest, StageEntered, Start
-from .process import UNWATCHED_SECONDS, Child, Spawner
+from .process import UNWATCHED_SECONDS, Child, Spawner, await_message
 
 _OPENING_SECONDS = 120.0
 _PREPARING_FACTOR = 10.0
@@ -46,7 +45,7 @@ class Death:
 
 def wait_until(connections: Sequence[Connection], deadline: float) -> None:
     """Sleep until a connection has a message, or until the deadline on the monotonic clock."""
-    wait(connections, None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
+    await_message(connections, max(0.0, deadline - time.monotonic()))
 
 
 class Worker:
@@ -71,7 +70,7 @@ class Worker:
 
     def poll(self) -> Done | Death | None:
         """The answer; None if there is none yet. Raises the UserError that the worker sent."""
-        while self._child.connection.poll():
+        while self._child.has_message:
             message = self._child.receive()
             match message:
                 case StageEntered():

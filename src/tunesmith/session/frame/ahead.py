@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.bench import Batch, Bench, Race
 from tunesmith.protocol import Cell
-from tunesmith.records import Configuration, Problem
+from tunesmith.records import Configuration, Measurement, Problem
 from tunesmith.store import FULL, RACE, RECHECK
 
 from . import events
@@ -51,7 +51,8 @@ def run_races(
 ) -> None:
     """Measure and commit the races of each measure, all by one request to the bench.
 
-    A second result for a cell (it broke another's worker) has a round of its own. Raises OutOfBudgetError.
+    Results that came together are committed together. A second result for a cell (it broke another's worker) has a
+    round of its own. Raises OutOfBudgetError.
     """
     owners = {measure.key(cell): (measure, cell) for measure, races in asked for race in races for cell in race.cells}
     races = tuple(
@@ -60,11 +61,19 @@ def run_races(
         for race in own
     )
     done: set[str] = set()
-    for job, measurement in bench.run(Batch(races, racing, asked[0][0].purpose)):
-        measure, cell = owners[job.key]
-        measure.commit([(cell, measurement)], round_ + RECHECK if job.key in done else round_)
-        done.add(job.key)
-        measure.check_budget()
+    batch = Batch(races, racing, asked[0][0].purpose)
+    groups = bench.run_together(batch) if isinstance(bench, ManyDevices) else ([each] for each in bench.run(batch))
+    for results in groups:
+        together: dict[tuple[int, str], tuple[RecordedMeasure, list[tuple[Cell, Measurement]]]] = {}
+        for job, measurement in results:
+            measure, cell = owners[job.key]
+            name = round_ + RECHECK if job.key in done else round_
+            together.setdefault((id(measure), name), (measure, []))[1].append((cell, measurement))
+            done.add(job.key)
+        for (_, name), (measure, measured) in together.items():
+            measure.commit(measured, name)
+        for measure, _ in together.values():
+            measure.check_budget()
 
 
 def screen_ahead(screenings: Sequence[Screening]) -> None:

@@ -326,28 +326,17 @@ class RecordedMeasure:
 
     def commit(self, done: Sequence[tuple[Cell, Measurement]], round_: str) -> None:
         """Commit measurements of one round, those of one interleaved problem together."""
+        entries: list[StoreEntry] = []
         for cell, measurement in done:
+            key = self.key(cell)
             if reason := machine_failure(measurement):
-                self.ledger.unmeasured[self.key(cell)] = f"{measurement.outcome.value}: {reason}"
+                self.ledger.unmeasured[key] = f"{measurement.outcome.value}: {reason}"
                 # A second result that the machine caused does not invalidate the first.
                 if not round_.endswith(RECHECK):
-                    self._unstored.setdefault(self.key(cell), {})[round_] = measurement
-            else:
-                self.ledger.unmeasured.pop(self.key(cell), None)
-        stored = [(cell, measurement) for cell, measurement in done if not machine_failure(measurement)]
-        entries = [
-            StoreEntry(
-                key=self.key(cell),
-                round=round_,
-                identity=self.oracle.identity(self.oracle.launched(*cell).configuration),
-                solution=self.oracle.launched(*cell),
-                problem=cell[1],
-                target=self.oracle.target,
-                toolchain=self.toolchain(cell[0]),
-                measurement=replace(measurement, host=host_of(measurement, self.oracle.target)),
-            )
-            for cell, measurement in stored
-        ]
+                    self._unstored.setdefault(key, {})[round_] = measurement
+                continue
+            self.ledger.unmeasured.pop(key, None)
+            entries.append(self._entry(cell, round_, measurement))
         pass_point("committing")
         committed = {(entry.key, round_) for entry in entries}
         base = round_.removesuffix(RECHECK)
@@ -364,6 +353,12 @@ class RecordedMeasure:
             self.observe(
                 events.CellMeasured(self.oracle.solution(config), problem, measurement, rate, self._operation.unit)
             )
+
+    def _entry(self, cell: Cell, round_: str, measurement: Measurement) -> StoreEntry:
+        solution, target = self.oracle.launched(*cell), self.oracle.target
+        identity, toolchain = self.oracle.identity(solution.configuration), self.toolchain(cell[0])
+        measured = replace(measurement, host=host_of(measurement, target))
+        return StoreEntry(self.key(cell), round_, identity, solution, cell[1], target, toolchain, measured)
 
     def check_budget(self) -> None:
         """Raises OutOfBudgetError when the time is spent."""
