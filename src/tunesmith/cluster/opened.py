@@ -20,7 +20,7 @@ from .bench import ClusterBench
 from .connection import CONNECT_SECONDS, ClusterConnection
 from .devices import is_interchangeable, kinds_of
 from .local import LocalHost, RunningScheduler, spawner
-from .messages import Role
+from .messages import Role, compiler_versions
 from .process import SchedulerStart, WorkerStart
 from .selectors import HostDevice, host_devices
 
@@ -159,6 +159,7 @@ def worker_starts(
             selector=device.target.selector,
             cores=device.cores,
             part=device.part,
+            toolchains=compiler_versions(device.target) if device.part else None,
         )
         for device in devices
     ]

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -65,7 +66,9 @@ class WorkerStart:
 
     A device is given by its `target`, or, for a part of a CPU, by `selector` and `cores`: then the process keeps to
     these cores and finds out what the device is like there. `part` is then added to the device's name, so that its
-    times are not taken for those of the whole CPU. A compiler has so many `processes`.
+    times are not taken for those of the whole CPU. `toolchains` are then the versions of the whole host's compilers, as
+    the command knows them: a BLAS that keeps to fewer cores calls itself another version. A compiler has so many
+    `processes`.
     """
 
     address: str
@@ -77,6 +80,7 @@ class WorkerStart:
     selector: str = ""
     cores: tuple[int, ...] = ()
     part: str = ""
+    toolchains: Mapping[str, str] | None = None
     processes: int = 0
 
 
@@ -121,7 +125,8 @@ async def _worker(start: WorkerStart, connection: Connection) -> None:
         target = start.target or choose(start.selector)
         tasks.host = tasks.DeviceHost(target, start.cache, variables)
         shown = replace(target, name=f"{target.name} ({start.part})") if start.part else target
-        identity = WorkerIdentity(start.role, start.host, start.device, shown, toolchains=compiler_versions(target))
+        versions = start.toolchains or compiler_versions(target)
+        identity = WorkerIdentity(start.role, start.host, start.device, shown, toolchains=versions)
     callers = COMPILE_CALLERS if start.role is Role.COMPILER else 1
     worker = Worker(
         start.address,
