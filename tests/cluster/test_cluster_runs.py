@@ -135,6 +135,19 @@ def test_finalists_are_interleaved_on_one_device_each_problem_on_its_own(cluster
             bench.interleave([job(16), job(32)])
 
 
+def test_a_request_that_ends_early_leaves_the_next_one_on_the_connection_alone(cluster):
+    """What the first has sent may still run when the second is sent, by another bench."""
+    sizes = range(16, 496, 16)
+    with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
+        begun = bench.run(Batch((Race(tuple(job(m, LoopUnroll=9) for m in sizes)),)))
+        next(begun)
+        begun.close()
+    jobs = [job(m, LoopUnroll=11) for m in sizes]
+    with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
+        done = [each for each, found in bench.run(Batch((Race(tuple(jobs)),))) if found.ok]
+    assert sorted(each.key for each in done) == sorted(each.key for each in jobs)
+
+
 def test_a_module_is_compiled_once_for_all_devices(cluster):
     with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
         jobs = [job(m, LoopUnroll=unroll) for unroll in (5, 7) for m in (16, 32, 48, 64, 80, 96)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import queue
 import time
@@ -60,6 +61,9 @@ News = Received | Joined | Left | Failed
 class ClusterConnection:
     """A client of a Dask scheduler. `next_news` waits for news; every other method may be called at any time.
 
+    `numbers` gives each portion a number of its own, whoever sends it: Dask does not carry out a call whose key an
+    earlier call had.
+
     TLS comes from Dask's configuration. Raises UserError if the scheduler cannot be reached, and from every method once
     the scheduler is lost.
     """
@@ -67,6 +71,7 @@ class ClusterConnection:
     def __init__(self, address: str = "", scheduler_file: str = "") -> None:
         self.topic = f"tunesmith-{uuid.uuid4().hex}"
         self._location = address or scheduler_file
+        self.numbers = itertools.count()
         self._news: queue.SimpleQueue[News | None] = queue.SimpleQueue()
         self._lost = ""
         for name in ("distributed", "distributed.client", "asyncio"):

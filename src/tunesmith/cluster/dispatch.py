@@ -64,7 +64,6 @@ class Dispatcher:
         self._homes: dict[Any, str] = {}
         self._step = ""
         self._begun: set[Any] = set()
-        self._number = 0
         self._losses: dict[str, int] = {}
         self._admission: tuple[Job, Admission] | None = None
         self._errors: list[UserError] = []
@@ -182,15 +181,15 @@ class Dispatcher:
             device.admitted = admission(device.name, measurements[0])
 
     def _send(self, device: ClusterDevice, items: Sequence[WorkItem], make: Make, purpose: Purpose) -> None:
-        self._number += 1
+        number = next(self._connection.numbers)
         tasks, new = self._programs.tasks_for(job for item in items for job in item.jobs)
-        portion = Portion(self._number, self._connection.topic, self._policy, make(items), new)
-        key = f"{self._connection.topic}-{self._number}"
+        portion = Portion(number, self._connection.topic, self._policy, make(items), new)
+        key = f"{self._connection.topic}-{number}"
         future = self._connection.submit(
-            self._number, measure_portion, portion, tasks, workers=[device.address], allow_other_workers=False, key=key
+            number, measure_portion, portion, tasks, workers=[device.address], allow_other_workers=False, key=key
         )
         named = {item.name: item for item in items}
-        device.held.append(SentPortion(self._number, named, future, purpose, bool(tasks)))
+        device.held.append(SentPortion(number, named, future, purpose, bool(tasks)))
 
     def _lost(self, device: ClusterDevice) -> Iterator[ItemResult]:
         """Give what a device held to others. A job is given up if devices are lost at it again and again."""

@@ -61,7 +61,7 @@ class ProgramTasks:
         new = {digest: module for digest, module in needed.items() if digest not in self._task_of}
         if new:
             modules = tuple(new.values())
-            key = f"compile-{self.connection.topic}-{next(iter(new))}"
+            key = f"compile-{self.connection.topic}-{next(self.connection.numbers)}"
             future = self.connection.submit(
                 NO_PORTION, compile_modules, modules, self.target, self.policy, resources={COMPILES: 1}, key=key
             )
