@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from ._configuration import Configuration, thaw
@@ -25,7 +24,6 @@ class ProblemType:
     indices: tuple[str, ...]
     fields: Configuration
 
-    @lru_cache(maxsize=256)  # noqa: B019  # types are few, and each problem's text holds its type's
     def to_json(self) -> str:
         return json.dumps(
             {"operation": self.operation, "name": self.name, "indices": self.indices, "fields": self.fields.to_json()},
