@@ -12,6 +12,7 @@ import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
 from tunesmith import session
 from tunesmith.bench import Spawner
+from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.library import Library
 from tunesmith.library import logic_check_process as watcher
 from tunesmith.library.logic_check_process import mistakes_in
@@ -61,12 +62,29 @@ def test_a_sound_logic_has_nothing_said_about_it_whatever_its_type(kind, tmp_pat
 def test_nothing_is_said_of_types_of_a_gpu_either(kind, tmp_path, monkeypatch):
     """Integers, epilogues, and what only torch tensors ask for."""
 
-    def load(path, launched, floor):
+    def load(path, device, launched, floor):
         assert not floor, "the check is of the logic's own solutions"
+        assert device is None, "the library finds the logic's device"
         return Library([(path, Logic.load(path))], device=gpu_fakes.HostGpu(), launched=launched)
 
     monkeypatch.setattr(watcher, "load", load)
     assert list(mistakes_in(written(gpu_fakes.logic(kind).document, tmp_path))) == []
+
+
+def test_the_logic_of_a_part_of_a_cpu_is_launched_on_the_whole(tmp_path, monkeypatch):
+    """No device has the name of a part, so the library would choose by a policy instead."""
+    asked = []
+
+    def load(path, device, **options):
+        asked.append(device)
+        return watched(path, device=FakeDevice(fake_target("CPU")), **options)
+
+    watched = watcher.load
+    monkeypatch.setattr(watcher, "load", load)
+    made = logic(NN, rows={(17, 9, 5): 0}).document
+    part = replace(made.origin, device=fake_target("CPU").part("1 of 2 cores").name)
+    assert list(mistakes_in(written(replace(made, origin=part), tmp_path))) == []
+    assert asked == [fake_target("CPU").name]
 
 
 @pytest.mark.parametrize("apart", [20, 40])

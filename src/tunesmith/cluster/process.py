@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ async def _worker(start: WorkerStart, connection: Connection) -> None:
     else:
         target = start.target or choose(start.selector)
         tasks.host = tasks.DeviceHost(target, start.cache, variables)
-        shown = replace(target, name=f"{target.name} ({start.part})") if start.part else target
+        shown = target.part(start.part) if start.part else target
         versions = start.toolchains or compiler_versions(target)
         identity = WorkerIdentity(start.role, start.host, start.device, shown, toolchains=versions)
     callers = COMPILE_CALLERS if start.role is Role.COMPILER else 1

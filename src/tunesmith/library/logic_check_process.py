@@ -16,19 +16,22 @@ from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.library.call_adapters import Storage, call_adapter_of, logical_arrays, storage_for
 from tunesmith.logic import Document, Logic, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
-from tunesmith.records import Problem, ProblemType, Solution, UserError
+from tunesmith.records import Problem, ProblemType, Solution, UserError, whole_device
 
 
 def mistakes_in(path: Path) -> Iterator[str]:
     """Sentences on what is wrong with one logic; see `session.frame.logic_check`."""
     logic = Logic.load(path)
-    kind = logic.document.problem_type
+    kind, origin = logic.document.problem_type, logic.document.origin
+    whole = whole_device(origin.device)
     if not call_adapter_of(kind).takes_host_arrays(kind):
         return
     launched: list[LaunchRecord] = []
     try:
+        # A part of a CPU cannot be opened by itself, so its logic is launched on the whole.
+        device = whole if whole != origin.device else None
         # Without a floor: whether the BLAS would be faster here is no question of the logic's.
-        with load(path, launched=launched.append, floor=False) as library:
+        with load(path, device=device, launched=launched.append, floor=False) as library:
             for row in _smallest(logic.document):
                 yield from (f"{path.name}: {mistake}" for mistake in _mistakes(library, logic, row, launched))
     except (UserError, LaunchError) as error:

@@ -28,7 +28,7 @@ from ._random import UNKNOWN_ARCHITECTURE, LaunchShape, RandomRow, architecture_
 from ._registry import Registry
 from ._solution import Solution, identity, solution_names, value_text
 from ._student import student_quantile
-from ._target import Target
+from ._target import Target, whole_device
 
 __all__ = [
     "LINE_CHARACTERS",
@@ -78,4 +78,5 @@ __all__ = [
     "thaw",
     "unraised_copy",
     "value_text",
+    "whole_device",
 ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+
+_PART = re.compile(r" \(\d+ of \d+ cores\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,10 @@ class Target:
         """Whether the device is the host's own CPU. Then nothing may be compiled while something is timed on it."""
         return self.kind == "CPU"
 
+    def part(self, cores: str) -> Target:
+        """Some of a CPU's cores ("4 of 16 cores") as a device of its own: its times are not those of the whole."""
+        return replace(self, name=f"{self.name} ({cores})")
+
     def same_device(self, other: Target) -> bool:
         """Whether both are the same kind of device with the same API. Limits depend on the driver and are ignored."""
         return self.is_called(other.api, other.name, other.architecture)
@@ -41,3 +48,8 @@ class Target:
         """Whether the target has this identity. Measurements hold for all devices of one kind, so this is how the
         store, library logic and the library compare devices."""
         return (self.api, self.name, self.architecture) == (api, name, architecture)
+
+
+def whole_device(name: str) -> str:
+    """The name of the device of which the named one is a part; the name itself if it is no part."""
+    return _PART.sub("", name)
