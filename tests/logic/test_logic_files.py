@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 
 import pytest
 from test_logic_select import GOOD
@@ -47,3 +48,19 @@ def test_a_written_file_takes_the_place_of_the_old_one_alone(tmp_path):
         write_atomically(path, text)
         assert path.read_bytes() == text.encode()
     assert [file.name for file in path.parent.iterdir()] == ["file.txt"]
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_others_still_write_is_not(tmp_path):
+    """A process of this host may write the file too, and so may one of another host that shares the folder."""
+    host, gone = os.uname().nodename, subprocess.Popen(["true"])
+    gone.wait()
+    left = [f".t.csv.{host}.{gone.pid}.tmp"]
+    others = [
+        f".t.csv.{host}.{os.getppid()}.tmp",
+        f".t.csv.another-{host}.{gone.pid}.tmp",
+        f".u.csv.{host}.{gone.pid}.tmp",
+    ]
+    for name in (*left, *others):
+        (tmp_path / name).touch()
+    write_atomically(tmp_path / "t.csv", "M,N\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"t.csv", *others}

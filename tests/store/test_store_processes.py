@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution, Target
-from tunesmith.store import Store, StoreEntry
+from tunesmith.store import Store, StoreEntry, sqlite
 
 GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))
 TARGET = Target(
@@ -114,3 +114,18 @@ def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(location_of):
     assert reported <= set(parts), "every commit that was reported is there"
     assert set(parts.values()) == {3}, "a commit is there whole or not at all"
     assert len(parts) - len(reported) <= 6, "at most the commit under way at each kill was not reported"
+
+
+def test_a_store_that_another_process_makes_while_this_one_looks_is_opened(tmp_path, monkeypatch):
+    """The marks of a store are read one by one, and must be of one state."""
+    path, read, others = tmp_path / "store.sqlite", sqlite._pragma, [Store.open]
+
+    def slowly(connection, name):
+        if name == "application_id" and others:
+            others.pop()(path).close()
+        return read(connection, name)
+
+    monkeypatch.setattr(sqlite, "_pragma", slowly)
+    with Store.open(path) as store:
+        assert store.commit([entry("a", 1.0)]) == 1
+    assert others == []

@@ -30,9 +30,11 @@ def _is_logic(file: Path) -> bool:
 def write_atomically(path: Path, text: str) -> None:
     """Write text as UTF-8 so that readers see either the old file or the new one, also after a kill or power failure.
 
-    Makes the folder if need be. Raises UserError if the file cannot be written.
+    Makes the folder if need be, and removes what killed writers of the file left. Raises UserError if the file cannot be
+    written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    mark = f".{path.name}.{os.uname().nodename}."
+    temporary = path.with_name(f"{mark}{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -41,6 +43,7 @@ def write_atomically(path: Path, text: str) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
+            _remove_left_over(path.parent, mark)
             _flush_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
@@ -48,6 +51,14 @@ def write_atomically(path: Path, text: str) -> None:
         raise UserError(
             str(path), f"cannot be written ({error.strerror})", "make room there, or name another"
         ) from error
+
+
+def _remove_left_over(folder: Path, mark: str) -> None:
+    """Remove the temporary files with this mark whose writers, on this host, do not live any more."""
+    for path in folder.iterdir():
+        writer = path.name.removeprefix(mark).removesuffix(".tmp")
+        if path.name == f"{mark}{writer}.tmp" and writer.isdecimal() and not Path("/proc", writer).exists():
+            path.unlink(missing_ok=True)
 
 
 def _flush_folder(folder: Path) -> None:

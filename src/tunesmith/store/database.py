@@ -143,7 +143,7 @@ class Database(ABC):
 
     def _set_up(self) -> None:
         with self.engine.connect() as connection:
-            found = self._found(connection)
+            found = self._found(self._reader(connection))
         if found.is_empty and not self._reading:
             self._attempt(self._create)
             return

@@ -67,6 +67,10 @@ class SQLiteDatabase(Database):
     def insert_new(self, table: Table, unique: tuple[str, ...]) -> Insert:
         return sqlite.insert(table).on_conflict_do_nothing(index_elements=unique)
 
+    def _reader(self, connection: Connection) -> Connection:
+        connection.exec_driver_sql("BEGIN")
+        return connection
+
     def _lock(self, connection: Connection) -> None:
         # SQLite waits for a write lock that is requested first. A read that becomes a write fails at once.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
