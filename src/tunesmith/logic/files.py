@@ -30,8 +30,8 @@ def _is_logic(file: Path) -> bool:
 def write_atomically(path: Path, text: str) -> None:
     """Write text as UTF-8 so that readers see either the old file or the new one, also after a kill or power failure.
 
-    Makes the folder if need be, and removes what killed writers of the file left. Raises UserError if the file cannot be
-    written.
+    Makes the folder if need be, and removes what killed writers of the file left. Raises UserError if the file cannot
+    be written.
     """
     mark = f".{path.name}.{os.uname().nodename}."
     temporary = path.with_name(f"{mark}{os.getpid()}.tmp")
