@@ -12,7 +12,7 @@ import gpu_fakes
 from library_fakes import ORIGIN, logic, solution
 from tunesmith import session
 from tunesmith.bench import Spawner
-from tunesmith.devices.fake import FakeDevice, fake_target
+from tunesmith.devices import APIS
 from tunesmith.library import Library
 from tunesmith.library import logic_check_process as watcher
 from tunesmith.library.logic_check_process import mistakes_in
@@ -77,14 +77,14 @@ def test_the_logic_of_a_part_of_a_cpu_is_launched_on_the_whole(tmp_path, monkeyp
 
     def load(path, device, **options):
         asked.append(device)
-        return watched(path, device=FakeDevice(fake_target("CPU")), **options)
+        return watched(path, device=device, **options)
 
-    watched = watcher.load
+    watched, (found, *_) = watcher.load, APIS["fake"].find()
     monkeypatch.setattr(watcher, "load", load)
     made = logic(NN, rows={(17, 9, 5): 0}).document
-    part = replace(made.origin, device=fake_target("CPU").part("1 of 2 cores").name)
+    part = replace(made.origin, device=found.target.part("1 of 2 cores").name)
     assert list(mistakes_in(written(replace(made, origin=part), tmp_path))) == []
-    assert asked == [fake_target("CPU").name]
+    assert asked == [found.target.selector]
 
 
 @pytest.mark.parametrize("apart", [20, 40])

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tunesmith.devices import LaunchError
+from tunesmith.devices import APIS, LaunchError
 from tunesmith.kernels import KERNELS
 from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.library.call_adapters import Storage, call_adapter_of, logical_arrays, storage_for
-from tunesmith.logic import Document, Logic, SizeRow
+from tunesmith.logic import Document, Logic, Origin, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
 from tunesmith.records import Problem, ProblemType, Solution, UserError, whole_device
 
@@ -22,20 +22,25 @@ from tunesmith.records import Problem, ProblemType, Solution, UserError, whole_d
 def mistakes_in(path: Path) -> Iterator[str]:
     """Sentences on what is wrong with one logic; see `session.frame.logic_check`."""
     logic = Logic.load(path)
-    kind, origin = logic.document.problem_type, logic.document.origin
-    whole = whole_device(origin.device)
+    kind = logic.document.problem_type
     if not call_adapter_of(kind).takes_host_arrays(kind):
         return
     launched: list[LaunchRecord] = []
     try:
-        # A part of a CPU cannot be opened by itself, so its logic is launched on the whole.
-        device = whole if whole != origin.device else None
         # Without a floor: whether the BLAS would be faster here is no question of the logic's.
-        with load(path, device=device, launched=launched.append, floor=False) as library:
+        with load(path, device=_whole(logic.document.origin), launched=launched.append, floor=False) as library:
             for row in _smallest(logic.document):
                 yield from (f"{path.name}: {mistake}" for mistake in _mistakes(library, logic, row, launched))
     except (UserError, LaunchError) as error:
         yield f"{path.name}: {error}"
+
+
+def _whole(origin: Origin) -> str | None:
+    """The selector of the CPU of which the logic's device is a part, since a part cannot be opened by itself. None if it
+    is no part."""
+    name = whole_device(origin.device)
+    found = APIS[origin.api].find() if name != origin.device else ()
+    return next((device.target.selector for device in found if device.target and device.target.name == name), None)
 
 
 def _smallest(document: Document) -> list[SizeRow]:
