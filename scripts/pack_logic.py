@@ -20,7 +20,7 @@ from tunesmith.logic.shipped import FOLDER, SUFFIX, ShippedHead, write_shipped
 from tunesmith.logic.table import unique
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems.gemm import DATA_TYPES
-from tunesmith.records import ProblemType, Solution
+from tunesmith.records import ProblemType
 
 
 def merged(documents: Sequence[Document]) -> Document:
@@ -90,10 +90,6 @@ def head_of(name: str, documents: Sequence[Document], lists: Sequence[str], comm
     )
 
 
-def solutions_of(documents: Sequence[Document]) -> tuple[Solution, ...]:
-    return tuple(named.solution for document in documents for named in document.solutions)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
@@ -110,7 +106,8 @@ def main() -> None:
     out = options.out or FOLDER / f"{options.name}{SUFFIX}"
     write_shipped(out, head_of(options.name, documents, options.lists, options.commands), documents, model)
     sizes = sum(len(document.rows) for document in documents)
-    counts = f"{len(documents)} types, {sizes} sizes, {len(solutions_of(documents))} solutions"
+    solutions = sum(len(document.solutions) for document in documents)
+    counts = f"{len(documents)} types, {sizes} sizes, {solutions} solutions"
     print(f"{out}: {counts}, {out.stat().st_size} bytes")
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from cluster_runs import many_sizes
+from opencl_runner import opencl_device
 from tunesmith import session
 from tunesmith.bench import Batch, Job, Policy, Race
 from tunesmith.cluster import opened
@@ -20,10 +21,11 @@ from tunesmith.cluster.bench import ClusterBench
 from tunesmith.cluster.connection import ClusterConnection
 from tunesmith.cluster.devices import kinds_of
 from tunesmith.cluster.local import LocalHost, RunningScheduler, spawner
+from tunesmith.cluster.messages import compiler_versions
 from tunesmith.cluster.process import SchedulerStart
 from tunesmith.cluster.selectors import host_devices
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, Outcome, Problem, Solution, UserError
+from tunesmith.records import Configuration, Outcome, Problem, Solution, UserError, whole_device
 from tunesmith.session.frame import events
 from tunesmith.store import RunState, Store
 from tunesmith.toolchains.cache import FOLDER_VARIABLE
@@ -133,6 +135,26 @@ def test_finalists_are_interleaved_on_one_device_each_problem_on_its_own(cluster
             assert len({len(each.samples) for each in measured}) == 1, "sample i of each is from round i"
         with pytest.raises(ValueError, match="one problem"):
             bench.interleave([job(16), job(32)])
+
+
+@pytest.mark.opencl
+def test_a_part_of_a_cpu_says_the_compilers_versions_that_the_command_knows(cluster):
+    """By itself it would call a BLAS that keeps to its cores another version, and be refused work."""
+    target = opencl_device().target
+    parts = len(os.sched_getaffinity(0))
+    (first, *_) = opened.worker_starts(host_devices(f"{target.selector}*{parts}"), "", "parts", cluster.cache, 1)
+    assert first.toolchains == compiler_versions(target)
+    start = replace(first, address=cluster.scheduler.address, toolchains={"BLAS": "another"})
+    host = LocalHost(cluster.processes, [start], cluster.sentences.append)
+    try:
+        while not host.settled:
+            time.sleep(0.02)
+        (member,) = (each for each in cluster.connection.devices().values() if each.device == start.device)
+        assert member.toolchains == start.toolchains
+        assert member.target.name == f"{target.name} (1 of {parts} cores)"
+        assert whole_device(member.target.name) == target.name
+    finally:
+        host.close()
 
 
 def test_a_request_that_ends_early_leaves_the_next_one_on_the_connection_alone(cluster):

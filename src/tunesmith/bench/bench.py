@@ -99,6 +99,10 @@ class Bench:
         """
         return BatchRun(self._tools, batch).results()
 
+    def run_together(self, batch: Batch) -> Iterator[list[tuple[Job, Measurement]]]:
+        """`run`, with the results that came together in one list. No result waits for another."""
+        yield from ([result] for result in self.run(batch))
+
     def interleave(self, jobs: Sequence[Job], until_clear: bool = False) -> list[Measurement]:
         """Measure jobs of one problem against each other, in alternating blocks: sample i of each job is from round i.
 

@@ -64,7 +64,7 @@ def discover(selector: str = "", check: bool = True) -> tuple[FoundDevice, ...]:
     `selector` restricts the search to one API (`OpenCL:...`). With `check`, each device compiles and runs a small
     kernel.
     """
-    with driver_process() as drivers:
+    with _started() as drivers:
         found = _found_by(selector, drivers)
         return tuple(sorted((after_trial(device, drivers) for device in found) if check else found, key=_rank))
 
@@ -92,7 +92,7 @@ def choose(selector: str | Target | None = None, languages: Collection[str] = ()
     requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
     location = "device" if selector is not None or not requested else SELECTOR_VARIABLE
     failed = []
-    with driver_process() as drivers:
+    with _started() as drivers:
         found = sorted(_found_by(requested, drivers), key=_rank)
         matching = [device for device in found if device.target and _matches(device.target, requested)]
         suitable = [device for device in matching if device.target and _runs(device.target, languages)]
@@ -124,7 +124,7 @@ def target_here(selector: str) -> Target:
     raise _no_match("device", selector, [candidate for candidate in found if candidate.problem], found)
 
 
-def driver_process() -> DriverProcess:
+def _started() -> DriverProcess:
     from .driver_process import DriverProcess  # imported here since a program that opens a device directly needs none
 
     return DriverProcess()

@@ -36,8 +36,8 @@ def mistakes_in(path: Path) -> Iterator[str]:
 
 
 def _whole(origin: Origin) -> str | None:
-    """The selector of the CPU of which the logic's device is a part, since a part cannot be opened by itself. None if it
-    is no part."""
+    """The selector of the CPU of which the logic's device is a part, since a part cannot be opened by itself. None if
+    it is no part."""
     name = whole_device(origin.device)
     found = APIS[origin.api].find() if name != origin.device else ()
     return next((device.target.selector for device in found if device.target and device.target.name == name), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tunesmith.records import Configuration, Problem, Value
 
@@ -23,7 +24,7 @@ class Lineage:
     provisional: Configuration = Configuration()
     times: Mapping[Problem, float] = field(default_factory=dict, hash=False)
 
-    @property
+    @cached_property
     def configuration(self) -> Configuration:
         """A value for every parameter: the settled value, else the substitute, else the initial value."""
         return self.start | self.provisional | self.fixed

@@ -229,7 +229,8 @@ class _LineageWalk:
             ]
             combined = Combinations(tuple(axis for choices in changing for axis in choices.axes))
             is_estimated |= combined.count > LARGEST_LISTED
-            reachable = {key_of(config | choice, names, self._oracle) for choice in all_or_sample(combined)}
+            reached = (config | choice for choice in all_or_sample(combined))
+            reachable = {key_of(each, names, self._oracle) for each in reached} if changing else {key}
             (others if reachable <= keys else first).append(lineage)
             keys |= reachable
         self._lineages = tuple((first + others)[: len(keys)])

@@ -86,8 +86,8 @@ class Configuration(Mapping[str, Value]):
         return isinstance(other, Configuration) and (self is other or self.to_json() == other.to_json())
 
     def __or__(self, other: Mapping[str, Value]) -> Configuration:
-        """A new configuration in which the values of `other` replace ours."""
-        return Configuration({**self._values, **other})
+        """A configuration in which the values of `other` replace ours."""
+        return Configuration({**self._values, **other}) if other else self
 
     def __repr__(self) -> str:
         return "Configuration(" + ", ".join(f"{name}={value!r}" for name, value in self._values.items()) + ")"

@@ -62,8 +62,7 @@ def run_races(
     )
     done: set[str] = set()
     batch = Batch(races, racing, asked[0][0].purpose)
-    groups = bench.run_together(batch) if isinstance(bench, ManyDevices) else ([each] for each in bench.run(batch))
-    for results in groups:
+    for results in bench.run_together(batch):
         together: dict[tuple[int, str], tuple[RecordedMeasure, list[tuple[Cell, Measurement]]]] = {}
         for job, measurement in results:
             measure, cell = owners[job.key]

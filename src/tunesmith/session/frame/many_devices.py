@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.bench import Batch, Bench, Job, Policy
+from tunesmith.bench import Bench, Job, Policy
 from tunesmith.records import Measurement, Target
 
 from . import events
@@ -57,10 +57,6 @@ class ManyDevices(Bench, ABC):
     @abstractmethod
     def devices(self) -> tuple[str, ...]:
         """The names of the devices that work."""
-
-    def run_together(self, batch: Batch) -> Iterator[list[tuple[Job, Measurement]]]:
-        """`Bench.run`, with the results that came together in one list. No result waits for another."""
-        yield from ([result] for result in self.run(batch))
 
     @abstractmethod
     def everywhere(self, job: Job) -> Iterator[Measurement]:
