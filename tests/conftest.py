@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+from importlib import import_module
 from textwrap import dedent, indent
 
 import pytest
@@ -28,6 +29,9 @@ os.environ.pop("TUNESMITH_STORE", None)
 
 os.environ.pop("COLUMNS", None)
 """pytest-xdist sets it; lines are then cut that a pipe gets whole."""
+
+import_module("tunesmith.cli.output")
+"""Its consoles keep the width that they are made with, and some tests call commands with another."""
 
 
 def pytest_collection_finish():
