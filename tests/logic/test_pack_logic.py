@@ -1,0 +1,41 @@
+"""`scripts/pack_logic.py` makes one logic of several runs: no size gets another solution than the run gave it."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+from library_fakes import logic, solution
+from tunesmith.problems.gemm import gemm_type
+
+KIND = gemm_type()
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "pack_logic.py"))
+SHARED, FIRST_ONLY, SECOND_ONLY = {"LoopUnroll": 4}, {"LoopUnroll": 8}, {"LoopUnroll": 16}
+
+
+def document(configs, rows):
+    """A document whose rows each have the other solution as measured and tied."""
+    made = logic(KIND, configs, rows).document
+    return replace(
+        made,
+        rows=tuple(replace(row, others=((1 - row.solution, 2e-3),), ties=(1 - row.solution,)) for row in made.rows),
+    )
+
+
+def test_each_size_keeps_its_solutions_and_the_first_run_decides_a_size_of_both():
+    first = document([SHARED, FIRST_ONLY], {(64, 64, 64): 0, (96, 64, 64): 1})
+    second = document([SECOND_ONLY, SHARED], {(64, 64, 64): 0, (128, 64, 64): 1})
+    merged = SCRIPT["merged"]([first, second])
+    solutions = [named.solution for named in merged.solutions]
+    assert solutions == [solution(KIND, **config) for config in (SHARED, FIRST_ONLY, SECOND_ONLY)]
+    assert len({named.name for named in merged.solutions}) == 3
+    found = {
+        row.sizes[0]: [solutions[index].configuration["LoopUnroll"] for index in (row.solution, *row.ties)]
+        for row in merged.rows
+    }
+    assert found == {64: [4, 8], 96: [8, 4], 128: [4, 16]}
+    assert {row.sizes[0]: [index for index, _ in row.others] for row in merged.rows} == {
+        row.sizes[0]: list(row.ties) for row in merged.rows
+    }
+    assert solutions[merged.fallback] == first.solutions[first.fallback].solution
