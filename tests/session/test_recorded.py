@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from portblas_fakes import TILES
-from tunesmith.bench import Policy
+from tunesmith.bench import Bench, Policy
 from tunesmith.devices.fake import fake_target
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem
@@ -22,8 +22,11 @@ PROBLEM = Problem(KIND, (256, 64, 192), scalars=Configuration({"alpha": 1.0, "be
 OTHER = Problem(KIND, (64, 64, 64), scalars=PROBLEM.scalars)
 
 
-class Asked:
+class Asked(Bench):
     """A bench that records the jobs it gets, and measures nothing."""
+
+    def __init__(self):
+        self.keys = []
 
     def run(self, batch):
         self.keys = [[job.key for job in race.jobs] for race in batch.races]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tunesmith.bench import Job, Policy
+from tunesmith.bench import Bench, Job, Policy
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.problems.gemm import gemm_type
@@ -28,7 +28,7 @@ def ran(seconds, raced=False):
     return Measurement(Outcome.OK, samples=(seconds,), estimate=Estimate(seconds, seconds, seconds, 1), raced=raced)
 
 
-class Answering:
+class Answering(Bench):
     """A bench that gives each job what is next for it, all of it at once."""
 
     def __init__(self, *answers):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tunesmith.bench import Job, Policy
+from tunesmith.bench import Bench, Job, Policy
 from tunesmith.devices.fake import fake_target
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.problems.gemm import gemm_type
@@ -73,7 +73,7 @@ def test_parts_that_change_places_make_another_key():
 # --- what a run measures again ----------------------------------------------------------------------------------------
 
 
-class Counting:
+class Counting(Bench):
     """A bench that measures everything as one second and keeps its jobs."""
 
     def __init__(self):
