@@ -9,6 +9,7 @@ import pytest
 from described import EXAMPLES, STENCIL, type_of
 from opencl_runner import opencl_device
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
+from tunesmith.bench.machine_failures import machine_failure
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Outcome, Problem, Solution
 
@@ -20,7 +21,10 @@ PATIENT, IMPATIENT = 600.0, 1.0
 
 @pytest.mark.opencl
 def test_a_hanging_kernel_takes_the_time_of_a_launch_although_the_first_launch_compiles(tmp_path):
-    """The limit is generous: two processes may run the kernel, and each must start, open the device and compile."""
+    """The limit is generous: two processes may run the kernel, and each must start, open the device and compile.
+
+    Where other processes kept the kernel from the processor, the answer says so and is no result; it is asked again.
+    """
     for name in (STENCIL, "custom_stencil.cl", "custom_stencil.cu", "custom_stencil.py"):
         (tmp_path / name).write_text((EXAMPLES / name).read_text())
     (tmp_path / "custom_stencil.cl").write_text(HANGS)
@@ -31,6 +35,8 @@ def test_a_hanging_kernel_takes_the_time_of_a_launch_although_the_first_launch_c
     began = time.monotonic()
     with Bench(opencl_device().target, policy, tmp_path / "cache") as bench:
         ((_, found),) = bench.run(Batch((Race((job,)),), False))
+        while machine_failure(found) and time.monotonic() - began < PATIENT / 4:
+            ((_, found),) = bench.run(Batch((Race((job,)),), False))
     assert (found.outcome, found.reason) == (Outcome.TIMEOUT, "timeout")
     assert "more than 1 s" in found.detail
     assert time.monotonic() - began < PATIENT / 2
