@@ -61,6 +61,11 @@ class _PoolProcess:
     started: bool = False
     running: bool = False
 
+    def allow(self, seconds: float) -> None:
+        """Give the process so many seconds from now to answer. What it waited for a processor before is forgotten."""
+        self.deadline = time.monotonic() + seconds
+        self.child.watch()
+
 
 class Compilers:
     """Builds what jobs need. Call `request`, `pump` whenever there is time, and ask `binaries` for a job's result.
@@ -130,9 +135,9 @@ class Compilers:
         """Give waiting tasks to idle processes."""
         while self._queue and (process := self._free_process(self._queue[0])):
             seconds = self._policy.compile_timeout_seconds if process.started else _STARTING_SECONDS
-            process.task, process.deadline = self._queue.popleft(), time.monotonic() + seconds
+            process.task = self._queue.popleft()
             process.child.send(process.task.request)
-            process.child.watch()
+            process.allow(seconds)
 
     def binaries(self, job: JobDetails) -> tuple[Binary, ...] | Measurement | None:
         """The job's binaries; the measurement that says why there are none; None if it is not decided yet."""
@@ -199,10 +204,10 @@ class Compilers:
                 raise message
             if isinstance(message, CompilerReady):
                 process.started = True
-                process.deadline = time.monotonic() + self._policy.compile_timeout_seconds
+                process.allow(self._policy.compile_timeout_seconds)
             elif isinstance(message, Running):
                 process.running = message.now
-                process.deadline = time.monotonic() + self._timeout(process)
+                process.allow(self._timeout(process))
             elif isinstance(message, Built):
                 self._finished(process, task, message)
             else:
@@ -210,7 +215,7 @@ class Compilers:
         elif (late := time.monotonic() - process.deadline) > 0:
             seconds = self._timeout(process)
             if late > UNWATCHED_SECONDS:
-                process.deadline = time.monotonic() + seconds
+                process.allow(seconds)
                 return
             waited = process.child.kept_waiting(seconds)
             self._end(process)
