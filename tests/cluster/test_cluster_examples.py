@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from cluster_runs import many_sizes
-from tuning_runs import MARK, environment, orphans, rows
+from forked_server import MARK
+from tuning_runs import environment, orphans, rows
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cluster"
 

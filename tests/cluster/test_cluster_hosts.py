@@ -11,7 +11,8 @@ from contextlib import ExitStack
 import pytest
 
 from cluster_runs import many_sizes
-from tuning_runs import MARK, command, document, environment, orphans, rows
+from forked_server import MARK
+from tuning_runs import command, document, environment, orphans, rows
 
 HEAD, OTHER = "10.77.0.1", "10.77.0.2"
 

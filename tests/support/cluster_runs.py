@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuning_runs import MARK, command, environment, fake_file, processes
+from forked_server import MARK
+from tuning_runs import command, environment, fake_file, processes
 
 MANY_SIZES = """
 GlobalParameters:

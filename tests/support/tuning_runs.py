@@ -10,17 +10,16 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from forked import run_forked
+from forked_server import MARK, serve_by_fork
 from shared_programs import share_programs
 from tunesmith.cli.main import main
 from tunesmith.store import FolderStore
 from tunesmith.toolchains.cache import FOLDER_VARIABLE
-
-MARK = "TUNESMITH_TEST_MARK"
-"""A variable that every process of a run inherits, so that those that are left behind can be found."""
 
 FAKE = """
 GlobalParameters:
@@ -112,9 +111,10 @@ def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subpr
 
 
 def execute(*words: str) -> None:
-    """Execute a command in this process."""
+    """Execute a command in this process, with a server that is its fork."""
     sys.argv = ["tunesmith", *words]
     share_programs()
+    serve_by_fork()
     main()
 
 
@@ -188,14 +188,21 @@ def results(folder: Path) -> dict[str, str]:
 
 
 def processes(mark: str) -> Iterator[int]:
-    """Living processes that carry a run's mark."""
+    """Living processes that carry a run's mark: among their variables, or in the name of an open file."""
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
-                    yield int(entry.name)
-            except OSError:  # gone meanwhile, or somebody else's
-                continue
+        if entry.name.isdigit() and _carries(entry, f"{MARK}={mark}"):
+            yield int(entry.name)
+
+
+def _carries(process: Path, mark: str) -> bool:
+    with suppress(OSError):  # it is gone meanwhile, or somebody else's
+        if mark.encode() in (process / "environ").read_bytes():
+            return True
+        for descriptor in (process / "fd").iterdir():
+            with suppress(FileNotFoundError):  # closed meanwhile
+                if mark in str(descriptor.readlink()):
+                    return True
+    return False
 
 
 def orphans(mark: str, patience: float = 5.0) -> list[int]:
