@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from forked import code_of, started
 from tunesmith.store import FILE_NAME
-from tuning_runs import Key, Row, command, document, environment, fake_file, orphans, results, rows, tunesmith
+from tuning_runs import Key, Row, document, environment, execute, fake_file, orphans, results, rows, tunesmith
 
 DEVICE, SEED = "fake:GPU:8", 4
 
@@ -53,16 +54,17 @@ def killed(words, count, seconds, folder):
     """Kill a run so many seconds after its store has so many rows; the rows before and after the kill, and whether the
     run had ended by itself."""
     env = environment()
-    run = subprocess.Popen(command(*words), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while run.poll() is None and len(committed(folder)) < count:
-        time.sleep(0.01)
-    time.sleep(seconds)
-    before = committed(folder)
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-    assert run.returncode in (0, -signal.SIGKILL)
+    with started(execute, *map(str, words), env=env) as (run, _):
+        while not run.has_message and len(committed(folder)) < count:
+            time.sleep(0.01)
+        time.sleep(seconds)
+        before = committed(folder)
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(run.pid, signal.SIGKILL)
+        code = code_of(run)
+    assert code in (0, -signal.SIGKILL)
     assert not orphans(env["TUNESMITH_TEST_MARK"])
-    return before, committed(folder), run.returncode == 0
+    return before, committed(folder), code == 0
 
 
 def committed(folder):
@@ -86,7 +88,7 @@ def check(whole, store_options, folder, count):
         while not ended and kills < count:
             # A sixth of the kills comes while the run starts.
             more = chance.randrange(6)
-            delay = chance.uniform(0, 0.05 if more else 1.5)
+            delay = chance.uniform(0, 0.05 if more else 0.5)
             before, after, ended = killed(words, len(known) + more, delay, own)
             kills += not ended
             for earlier in (known, before):
