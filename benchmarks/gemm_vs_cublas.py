@@ -1,13 +1,14 @@
 """GEMM on an NVIDIA GPU: our tuned library against torch.mm or bmm (cuBLAS), over a list of problems.
 
-    python benchmarks/gemm_vs_cublas.py LIST.csv --logic OUT [--json FILE] [--csv FILE] [--svg FILE] [--exhaustive]
+    python benchmarks/gemm_vs_cublas.py LIST.csv [--logic OUT] [--json FILE] [--csv FILE] [--svg FILE] [--exhaustive]
 
-LIST.csv has the columns that docs/tuning-file.md describes; OUT is the folder of a `tunesmith tune`. Both sides get the
-same torch tensors through their public calls, `tunesmith.load(OUT).matmul` and `torch.mm`. The calls take several sets
-of tensors in turn, together twice as large as the last-level cache. Blocks of calls alternate with a pause between
-them; the first call of a block is dropped, and another side begins in each round. Each block is timed twice: on the
-device alone, by events around calls that are queued behind a gate so that no call waits for the host; and by the host's
-clock until the last call is done. Ratios pair the blocks of a round.
+LIST.csv has the columns that docs/tuning-file.md describes; OUT is the folder of a `tunesmith tune`. Without it, the
+library uses the logic that ships with tunesmith. Both sides get the same torch tensors through their public calls,
+`tunesmith.load(OUT).matmul` and `torch.mm`. The calls take several sets of tensors in turn, together twice as large as
+the last-level cache. Blocks of calls alternate with a pause between them; the first call of a block is dropped, and
+another side begins in each round. Each block is timed twice: on the device alone, by events around calls that are
+queued behind a gate so that no call waits for the host; and by the host's clock until the last call is done. Ratios
+pair the blocks of a round.
 
 Two more sides are timed in the same blocks: the best of our own kernels (from the run's store), if the logic chose the
 vendor's; and torch.mm a second time, whose ratio to itself is the noise. With --exhaustive, every configuration of the
@@ -44,6 +45,7 @@ from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
 
 ROUNDS = 11
+SELECTORS = {"cuda": "CUDA:0", "cpu": "OpenCL:0"}
 console = Console(highlight=False, width=220)
 
 
@@ -62,18 +64,24 @@ class WatchedLibrary:
 class Contest:
     """The sides that are timed on a device: the tuned library, the library with only our own kernels, the vendor's."""
 
-    def __init__(self, folder: Path, device: str, rounds: int, explored: Path | None) -> None:
+    def __init__(self, folder: Path | None, device: str, rounds: int, explored: Path | None) -> None:
         self.device, self.rounds = device, rounds
-        tuned = WatchedLibrary(lambda launched: load(folder, launched=launched))
+        selector = None if folder else SELECTORS[device]
+        tuned = WatchedLibrary(lambda launched: load(folder, device=selector, launched=launched))
         self.target, self.precision = tuned.library.target, Precision.of(tuned.library.problem_types)
         self.libraries = {OURS: tuned}
+        if folder:
+            self._add_own(folder, explored)
+        self.clock: Clock = GpuClock() if device == "cuda" else HostClock()
+        torch.backends.cuda.matmul.allow_tf32 = self.precision.tf32
+        self.ceilings = ceilings(self.precision, device, self.clock)
+
+    def _add_own(self, folder: Path, explored: Path | None) -> None:
+        """Add the libraries without the vendor's."""
         run = store_of(folder)
         for name, stores in {OWN: [run], EXHAUSTIVE: [run, explored] if explored else []}.items():
             if logics := own_logics(folder, stores):
                 self.libraries[name] = WatchedLibrary(partial(self._library, logics))
-        self.clock: Clock = GpuClock() if device == "cuda" else HostClock()
-        torch.backends.cuda.matmul.allow_tf32 = self.precision.tf32
-        self.ceilings = ceilings(self.precision, device, self.clock)
 
     def row(self, problem: ListedGemm) -> Row:
         """Time one problem. Raises ArithmeticError if two results differ by more than rounding."""
@@ -127,7 +135,7 @@ class Contest:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", type=Path, help="a list of problems")
-    parser.add_argument("--logic", type=Path, required=True, metavar="OUT", help="the folder of a tuning run")
+    parser.add_argument("--logic", type=Path, metavar="OUT", help="the folder of a tuning run")
     parser.add_argument("--family", action="append", help="only problems of this family; may be given again")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of each side")
@@ -135,6 +143,8 @@ def main() -> int:
     for kind in ("json", "csv", "svg"):
         parser.add_argument(f"--{kind}", type=Path, help="write the result here too")
     options = parser.parse_args()
+    if options.exhaustive and not options.logic:
+        parser.error("--exhaustive: the logic in the package has no tuning file; give --logic")
     try:
         problems = [
             problem

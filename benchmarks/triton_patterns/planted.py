@@ -21,7 +21,7 @@ RIGHT, HANGS, WRONG = range(3)
 HANGING = """
 if FAULT == 1:
     turns = 0
-    while tl.load({first}, volatile=True) < 1.0e30:
+    while tl.load({first}, volatile=True) < 2000000000:
         turns += 1
 """
 SPOILING = """

@@ -25,9 +25,9 @@ def test_a_hanging_kernel_takes_the_time_of_a_launch_although_the_first_launch_c
 
     Each process waited long for a processor before its kernel ran. That does not excuse the kernel.
     """
-    asked: set[int] = set()
+    asked = set()
 
-    def waiting_seconds(process: int) -> dict[str, float]:
+    def waiting_seconds(process):
         """All of the waiting lies between the first question and the second."""
         waited = 1000.0 if process in asked else 0.0
         asked.add(process)
