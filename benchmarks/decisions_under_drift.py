@@ -67,6 +67,8 @@ class Machine:
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
+        if not self.scenario.drift:
+            return
         kept = math.exp(-seconds / self.scenario.seconds)
         fresh = self.scenario.drift * math.sqrt(1 - kept * kept)
         self._slow = kept * self._slow + self.random.gauss(0.0, fresh)
