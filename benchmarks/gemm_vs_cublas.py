@@ -45,7 +45,7 @@ from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
 
 ROUNDS = 11
-SELECTORS = {"cuda": "CUDA:0", "cpu": "OpenCL:0"}
+GPU = "CUDA:0"
 console = Console(highlight=False, width=220)
 
 
@@ -66,7 +66,7 @@ class Contest:
 
     def __init__(self, folder: Path | None, device: str, rounds: int, explored: Path | None) -> None:
         self.device, self.rounds = device, rounds
-        selector = None if folder else SELECTORS[device]
+        selector = None if folder else GPU
         tuned = WatchedLibrary(lambda launched: load(folder, device=selector, launched=launched))
         self.target, self.precision = tuned.library.target, Precision.of(tuned.library.problem_types)
         self.libraries = {OURS: tuned}
@@ -143,8 +143,8 @@ def main() -> int:
     for kind in ("json", "csv", "svg"):
         parser.add_argument(f"--{kind}", type=Path, help="write the result here too")
     options = parser.parse_args()
-    if options.exhaustive and not options.logic:
-        parser.error("--exhaustive: the logic in the package has no tuning file; give --logic")
+    if not options.logic and (options.exhaustive or options.device == "cpu"):
+        parser.error("--logic is missing: the logic in the package is for GPUs, and has no tuning file")
     try:
         problems = [
             problem

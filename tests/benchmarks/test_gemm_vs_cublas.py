@@ -176,6 +176,15 @@ def test_a_refused_call_costs_its_problem_and_a_broken_device_all_that_follow(po
     assert len(problems_asked) == (1 if poisoned else 2)
 
 
+@pytest.mark.parametrize("options", [["--exhaustive"], ["--device", "cpu"]], ids=" ".join)
+def test_what_the_logic_in_the_package_cannot_do_is_refused(options, tmp_path, monkeypatch, capsys):
+    (tmp_path / "list.csv").write_text("family,m,n,k\none,32,32,32\n")
+    monkeypatch.setattr(sys, "argv", ["gemm_vs_cublas.py", str(tmp_path / "list.csv"), *options])
+    with pytest.raises(SystemExit):
+        gemm_vs_cublas.main()
+    assert "--logic is missing" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_script_compares_every_problem_and_writes_what_it_is_asked_for(tmp_path, monkeypatch, capsys):
     """On the fake device with the host's memory, everything runs as on a GPU, except the clock."""

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from forked import run_forked
-from forked_server import serve_by_fork
 from golden_bench import nothing_measured
 from opencl_runner import opencl_device
 from portblas_fakes import DEFAULT, FakeTask, fake
@@ -191,7 +190,6 @@ class Stop:
 
 def run_command(name, folder, measured):
     """Run a command in a process of its own."""
-    serve_by_fork()
     with nullcontext() if measured else nothing_measured(ALIKE):
         COMMANDS[name].run(folder, None)
 
