@@ -225,10 +225,12 @@ class Library:
         library is strict and has no logic for the product, and `devices.LaunchError` if the device fails.
         """
         if (
-            self._host.products
+            (self._host.products or self._torch.repeat)
             and (bias is activation is residual is c is scale_a is scale_b is out_dtype is stream is None)
             and (alpha.__class__ is float and alpha == 1.0 and beta.__class__ is float and beta == 0.0)
         ):
+            if self._torch.repeat and (result := self._torch.repeat(a, b, out)) is not None:
+                return result
             if a.__class__ is ndarray is b.__class__ and (out is None or out.__class__ is ndarray):
                 result = self._host.known_product(a, b, out)
             else:

@@ -20,6 +20,7 @@ from ..gemm_call import GemmCall
 from .cublas_lt import CuBlasLt
 from .cublas_names import DATA_TYPES, Addresses, checked, failure, sums_of
 from .driver import bindings, call
+from .native import STREAM, NativeStep, address_of, word
 
 STRICT_MATH = 0 | 16
 """CUBLAS_DEFAULT_MATH, so no TF32 for float32, and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION. Without this bit
@@ -44,9 +45,11 @@ class CuBlas:
     def __init__(self, library: Any, extension: Any = None) -> None:
         self._library, self._extension = library, CuBlasLt(extension)
         self._handle: ctypes.c_void_p | None = None
+        self._native_handle: ctypes.c_void_p | None = None
         self._stream: int | None = None
         self._call_states: dict[LibraryCall, BlasCallState] = {}
         self._functions = {"gemm": self._gemm}
+        self._kept: list[Any] = []
 
     @staticmethod
     def load(location: str) -> CuBlas:
@@ -85,18 +88,40 @@ class CuBlas:
 
         return enqueue
 
+    def native(self, called: LibraryCall, slots: Mapping[str, int]) -> tuple[NativeStep, ...] | None:
+        """A call for `tunesmith_native`, on a handle of its own: two threads may not use one handle on two streams.
+        `slots` are those of operands by name. None for a call of cuBLASLt, and for one with beta."""
+        step = GemmCall.of(called)
+        if called.function != "gemm" or needs_cublas_lt(step) or step.beta:
+            return None
+        if self._native_handle is None:
+            self._native_handle = self._new_handle()
+        pointers = {name: ctypes.c_void_p() for name in "ABD"}
+        name, arguments = gemm_arguments(step, pointers)
+        words = tuple(word(argument) for argument in (self._native_handle, *arguments))
+        self._kept.append(arguments)
+        places = {id(pointer): slots[operand] for operand, pointer in pointers.items()}
+        writes = tuple((index, places[id(x)], 0) for index, x in enumerate(arguments, 1) if id(x) in places)
+        on_stream = NativeStep(
+            "cublasSetStream_v2", address_of(self._library.cublasSetStream_v2), words[:1], ((1, STREAM, 0),)
+        )
+        return on_stream, NativeStep(name, address_of(getattr(self._library, name)), words, writes)
+
     def call_state(self, step: LibraryCall) -> BlasCallState:
         """The state of a call. Equal calls share it, since cuBLAS chooses the same kernels for them."""
         return self._call_states.setdefault(step, BlasCallState())
 
     def _set_stream(self, stream: int) -> None:
         if self._handle is None:
-            handle = ctypes.c_void_p()
-            checked(self._library, "cublasCreate_v2", ctypes.byref(handle))
-            checked(self._library, "cublasSetMathMode", handle, ctypes.c_int(STRICT_MATH))
-            self._handle = handle
+            self._handle = self._new_handle()
         checked(self._library, "cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
         self._stream = stream
+
+    def _new_handle(self) -> ctypes.c_void_p:
+        handle = ctypes.c_void_p()
+        checked(self._library, "cublasCreate_v2", ctypes.byref(handle))
+        checked(self._library, "cublasSetMathMode", handle, ctypes.c_int(STRICT_MATH))
+        return handle
 
 
 def needs_cublas_lt(step: GemmCall) -> bool:

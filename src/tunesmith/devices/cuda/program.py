@@ -12,6 +12,7 @@ from tunesmith.records import Launch, TensorMapArgument
 
 from .arguments import Convention, Parameters, TensorMap, location, packed
 from .driver import bindings, call, destroy_handle, driver_function, error_of_status
+from .native import NativeStep, address_of
 
 TENSOR_MAP_BYTES = 128
 
@@ -71,7 +72,7 @@ class RepeatedLaunch:
         self.kernel, self._program = program.kernels[step.entry], program
         shared = step.shared_bytes + program.convention.dynamic_shared_bytes
         self.kernel.allow_shared(shared)
-        parameters = list(packed(step.arguments, program.convention, addresses, encoded))
+        self._packed = parameters = list(packed(step.arguments, program.convention, addresses, encoded))
         self._parameters = Parameters([value for value, _ in parameters])
         self._pointers: list[tuple[ctypes.c_uint64, str, int]] = []
         self._maps: list[_MovableMap] = []
@@ -104,6 +105,20 @@ class RepeatedLaunch:
             if address != tensor_map.address:
                 tensor_map.move(address)
         self._enqueue(stream)
+
+    def native(self, slots: Mapping[str, int]) -> NativeStep:
+        """The launch for `tunesmith_native`, with copies of its parameters. `slots` are those of operands by name."""
+        pointers: list[tuple[int, int, int]] = []
+        maps: list[tuple[int, int, int]] = []
+        for index, (_, argument) in enumerate(self._packed):
+            if argument is not None:
+                name, offset = location(argument)
+                (maps if isinstance(argument, TensorMapArgument) else pointers).append((index, slots[name], offset))
+        values = tuple(value for value, _ in self._packed)
+        config = bytes(self._config), LaunchConfig.stream.offset
+        function = address_of(self._launch)
+        words = 0, int(self.kernel.function), 0, 0
+        return NativeStep("cuLaunchKernelEx", function, words, (), (*config, values, tuple(pointers), tuple(maps)))
 
     def _enqueue(self, stream: int) -> None:
         self._config.stream = stream

@@ -10,6 +10,7 @@ from tunesmith.records import Launch, LibraryCall, Plan, Step, Write, Zero
 from tunesmith.toolchains.forked import CUDA
 
 from .driver import driver_function, error_of_status
+from .native import NativeStep
 from .program import RepeatedLaunch
 
 Addresses = Mapping[str, int]
@@ -34,6 +35,8 @@ class RepeatedPlan:
         self._push, self._pop = driver_function("cuCtxPushCurrent_v2"), driver_function("cuCtxPopCurrent_v2")
         self._steps = tuple(bound_step(step, programs, addresses) for step in plan.from_scratch.steps)
         self._on_zeros = self._steps[1:] if plan.zeroed else self._steps
+        self._repeated = plan.from_scratch.steps[1:] if plan.zeroed else plan.from_scratch.steps
+        self._programs, self._addresses = programs, addresses
 
     def enqueue(self, stream: int, addresses: Addresses, on_zeros: bool = False) -> None:
         """Start the whole plan on a stream and return at once. With `on_zeros`, the workspace is not zeroed again.
@@ -49,6 +52,29 @@ class RepeatedPlan:
                 step(stream, addresses)
         finally:
             self._pop(_POPPED)
+
+    def native(self, slots: Mapping[str, int]) -> tuple[NativeStep, ...] | None:
+        """The steps that run on a zeroed workspace, for `tunesmith_native`; None if it cannot take one of them. `slots`
+        are those of operands by name."""
+        steps: list[NativeStep] = []
+        for step in self._repeated:
+            match step:
+                case Launch():
+                    launch = RepeatedLaunch(step, self._programs[step.module], self._addresses)
+                    steps.append(launch.native(slots))
+                case LibraryCall():
+                    described = self._programs[step.module].native(step, slots)
+                    if described is None:
+                        return None
+                    steps += described
+                case _:
+                    return None
+        return tuple(steps)
+
+    @property
+    def context(self) -> int:
+        """The handle of the context in which the steps run."""
+        return int(self._context.value or 0)
 
 
 def bound_step(step: Step, programs: Sequence[Any], addresses: Addresses) -> Enqueue:

@@ -11,11 +11,27 @@ from tunesmith.library.arrays._view import ALIGNMENT, selector
 
 from ._array_matmul import ArrayMatmul, LayoutRecipe
 from ._checked_call import Arguments, Scalars, checked
+from ._native_products import NativeProducts, Repeat, is_plain_product, native_products
 from ._recipes import Addresses, DirectLaunch
 
 
 class TorchMatmul(ArrayMatmul):
-    """`matmul` on the tensors' GPU, on torch's current stream."""
+    """`matmul` on the tensors' GPU, on torch's current stream.
+
+    `repeat(a, b, out)` makes a plain product again, or returns None if it does not know it. It is None without the
+    compiled distribution, before the first product, and where a caller wants to be told of launches.
+    """
+
+    def __init__(self, *shared: Any) -> None:
+        super().__init__(*shared)
+        self.repeat: Repeat | None = None
+        self._native: NativeProducts | None = None
+        self._may_learn = True
+
+    def clear(self) -> None:
+        super().clear()
+        if self._native:
+            self._native.clear()
 
     def _layout_key(self, torch: Any, arguments: Arguments, scalars: Scalars) -> tuple[Any, Addresses]:
         """As in `ArrayMatmul`. Tensors that require a gradient are refused here, at every call, since that is not part
@@ -45,19 +61,38 @@ class TorchMatmul(ArrayMatmul):
         if out is None:
             out = torch.empty_like(layout.like, memory_format=torch.contiguous_format)
             out_address = out.data_ptr()
-        stream, launched = current_handle(torch)(layout.ordinal), recipe.ready.launched
+        stream, launched, workspace = current_handle(torch)(layout.ordinal), recipe.ready.launched, 0
         if not (size := launched.plan.workspace_bytes):
-            recipe.enqueue(stream, 0, addresses, out_address)
+            recipe.enqueue(stream, workspace, addresses, out_address)
         elif torch.cuda.is_current_stream_capturing():
             # The workspace comes from the graph's own pool: a replay may run beside other work of the stream that the
             # graph was captured on.
-            workspace = torch.empty(size, dtype=torch.uint8, device=out.device)
-            recipe.enqueue(stream, workspace.data_ptr(), addresses, out_address, on_zeros=False)
+            of_graph = torch.empty(size, dtype=torch.uint8, device=out.device)
+            recipe.enqueue(stream, of_graph.data_ptr(), addresses, out_address, on_zeros=False)
         else:
-            recipe.enqueue(stream, layout.launcher.workspaces.of(stream, launched.plan), addresses, out_address)
+            workspace = layout.launcher.workspaces.of(stream, launched.plan)
+            recipe.enqueue(stream, workspace, addresses, out_address)
         if self._launched:
             self._launched(launched)
+        elif self._may_learn and is_plain_product(recipe, layout.request, arguments.out is not None):
+            self._learn(torch, layout, recipe, arguments, out, workspace)
         return out
+
+    def _learn(
+        self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, out: Any, workspace: int
+    ) -> None:
+        """Let compiled code repeat this product from now on, if it is installed."""
+        if self._native is None:
+            self._native = native_products(torch)
+            self._may_learn = self._native is not None
+            if self._native is None:
+                return
+            self.repeat = self._native.repeat
+        if not torch.cuda.is_current_stream_capturing():
+            with layout.launcher.at_home():
+                self._native.learn(recipe, arguments, out, layout.like, workspace, arguments.out is not None)
+            if workspace:
+                layout.launcher.workspaces.replaced = self._native.clear
 
     def _find_recipe(self, torch: Any, key: Any, arguments: Arguments, scalars: Scalars) -> LayoutRecipe:
         check_tensors(torch, arguments._asdict())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -86,12 +86,14 @@ class Workspaces:
     """Workspaces of plans on one GPU: a buffer for each stream, since plans on one stream run in order.
 
     A stream's buffer grows to the largest request. Its first ZEROED_HEAD bytes are 0 between plans: plans that need
-    zeros use these bytes and leave zeros behind; all other plans work behind these bytes.
+    zeros use these bytes and leave zeros behind; all other plans work behind these bytes. `replaced` is called when a
+    buffer gives way to a larger one.
     """
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
         self._buffers: dict[int, CudaMemory] = {}
+        self.replaced: Callable[[], None] | None = None
 
     def of(self, stream: int, plan: Plan) -> int:
         """The address of a plan's workspace for work on that stream; 0 for a plan without one. Raises UserError if it
@@ -114,6 +116,8 @@ class Workspaces:
             if self._device.capturing():
                 raise not_ready()
             if smaller := self._buffers.pop(stream, None):
+                if self.replaced:
+                    self.replaced()
                 self._device.release(smaller)  # the driver waits for the work that uses it
             self._buffers[stream] = buffer = self._device.allocate(max(size, ZEROED_HEAD))
             self._device.write(buffer, np.zeros(ZEROED_HEAD, np.uint8))

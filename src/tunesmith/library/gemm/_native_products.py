@@ -1,0 +1,125 @@
+"""The compiled short way of products of torch tensors on a GPU, for programs that installed `tunesmith-native`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet
+
+from tunesmith.devices.cuda.driver import driver_function
+from tunesmith.devices.cuda.native import OUT, WORKSPACE, A, B, NativeStep, address_of
+from tunesmith.problems.gemm import DATA_TYPES
+from tunesmith.records import ZEROED_HEAD
+
+from ._checked_call import Arguments
+from ._recipes import DirectLaunch
+
+Repeat = Callable[[Any, Any, Any], Any]
+
+STRAIGHT = {"A": A, "B": B, "C": OUT, "D": OUT, "": WORKSPACE}
+SWAPPED = STRAIGHT | {"A": B, "B": A}
+"""The slots of a problem's operands, for the product itself and for the transposed product. Nothing reads C."""
+
+DRIVER = ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamIsCapturing", "cuTensorMapReplaceAddress")
+
+
+@dataclass(frozen=True, slots=True)
+class NativeOwner:
+    """What a kept product belongs to: its steps, and the recipe that keeps its programs."""
+
+    steps: tuple[NativeStep, ...]
+    recipe: DirectLaunch
+
+
+class NativeProducts:
+    """Products of torch tensors that a library has made before, repeated by compiled code.
+
+    `repeat(a, b, out)` makes a product, or returns None if its layout on the current stream is not known; `out` may be
+    None. Only a plain product is kept, which is a call without c, bias, activation, scales or alpha.
+    """
+
+    def __init__(self, torch: Any, module: Any, driver: tuple[int, int, int, int]) -> None:
+        tensor = torch.Tensor
+        self.types = tensor, torch.nn.Parameter
+        self._table = module.Products(
+            tensor.__dlpack_c_exchange_api__, self.types, torch.is_grad_enabled, torch.get_float32_matmul_precision,
+            torch.empty_like, torch.contiguous_format, _raise_failure, *driver,
+        )  # fmt: skip
+        self.repeat: Repeat = self._table.repeat
+        self._owners: dict[int, NativeOwner | None] = {}
+        self._keys_of_owners: list[DirectLaunch] = []
+        _OPENED.add(self)
+
+    def learn(
+        self, recipe: DirectLaunch, arguments: Arguments, out: Any, like: Any, workspace: int, layout_has_out: bool
+    ) -> bool:
+        """Keep a product that was just made by `recipe` on the current stream, with its workspace's address there.
+        Returns whether it was kept."""
+        if type(arguments.a) not in self.types or type(arguments.b) not in self.types:
+            return False
+        owner = self._owner_of(recipe)
+        if owner is None or recipe.plan is None:
+            return False
+        spans = dict(recipe.reads)
+        return bool(
+            self._table.learn(
+                arguments.a, arguments.b, out if layout_has_out else None, owner.steps, recipe.plan.context,
+                workspace, spans[0], spans[1], recipe.writes, like, owner,
+            )
+        )  # fmt: skip
+
+    def clear(self) -> None:
+        """Forget all products: their programs or workspaces are released, or belong to the parent process."""
+        self._table.clear()
+        self._owners.clear()
+        self._keys_of_owners.clear()
+
+    def _owner_of(self, recipe: DirectLaunch) -> NativeOwner | None:
+        if id(recipe) not in self._owners:
+            steps = None
+            if recipe.plan is not None and recipe.launches == 1 and recipe.ready.launched.plan.zeroed <= ZEROED_HEAD:
+                steps = recipe.plan.native(SWAPPED if recipe.swapped else STRAIGHT)
+            self._owners[id(recipe)] = None if steps is None else NativeOwner(steps, recipe)
+            self._keys_of_owners.append(recipe)  # so that no other recipe gets this id
+        return self._owners[id(recipe)]
+
+
+def native_products(torch: Any) -> NativeProducts | None:
+    """The compiled short way with the CUDA driver; None if it is not installed, or torch is older than the interface
+    that it reads tensors by."""
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        return None
+    try:
+        module = importlib.import_module("tunesmith_native")
+    except ImportError:
+        return None
+    push, pop, capturing, move = (address_of(driver_function(name)) for name in DRIVER)
+    return NativeProducts(torch, module, (push, pop, capturing, move))
+
+
+def is_plain_product(recipe: DirectLaunch, request: Any, has_out: bool) -> bool:
+    """Whether a call is a b alone, so that a call with the same a, b and out means the same."""
+    default = DATA_TYPES[request.data].dest[0] == request.dest or has_out
+    alpha = recipe.ready.launched.problem.scalars.get("alpha", 1.0)
+    return default and alpha == 1.0 and not request.epilogue
+
+
+def _raise_failure(owner: NativeOwner, step: int, status: int) -> None:
+    """Raise the error of a step that failed. The step after the last one stands for the driver's context."""
+    steps = (*owner.steps, NativeStep("cuCtxPushCurrent", 0, (), ()))
+    raise steps[step].error(status)
+
+
+_OPENED: WeakSet[NativeProducts] = WeakSet()
+
+
+def _forget_in_child() -> None:
+    for products in list(_OPENED):
+        products.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,276 @@
+"""The compiled short way of known products: what it repeats, what it leaves to the Python path, and its errors.
+
+Tensors lie on the host here, and the functions that it calls are ours. `test_native_products_gpu.py` has a real GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+
+import pytest
+
+from native_build import built
+from tunesmith.devices.cuda.native import OUT, STREAM, WORKSPACE, A, B
+
+torch = pytest.importorskip("torch")
+
+FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * 19)
+NOT_CAPTURED = 0
+
+
+class Machine:
+    """C functions that note the words of their calls, and what `Products` is made from."""
+
+    def __init__(self, module):
+        self.calls, self.statuses, self.errors = [], {}, []
+        self.kept = []
+        self.precision = "highest"
+        self.products = module.Products(
+            torch.Tensor.__dlpack_c_exchange_api__, (torch.Tensor, torch.nn.Parameter), torch.is_grad_enabled,
+            lambda: self.precision, torch.empty_like, torch.contiguous_format, self.fail,
+            self.function("push"), self.function("pop"), NOT_CAPTURED, self.function("move"),
+        )  # fmt: skip
+
+    def function(self, name, read=lambda words: words):
+        """The address of a function that notes its name and what `read` makes of its words."""
+
+        def noted(*words):
+            self.calls.append((name, read(words)))
+            return self.statuses.get(name, 0)
+
+        self.kept.append(FUNCTION(noted))
+        return ctypes.cast(self.kept[-1], ctypes.c_void_p).value
+
+    def fail(self, owner, step, status):
+        self.errors.append((owner, step, status))
+        raise LookupError(f"{owner} {step} {status}")
+
+    def learn(self, a, b, out=None, steps=None, workspace=0, spans=(0, 0, 0), owner="owner"):
+        word_writes = ((0, A, 0), (1, B, 8), (2, OUT, 0), (3, STREAM, 1), (4, WORKSPACE, 2))
+        steps = (("step", self.function("step"), tuple(range(19)), word_writes, None),) if steps is None else steps
+        like = torch.empty((), dtype=a.dtype).expand(a.shape[0], b.shape[1])
+        described = tuple(tuple(step)[1:] for step in steps)
+        return self.products.learn(a, b, out, described, 77, workspace, *spans, like, owner)
+
+    def of(self, name):
+        return [words for called, words in self.calls if called == name]
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory):
+    module = built(tmp_path_factory.getbasetemp())
+    if isinstance(module, str):
+        pytest.skip(module)
+    return module
+
+
+@pytest.fixture
+def machine(module):
+    return Machine(module)
+
+
+def matrices(rows=4, inner=3, columns=5, dtype=torch.float32):
+    return torch.ones(rows, inner, dtype=dtype), torch.ones(inner, columns, dtype=dtype)
+
+
+def test_a_known_product_is_repeated_with_the_addresses_of_each_call(machine):
+    a, b = matrices()
+    assert machine.products.repeat(a, b, None) is None
+    assert machine.learn(a, b, workspace=640)
+    for x, y in ((a, b), matrices()):
+        machine.calls.clear()
+        result = machine.products.repeat(x, y, None)
+        assert result.shape == (4, 5)
+        assert result.dtype is torch.float32
+        assert result.is_contiguous()
+        step = x.data_ptr(), y.data_ptr() + 8, result.data_ptr(), 1, 642, *range(5, 19)
+        assert [name for name, _ in machine.calls] == ["push", "step", "pop"]
+        assert machine.of("step") == [step]
+        assert machine.of("push")[0][0] == 77
+
+
+def test_the_result_goes_into_out(machine):
+    a, b = matrices()
+    out = torch.empty(4, 5)
+    assert machine.learn(a, b, out)
+    assert machine.products.repeat(a, b, None) is None
+    other = torch.empty(4, 5)
+    assert machine.products.repeat(a, b, other) is other
+    assert machine.of("step")[0][2] == other.data_ptr()
+
+
+def changed(**changes):
+    a, b = matrices()
+    known = {"a": a, "b": b, "out": None}
+    return pytest.param(known | changes, id=next(iter(changes)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param({"a": torch.ones(8, 3)[::2], "b": torch.ones(3, 5), "out": None}, id="rows apart"),
+        pytest.param({"a": torch.ones(3, 4).T, "b": torch.ones(3, 5), "out": None}, id="transposed"),
+        pytest.param({"a": torch.ones(5, 3), "b": torch.ones(3, 5), "out": None}, id="another size"),
+        pytest.param({"a": torch.ones(4, 3).bfloat16(), "b": torch.ones(3, 5).bfloat16(), "out": None}, id="type"),
+        pytest.param({"a": torch.ones(13)[1:].view(4, 3), "b": torch.ones(3, 5), "out": None}, id="misaligned"),
+        pytest.param({"a": torch.ones(1, 4, 3), "b": torch.ones(3, 5), "out": None}, id="a batch"),
+        pytest.param({"a": torch.ones(3), "b": torch.ones(3, 5), "out": None}, id="a vector"),
+        pytest.param({"a": [[1.0]], "b": torch.ones(3, 5), "out": None}, id="no tensor"),
+        changed(out=torch.empty(4, 5)),
+    ],
+)
+def test_any_other_call_is_left_to_the_python_path(machine, call):
+    assert machine.learn(*matrices())
+    assert machine.products.repeat(call["a"], call["b"], call["out"]) is None
+    assert not machine.of("step")
+
+
+def test_out_over_an_operand_is_left_to_the_python_path(machine):
+    """The bytes that a call reads and writes come from the recipe, since rows may lie apart."""
+    a, b = torch.ones(4, 4), torch.ones(4, 4)
+    assert machine.learn(a, b, torch.empty(4, 4), spans=(64, 64, 64))
+    assert machine.products.repeat(a, b, a) is None
+    assert machine.products.repeat(a, b, b) is None
+    memory = torch.ones(32)
+    low, high = memory[:16].view(4, 4), memory[16:].view(4, 4)
+    assert machine.products.repeat(low, b, high) is high
+    assert machine.products.repeat(high, b, low) is low
+
+
+def test_a_gradient_that_torch_would_record_is_left_to_the_python_path(machine):
+    a, b = matrices()
+    weights = torch.nn.Parameter(b)
+    with torch.no_grad():
+        assert machine.learn(a, weights)
+        assert machine.products.repeat(a, weights, None) is not None
+    assert machine.products.repeat(a, weights, None) is None
+    assert machine.products.repeat(a, weights.detach(), None) is not None
+
+
+@pytest.mark.parametrize(("dtype", "matters"), [(torch.float32, True), (torch.bfloat16, False)])
+def test_torchs_precision_of_float32_is_part_of_a_call(machine, dtype, matters):
+    a, b = matrices(dtype=dtype)
+    assert machine.learn(a, b)
+    machine.precision = "high"
+    assert (machine.products.repeat(a, b, None) is None) == matters
+
+
+def kernel_step(machine, pointers=(), maps=()):
+    """A launch whose words are read as a driver would read them: the configuration, and the parameters' first words."""
+
+    def launched(words):
+        config = ctypes.string_at(words[0], 16)
+        addresses = (ctypes.c_uint64 * 3).from_address(words[2])
+        assert not any(address % 128 for address in addresses)
+        return (
+            config[:8],
+            int.from_bytes(config[8:], "little"),
+            [ctypes.c_uint64.from_address(x).value for x in addresses],
+        )
+
+    values = (bytes(128), (5).to_bytes(8, "little"), (6).to_bytes(8, "little"))
+    function = machine.function("launch", launched)
+    return "launch", function, (0, 4242, 0, 0), (), (b"groups__" + bytes(8), 8, values, pointers, maps)
+
+
+def test_a_kernels_parameters_and_its_launch_configuration_are_kept(machine):
+    a, b = matrices()
+    assert machine.learn(a, b, steps=(kernel_step(machine, pointers=((1, B, 4), (2, OUT, 0))),))
+    result = machine.products.repeat(a, b, None)
+    assert machine.of("launch") == [(b"groups__", 0, [0, b.data_ptr() + 4, result.data_ptr()])]
+
+
+def test_the_driver_writes_an_address_into_a_tensor_map_only_where_it_differs(machine):
+    a, b = matrices()
+    assert machine.learn(a, b, steps=(kernel_step(machine, maps=((0, A, 16),)),))
+    for x in (a, a, torch.ones(4, 3)):
+        machine.products.repeat(x, b, None)
+    moved = [words[1] for words in machine.of("move")]
+    assert len(moved) == 2
+    assert moved[0] == a.data_ptr() + 16
+    assert len(machine.of("launch")) == 3
+
+
+@pytest.mark.parametrize(("broken", "step"), [("step", 0), ("move", 1), ("push", 2)])
+def test_a_step_that_fails_raises_its_error_and_takes_no_further_step(machine, broken, step):
+    a, b = matrices()
+    first = "step", machine.function("step"), (), (), None
+    assert machine.learn(a, b, steps=(first, kernel_step(machine, maps=((0, A, 0),))))
+    machine.statuses[broken] = 9
+    with pytest.raises(LookupError, match=f"owner {step} 9"):
+        machine.products.repeat(a, b, None)
+    assert not machine.of("launch")
+    assert len(machine.of("step")) == (broken != "push")
+    assert len(machine.of("pop")) == (broken != "push")
+    machine.statuses.clear()
+    assert machine.products.repeat(a, b, None) is not None
+
+
+def test_forgotten_products_let_go_of_what_they_kept(machine):
+    owner = ["recipe"]
+    a, b = matrices()
+    before = sys.getrefcount(owner)
+    assert machine.learn(a, b, owner=owner)
+    assert machine.learn(a, b, owner=owner)
+    assert sys.getrefcount(owner) == before + 1
+    machine.products.clear()
+    assert sys.getrefcount(owner) == before
+    assert machine.products.repeat(a, b, None) is None
+
+
+def test_a_product_may_be_forgotten_while_it_runs(machine):
+    a, b = matrices()
+    clearing = "clear", machine.function("clear", lambda _: machine.products.clear()), (), (), None
+    last = "last", machine.function("last"), tuple(range(19)), ((0, A, 0),), None
+    assert machine.learn(a, b, steps=(clearing, last))
+    assert machine.products.repeat(a, b, None) is not None
+    assert machine.of("last")[0][0] == a.data_ptr()
+    assert machine.products.repeat(a, b, None) is None
+
+
+def test_threads_do_not_mix_up_their_addresses(machine):
+    """Each call's words hold the operands of one call, since one thread at a time takes steps."""
+    known = [torch.ones(4, 3) for _ in range(8)]
+    b, out = torch.ones(3, 5), [torch.empty(4, 5) for _ in range(8)]
+    partners = {x.data_ptr(): y.data_ptr() for x, y in zip(known, out, strict=True)}
+    assert machine.learn(known[0], b, out[0])
+    threads = [
+        threading.Thread(target=lambda x=x, y=y: [machine.products.repeat(x, b, y) for _ in range(200)])
+        for x, y in zip(known, out, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    words = machine.of("step")
+    assert len(words) == 1600
+    assert all(partners[word[0]] == word[2] for word in words)
+
+
+def test_more_products_than_the_table_keeps_begin_a_new_table(machine):
+    a, b = torch.ones(5000, 1), torch.ones(1, 1)
+    step = "step", machine.function("step"), (), (), None
+    for rows in range(1, 4100):
+        assert machine.learn(a[:rows], b, steps=(step,))
+    gc.collect()
+    assert machine.products.repeat(a[:1], b, None) is None
+    assert machine.products.repeat(a[:4099], b, None) is not None
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ((0, (), ((0, 9, 0),), None), "no such slot"),
+        ((0, tuple(range(25)), (), None), "too many words"),
+        ((0, (), ((24, A, 0),), None), "no such word"),
+        ((0, (), ((0, A, 0),) * 17, None), "too many addresses"),
+        ((0, (), (), (bytes(64), 48, (bytes(8),), ((1, A, 0),), ())), "no such parameter"),
+        ((0, (), (), (bytes(64), 60, (), (), ())), "does not fit"),
+    ],
+)
+def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
+    with pytest.raises(ValueError, match=message):
+        machine.products.learn(*matrices(), None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
+    assert machine.products.repeat(*matrices(), None) is None

@@ -1,0 +1,152 @@
+"""The compiled short way on a real GPU: right for every kind of launch, stream, graph and workspace."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+
+import pytest
+
+from cuda_runner import cuda_device
+from matmul_overhead import LAUNCHES, untuned
+from native_build import built
+from tunesmith.records import UserError
+
+pytestmark = pytest.mark.gpu
+
+SPLIT = "split-K"
+
+
+@pytest.fixture(scope="module")
+def torch():
+    cuda_device()
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no GPU")
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("this torch has no C exchange interface")
+    return torch
+
+
+@pytest.fixture
+def native(torch, monkeypatch, tmp_path_factory):
+    """The compiled module, installed or built for the tests."""
+    try:
+        return importlib.import_module("tunesmith_native")
+    except ImportError:
+        module = built(tmp_path_factory.getbasetemp())
+    if isinstance(module, str):
+        pytest.skip(module)
+    monkeypatch.setitem(sys.modules, "tunesmith_native", module)
+    return module
+
+
+def operands(torch, dtype, rows=96, inner=256, columns=128):
+    return [
+        torch.randn(*shape, device="cuda", dtype=getattr(torch, dtype)) for shape in ((rows, inner), (inner, columns))
+    ]
+
+
+def right(torch, found, a, b):
+    """Whether a result is within the sums' rounding and one spacing of its type, of the product in double precision."""
+    exact, size = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    spacing = torch.finfo(found.dtype).eps
+    return bool(((found.double() - exact).abs() <= 2.0**-20 * size + spacing * exact.abs() + 1e-30).all())
+
+
+@pytest.mark.parametrize("launches", list(LAUNCHES["GPU"]))
+@pytest.mark.parametrize("with_out", [False, True])
+def test_repeated_products_are_right_on_any_memory(torch, native, launches, with_out):
+    kernel = LAUNCHES["GPU"][launches]
+    with untuned(kernel, "GPU") as library:
+        for _ in range(4):
+            a, b = operands(torch, kernel.dtype)
+            out = torch.empty(96, 128, device="cuda", dtype=a.dtype) if with_out else None
+            result = library.matmul(a, b, out)
+            assert right(torch, result, a, b)
+            again = library._torch.repeat(a, b, out)
+            assert again is not None, "compiled code does not know the product"
+            assert right(torch, again, a, b)
+            assert out is None or again is out
+
+
+@pytest.mark.parametrize("launches", list(LAUNCHES["GPU"]))
+def test_a_product_follows_the_current_stream(torch, native, launches):
+    """The operands are ready late on that stream, so a product on another stream would be wrong."""
+    kernel = LAUNCHES["GPU"][launches]
+    with untuned(kernel, "GPU") as library:
+        streams = [torch.cuda.Stream() for _ in range(2)]
+        for stream in (*streams, *streams):
+            a, b = operands(torch, kernel.dtype)
+            torch.cuda.synchronize()
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(20_000_000)
+                late = a * 2
+                result = library.matmul(late, b)
+            stream.synchronize()
+            assert right(torch, result, late, b)
+
+
+@pytest.mark.parametrize("launches", list(LAUNCHES["GPU"]))
+def test_a_captured_product_is_replayed_with_what_its_operands_hold_then(torch, native, launches):
+    kernel = LAUNCHES["GPU"][launches]
+    with untuned(kernel, "GPU") as library:
+        a, b = operands(torch, kernel.dtype)
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                library.matmul(a, b)
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            result = library.matmul(a, b)
+        for _ in range(2):
+            a.copy_(torch.randn_like(a))
+            graph.replay()
+            torch.cuda.synchronize()
+            assert right(torch, result, a, b)
+
+
+def test_a_workspace_that_grows_is_used_from_then_on(torch, native):
+    kernel = LAUNCHES["GPU"][SPLIT]
+    with untuned(kernel, "GPU") as library:
+        for rows in (64, 4096, 64):
+            a, b = operands(torch, kernel.dtype, rows)
+            for _ in range(3):
+                assert right(torch, library.matmul(a, b), a, b)
+
+
+def test_a_gradient_and_overlapping_memory_are_treated_as_before(torch, native):
+    kernel = LAUNCHES["GPU"]["cuBLAS"]
+    with untuned(kernel, "GPU") as library:
+        a, b = operands(torch, kernel.dtype, 128, 128, 128)
+        out = torch.empty_like(a)
+        library.matmul(a, b, out)
+        library.matmul(a, b)
+        kept = a.clone()
+        assert library.matmul(a, b, a) is a
+        assert right(torch, a, kept, b)
+        with pytest.raises(UserError, match="gradient"):
+            library.matmul(torch.nn.Parameter(a), b)
+
+
+def test_a_closed_library_forgets_its_products(torch, native):
+    kernel = LAUNCHES["GPU"]["a kernel"]
+    library = untuned(kernel, "GPU")
+    a, b = operands(torch, kernel.dtype)
+    library.matmul(a, b)
+    library.close()
+    assert library._torch.repeat(a, b, None) is None
+
+
+def test_many_layouts_stay_apart(torch, native):
+    """Layouts differ in sizes, transposition, alignment and spacing; every one is right when it comes again."""
+    kernel = LAUNCHES["GPU"]["cuBLAS"]
+    with untuned(kernel, "GPU") as library:
+        cases = []
+        for rows, inner, columns, turned in itertools.product((1, 17, 64), (8, 65), (1, 40), (False, True)):
+            a, b = operands(torch, kernel.dtype, rows, inner, columns)
+            cases.append((a, b.T.contiguous().T if turned else b))
+        for a, b in (*cases, *cases):
+            assert right(torch, library.matmul(a, b), a, b)
