@@ -63,10 +63,10 @@ class NativeProducts:
         owner = self._owner_of(recipe)
         if owner is None or recipe.plan is None:
             return False
-        spans = dict(recipe.reads)
+        spans, described = dict(recipe.reads), tuple(step[1:] for step in owner.steps)
         return bool(
             self._table.learn(
-                arguments.a, arguments.b, out if layout_has_out else None, owner.steps, recipe.plan.context,
+                arguments.a, arguments.b, out if layout_has_out else None, described, recipe.plan.context,
                 workspace, spans[0], spans[1], recipe.writes, like, owner,
             )
         )  # fmt: skip
