@@ -20,6 +20,7 @@ run's tuning file is first measured on every problem (hours), and the best of al
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 import time
@@ -35,7 +36,7 @@ from rich.progress import track
 
 from gemm_own import explore, own_logics, store_of
 from gemm_ratios import AGAIN, EXHAUSTIVE, OURS, OWN, VENDOR, Row, csv_text, document, shown, svg
-from gemm_sides import Clock, GpuClock, HostClock, Precision, alternate, ceilings, difference, operand_sets
+from gemm_sides import Clock, GpuClock, HostClock, Operands, Precision, alternate, ceilings, difference, operand_sets
 from gemm_sides import ours as our_call
 from gemm_sides import vendor as vendor_call
 from tunesmith.devices import LaunchError
@@ -50,15 +51,21 @@ console = Console(highlight=False, width=220)
 
 
 class WatchedLibrary:
-    """A library, and the choice of its last launch."""
+    """A library to be timed, and another one with the same logic that tells what it launches: a caller who wants to be
+    told waits longer for each call."""
 
-    def __init__(self, make: Callable[[Callable[[LaunchRecord], None]], Library]) -> None:
+    def __init__(self, make: Callable[[Callable[[LaunchRecord], None] | None], Library]) -> None:
         self._launched: deque[LaunchRecord] = deque(maxlen=1)
-        self.library = make(self._launched.append)
+        self.library, self._telling = make(None), make(self._launched.append)
 
-    @property
-    def choice(self) -> Choice:
+    def choice(self, operands: Operands, precision: Precision) -> Choice:
+        """What the library launches for these operands."""
+        our_call(self._telling.matmul, operands, precision)()
         return self._launched[0].choice
+
+    def close(self) -> None:
+        self.library.close()
+        self._telling.close()
 
 
 class Contest:
@@ -92,7 +99,7 @@ class Contest:
         for name, watched in self.libraries.items():
             calls = [our_call(watched.library.matmul, operands, precision) for operands in sets]
             error = difference(calls[0], theirs[0], sets[0])
-            chosen[name] = choice = watched.choice
+            chosen[name] = choice = watched.choice(sets[0], precision)
             if not error <= precision.tolerance(problem.k):
                 raise ArithmeticError(f"{choice.name}: its result lies {error:.2g} from the vendor's")
             # A solution that two libraries choose is timed once.
@@ -116,6 +123,7 @@ class Contest:
             "device": target.name,
             "driver": target.driver,
             "torch": torch.__version__,
+            "compiled_launches": importlib.util.find_spec("tunesmith_native") is not None,
             "precision": self.precision.dtype + (" (tf32)" if self.precision.tf32 else ""),
             "tflops": reached.flops * 1e-12,
             "fill_gigabytes_per_second": reached.fill * 1e-9,
@@ -126,9 +134,9 @@ class Contest:
 
     def close(self) -> None:
         for watched in self.libraries.values():
-            watched.library.close()
+            watched.close()
 
-    def _library(self, logics: list[tuple[Path, Logic]], launched: Callable[[LaunchRecord], None]) -> Library:
+    def _library(self, logics: list[tuple[Path, Logic]], launched: Callable[[LaunchRecord], None] | None) -> Library:
         return Library(logics, device=self.target.selector, launched=launched)
 
 
