@@ -1,13 +1,13 @@
 """The host's time for a call of `matmul`: ours against torch.mm on a GPU, against NumPy without a GPU.
 
-    python benchmarks/matmul_overhead.py [LOGIC --dtype float32] [--sizes 256] [--json RESULT.json]
+    python benchmarks/matmul_overhead.py [LOGIC --dtype float32] [--sizes 256] [--in-python] [--json RESULT.json]
 
 Without a LOGIC, one untuned configuration of a kernel family is used for each kind of launch (`LAUNCHES`); choosing it
 takes as long as choosing a tuned one. On a GPU a block is CALLS calls without a wait, and the GPU is idle before each
 block; the block's time is the host's time, provided that the kernels are shorter. On a CPU a call returns when its work
 is done, so the time includes the product, and small sizes show the overhead best. Blocks of both sides alternate with a
 pause between them, and the first block of each is dropped. The figures are medians over the blocks, with the 2.5th and
-97.5th percentile.
+97.5th percentile. On a GPU, calls are compiled if `tunesmith_native` is installed (`pip install ./native`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -82,8 +83,11 @@ def main() -> None:
     parser.add_argument("logic", nargs="?", type=Path)
     parser.add_argument("--dtype", choices=LETTERS, default="float32", help="the logic's")
     parser.add_argument("--sizes", help="M = N = K, separated by commas")
+    parser.add_argument("--in-python", action="store_true", help="without the compiled distribution")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    if options.in_python:
+        sys.modules["tunesmith_native"] = None  # type: ignore[assignment]  # importing it fails then
     torch = torch_with_gpu()
     kind, peer = ("GPU", "torch.mm") if torch else ("CPU", "numpy.matmul")
     sizes = [int(size) for size in (options.sizes or SIZES[kind]).split(",")]
@@ -98,8 +102,9 @@ def main() -> None:
             device = torch.cuda.get_device_name() if torch else library.target.name
     show(rows, f"{device}, microseconds a call", peer)
     if options.json:
-        documents = [asdict(row) for row in rows]
-        options.json.write_text(json.dumps({"device": device, "peer": peer, "rows": documents}, indent=1))
+        facts = {"device": device, "peer": peer, "date": time.strftime("%Y-%m-%d")}
+        facts |= {"torch": torch.__version__} if torch else {}
+        options.json.write_text(json.dumps({**facts, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
 
 
 def libraries(options: argparse.Namespace, kind: str) -> Iterator[tuple[str, str, Library]]:

@@ -58,6 +58,22 @@ def gemm(name: str) -> str:
     return f"{run['device']}, {run['date']}, driver {run['driver']}, {torch}:\n\n{table(heads, rows)}"
 
 
+def host_times(name: str) -> str:
+    compiled, in_python = loaded(name), loaded(name, "python.json")
+    heads = ("launch", "type", "call", "compiled", "in Python", "torch.mm", "compiled less it", "in Python less it")
+    rows = [
+        (
+            row["launches"], row["dtype"], row["case"], f"{row['ours']:.1f}", f"{other['ours']:.1f}",
+            f"{row['theirs']:.1f}, {other['theirs']:.1f}", f"{row['ours'] - row['theirs']:+.1f}",
+            f"{other['ours'] - other['theirs']:+.1f}",
+        )
+        for row, other in zip(compiled["rows"], in_python["rows"], strict=True)
+    ]  # fmt: skip
+    size = compiled["rows"][0]["size"]
+    made = f"{compiled['device']}, {compiled['date']}, torch {compiled['torch']}"
+    return f"{made}; M = N = K = {size}, microseconds a call:\n\n{table(heads, rows)}"
+
+
 def held_out(name: str) -> str:
     run = loaded(name)
     heads = ("sizes asked", "first list, left out", "second list", "5th percentile", "worst", "cuBLAS's time / ours")
@@ -245,6 +261,7 @@ SIDES = ("tunesmith", "triton")
 SHOWN: dict[str, Callable[[str], str]] = {
     "gemm_bf16": gemm,
     "gemm_shipped_h100": gemm,
+    "matmul_overhead": host_times,
     "gemm_bf16_second": held_out,
     "tuning_beside_autotune": tuning_time,
     "random_vs_curand": fills,

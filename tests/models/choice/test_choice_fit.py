@@ -13,7 +13,7 @@ from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
-from tunesmith.models.choice.fit.held_out import HeldOutTimes, Trust, doubt_factor
+from tunesmith.models.choice.fit.held_out import CAUTIONS, HeldOutTimes, Trust, doubt_factor
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model import feature_names
 from tunesmith.models.choice.model_file import dump_choice_model, read_choice_model
@@ -106,18 +106,34 @@ def test_doubt_is_greater_where_errors_are(fit):
     assert min(order[0][1].doubt for order in orders(fit.model, outside)) > np.median(inside)
 
 
-def test_caution_keeps_from_losing_against_the_vendor():
-    """Expected gains of 5 % that are half of the time losses of 40 %, doubted, and gains of 30 % that come true."""
-    matrix = machine.matrix(40, names=("square",))
-    rows, vendors = len(matrix.problems), np.array([False, True])
-    logs = np.column_stack((np.where(np.arange(rows) % 2, -0.05, -0.3), np.zeros(rows)))
-    times = np.column_stack((np.where(np.arange(rows) % 4 == 1, 0.4, logs[:, 0]), np.zeros(rows)))
-    doubts = np.where(np.arange(rows) % 2, 0.3, 0.1)[:, None].repeat(2, axis=1)
-    pair = replace(matrix, solutions=(matrix.solutions[0], matrix.solutions[6]), seconds=np.exp(times))
-    held_out = HeldOutTimes(logs, doubts, times, np.zeros(rows, int), vendors)
-    trust = Trust.of(pair, held_out, np.ones(rows, bool))
+def two_solutions(rows, lost, gain=-0.3, doubtful_gain=-0.05, loss=0.4):
+    """Ours and the vendor's: a certain gain at even products, a doubted small gain at odd ones, `lost` of which are
+    losses."""
+    odd = np.arange(rows) % 2 == 1
+    logs = np.column_stack((np.where(odd, doubtful_gain, gain), np.zeros(rows)))
+    times = logs.copy()
+    times[np.flatnonzero(odd)[:lost], 0] = loss
+    doubts = np.where(odd, 0.3, 0.1)[:, None].repeat(2, axis=1)
+    return HeldOutTimes(logs, doubts, times, np.zeros(rows, int), np.array([False, True]))
+
+
+@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(2, 0.4, True), (3, 0.4, False), (80, 0.03, True)])
+def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted):
+    """One product in a hundred may lose more than 3 %; with one more, only gains beyond their doubt are taken."""
+    held_out = two_solutions(200, lost, loss=loss)
+    trust = Trust.of(held_out, np.ones(200, bool))
     chosen = trust.cautious(held_out).argmin(axis=1)
-    assert chosen.tolist() == [1 if row % 2 else 0 for row in range(rows)]
+    assert chosen.tolist() == [0 if takes_doubted else row % 2 for row in range(200)]
+    assert (trust.caution == 0) == takes_doubted
+
+
+def test_the_least_caution_with_few_regrets_is_taken():
+    """Larger gains are given up only where they must be: the caution is just above the lost gain over its doubt."""
+    held_out = two_solutions(200, 3)
+    trust = Trust.of(held_out, np.ones(200, bool))
+    below = CAUTIONS[CAUTIONS.index(trust.caution) - 1]
+    doubted = 0.3 * trust.factor
+    assert below * doubted <= 0.05 < trust.caution * doubted
 
 
 def test_the_vendor_is_chosen_unless_the_gain_exceeds_the_doubt(fit):

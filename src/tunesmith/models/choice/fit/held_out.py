@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.models.intensity.fit.cross_validation import fold_numbers
-from tunesmith.models.intensity.scoring import TimeMatrix
 
 from .cells import PairRows, TimeCells
 from .growing import grown
@@ -21,9 +21,10 @@ Rows = NDArray[np.bool_]
 FOLDS = 6
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
-CAUTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0)
-LOSSES_COUNT = 3.0
-"""How much more it counts to lose against the vendor's library than to miss a gain."""
+CAUTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
+REGRETTED, REGRETS = 0.97, 0.01
+"""A choice is regretted if the vendor's time over its time is below REGRETTED. REGRETS is the part of held-out products
+at which that may be so."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +65,17 @@ class Trust:
     caution: float
 
     @staticmethod
-    def of(matrix: TimeMatrix, held_out: HeldOutTimes, rows: Rows) -> Trust:
-        """By these rows of a matrix. The caution is that with the best mean logarithm of best time over chosen time,
-        where losses against the vendor count more; of equals, the least."""
-        factor, numbers = doubt_factor(held_out, rows), np.arange(len(rows))
-        scored = []
+    def of(held_out: HeldOutTimes, rows: Rows) -> Trust:
+        """By these rows. The caution is the least of CAUTIONS with few regrets (REGRETS), else the largest:
+        whoever loads a logic instead of calling the vendor's library should not lose by that."""
+        factor, numbers, vendors = doubt_factor(held_out, rows), np.arange(len(rows)), _vendors(held_out)
         for caution in CAUTIONS:
-            column = np.nanargmin(Trust(factor, caution).cautious(held_out), axis=1)
-            gained = np.log(matrix.best / matrix.seconds[numbers, column])
-            lost = np.nan_to_num(np.minimum(0.0, _vendors(held_out) - held_out.times[numbers, column]))
-            scored.append((float((gained + (LOSSES_COUNT - 1) * lost)[rows].mean()), -caution))
-        return Trust(factor, -max(scored)[1])
+            trust = Trust(factor, caution)
+            chosen = np.nanargmin(trust.cautious(held_out), axis=1)
+            lost = vendors - held_out.times[numbers, chosen] < math.log(REGRETTED)
+            if lost[rows].mean() <= REGRETS:
+                break
+        return trust
 
     def cautious(self, held_out: HeldOutTimes) -> Floats:
         """The expected logarithms, with the doubt on top for our own solutions."""
