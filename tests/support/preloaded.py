@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 
+from narrow_guards import narrow_guards
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
 
@@ -20,3 +21,4 @@ with suppress(ImportError):
 
 KERNELS.complete()
 OPERATIONS.complete()
+narrow_guards()
