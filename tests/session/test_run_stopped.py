@@ -167,11 +167,11 @@ def stops():
     point in each way. The rest of the product is thorough; it would show that a command differs in one cell only.
     """
     for shift, (name, command) in enumerate(COMMANDS.items()):
-        for slot, (point, way) in enumerate(product(POINTS, WAYS)):
+        for slot, (point, how) in enumerate(product(POINTS, WAYS)):
             at = point if command.confirms or point != "confirming" else "decided"
             covering = name == "tune" or (slot // 3 + slot % 3 + shift) % 3 == 0
             if command.confirms or point != "confirming" or covering:
-                yield (name, at, way), covering
+                yield (name, at, how), covering
 
 
 STOPS: dict[tuple[str, str, str], bool] = {}
