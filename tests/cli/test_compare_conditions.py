@@ -11,6 +11,7 @@ import sys
 import pytest
 from rich.console import Console
 
+from command_line import invoke_json
 from library_fakes import logic
 from tunesmith.devices.host_load import HostLoad
 from tunesmith.logic import write_logic
@@ -138,15 +139,13 @@ def test_a_ratio_that_may_be_anything_is_said_and_marked(tmp_path):
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_says_which_blas_and_which_variable_chose_its_kernel(tmp_path):
+def test_the_command_says_which_blas_and_which_variable_chose_its_kernel(tmp_path, monkeypatch):
+    """The variable acts when the library is loaded (test_the_blas_of_numpy_is_named...). The command sees it here."""
     write_logic(logic(gemm_type(), [{}], {(16, 24, 8): 0}).document, tmp_path / "logic.yaml")
-    if numpy_blas().name != "OpenBLAS":
+    if (blas := numpy_blas()).name != "OpenBLAS":
         pytest.skip("this NumPy calls another BLAS")
-    variables = {**os.environ, "OPENBLAS_CORETYPE": "Nehalem"}
-    run = [sys.executable, "-m", "tunesmith.cli.main", "compare", str(tmp_path), "--json"]
-    done = subprocess.run(run, capture_output=True, text=True, env=variables)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["peer"]["name"], found["peer"]["kernel"]) == ("OpenBLAS", "Nehalem")
-    assert any("OPENBLAS_CORETYPE=Nehalem" in sentence for sentence in found["look_at"])
+    monkeypatch.setenv("OPENBLAS_CORETYPE", blas.kernel)
+    found = invoke_json("compare", tmp_path)
+    assert (found["peer"]["name"], found["peer"]["kernel"]) == ("OpenBLAS", blas.kernel)
+    assert any(f"OPENBLAS_CORETYPE={blas.kernel}" in sentence for sentence in found["look_at"])
     assert documents.comparison(NumpyComparison((), OPENBLAS, ()))["peer"]["kernel"] == "Haswell"

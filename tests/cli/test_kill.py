@@ -9,23 +9,23 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from command_line import invoke_json
+from forked import code_of, started
 from tunesmith.bench.injected_faults import PASSAGES, POINTS, VARIABLE
 from tuning_runs import (
     Key,
     Row,
-    command,
     document,
     environment,
+    execute,
     fake_file,
     orphans,
     results,
@@ -186,30 +186,22 @@ def hanging(undisturbed, tmp_path):
     token = tmp_path / "token"
     token.touch()
     env = environment(**{VARIABLE: f"verifying:worker:12:hang:{token}"})
-    run = subprocess.Popen(
-        command(*tune(undisturbed[GPU].file, tmp_path / "run", GPU)),
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    while token.exists() and run.poll() is None:
-        time.sleep(0.005)
-    yield run, env["TUNESMITH_TEST_MARK"], tmp_path / "run"
-    run.kill()
-    run.communicate()
+    words = map(str, tune(undisturbed[GPU].file, tmp_path / "run", GPU))
+    with started(execute, *words, env=env) as (run, call):
+        while token.exists() and not run.has_message:
+            time.sleep(0.005)
+        yield run, call, env["TUNESMITH_TEST_MARK"], tmp_path / "run"
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
 def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(how, hanging, undisturbed):
-    run, mark, folder = hanging
+    run, call, mark, folder = hanging
     if how == "Ctrl-C":
         os.killpg(run.pid, signal.SIGINT)
     else:
-        run.terminate()
-    out, err = run.communicate()
-    assert (run.returncode, out) == (130, "")
+        os.kill(run.pid, signal.SIGTERM)
+    code, err = code_of(run), call.err.read_text()
+    assert (code, call.out.read_text()) == (130, "")
     assert err.splitlines()[-1].startswith("stopped; everything measured is in")
     assert "Traceback" not in err
     assert not orphans(mark)
@@ -221,12 +213,12 @@ def test_an_interrupted_run_keeps_everything_and_says_how_to_go_on(how, hanging,
 
 def test_of_two_runs_at_once_on_one_folder_the_second_waits_and_measures_nothing(undisturbed, tmp_path):
     whole, folder = undisturbed[GPU], tmp_path / "run"
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    again = (*tune(whole.file, folder, GPU), "--wait", "--json")
-    processes = [subprocess.Popen(command(*again), env=environment(), **pipes) for _ in range(2)]
-    outputs = [run.communicate() for run in processes]
-    assert [run.returncode for run in processes] == [0, 0], outputs
-    assert sorted(json.loads(out)["measured"] for out, _ in outputs) == [0, len(whole.rows)]
+    words = [*map(str, tune(whole.file, folder, GPU)), "--wait", "--json"]
+    with ExitStack() as runs:
+        both = [runs.enter_context(started(execute, *words, env=environment())) for _ in range(2)]
+        assert [code_of(run) for run, _ in both] == [0, 0], [call.err.read_text() for _, call in both]
+        documents = [json.loads(call.out.read_text()) for _, call in both]
+    assert sorted(found["measured"] for found in documents) == [0, len(whole.rows)]
     assert measured(rows(folder)) == measured(whole.rows)
     assert results(folder) == whole.results
 

@@ -56,7 +56,7 @@ def killed(words, count, seconds, folder):
     env = environment()
     with started(execute, *map(str, words), env=env) as (run, _):
         while not run.has_message and len(committed(folder)) < count:
-            time.sleep(0.01)
+            time.sleep(0.03)
         time.sleep(seconds)
         before = committed(folder)
         with suppress(ProcessLookupError):  # it has ended by itself

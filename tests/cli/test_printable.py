@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -23,6 +22,7 @@ from tunesmith.records import UserError, comment_text, printable
 from tunesmith.report.progress import ProgressReport
 from tunesmith.report.table import table, titled
 from tunesmith.session.frame import events
+from tuning_runs import tunesmith
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\r\x9b2J\u202egnp\x00"
 """Sets a terminal's title, its colour, clears it, turns the direction of writing; and no XML may hold it."""
@@ -149,8 +149,7 @@ def test_a_device_s_name_does_not_reach_the_lines_of_a_header():
 def test_keys_and_values_of_a_tuning_file_are_told_as_escapes(text, tmp_path):
     path = tmp_path / "evil\x1b[31m.yaml"
     path.write_text(text)
-    command = [sys.executable, "-m", "tunesmith.cli.main", "plan", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = tunesmith("plan", path)
     assert done.returncode == 2, done.stdout
     assert "evil\\x1b[31m.yaml" in done.stderr
     assert "Traceback" not in done.stderr

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import time
 
 import pytest
 
 from command_line import invoke, invoke_json
+from forked import code_of, started
 from postgresql_server import postgresql_server
 from tunesmith.records import UserError
 from tunesmith.session.frame.lock import LOCK
 from tunesmith.store import FILE_NAME, POINTER, Store
-from tuning_runs import command, environment, fake_file, results, rows
+from tuning_runs import environment, execute, fake_file, results, rows
 
 TINY = """
 GlobalParameters: {CompileProcesses: 1, ConfirmBlocks: 5, WarmUpSeconds: 0.001, SamplingSeconds: 0.002}
@@ -110,13 +110,12 @@ def test_a_run_whose_server_is_killed_ends_with_what_to_do_and_the_same_command_
     file, out = fake_file(tmp_path), tmp_path / "out"
     with postgresql_server() as server:
         words = tune(file, out, "--store", server.fresh(), "--json")
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        run = subprocess.Popen(command(*words), env=environment(), **pipes)  # type: ignore[call-overload]
-        while run.poll() is None and not _has_rows(out, 5):
-            time.sleep(0.05)
-        server.stop(signal.SIGQUIT)
-        _, err = run.communicate()
-        assert run.returncode == 2, err
+        with started(execute, *map(str, words), env=environment()) as (run, call):
+            while not run.has_message and not _has_rows(out, 5):
+                time.sleep(0.02)
+            server.stop(signal.SIGQUIT)
+            code, err = code_of(run), call.err.read_text()
+        assert code == 2, err
         assert "run the same command again" in err or "see that the server runs" in err
         assert "Traceback" not in err
         server.start()

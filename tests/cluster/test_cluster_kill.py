@@ -15,6 +15,8 @@ import pytest
 from cluster_runs import VICTIMS, ClusterKill, killed_run, many_sizes
 from tuning_runs import document, fake_file, orphans, results, rows, tunesmith
 
+pytestmark = pytest.mark.usefixtures("cluster_server")
+
 FAKES = "fake:GPU:8*3"
 
 
@@ -39,7 +41,7 @@ def tune(file, folder, devices=FAKES):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
+def undisturbed(tmp_path_factory, cluster_server):
     """The same file, tuned on one device, without a cluster."""
     folder = tmp_path_factory.mktemp("undisturbed")
     file = many_sizes(folder)
@@ -129,7 +131,7 @@ BenchmarkProblems:
 
 
 @pytest.fixture(scope="module")
-def undisturbed_opencl(tmp_path_factory):
+def undisturbed_opencl(tmp_path_factory, cluster_server):
     folder = tmp_path_factory.mktemp("opencl")
     file = fake_file(folder, OPENCL)
     done = tunesmith(*tune(file, folder / "run", "OpenCL*2"))

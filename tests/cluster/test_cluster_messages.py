@@ -35,7 +35,7 @@ measurements = st.builds(
 
 
 @given(measurements)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_measurement_crosses_as_plain_data_and_gains_its_device(measurement):
     crossed = msgpack.unpackb(msgpack.packb(plain_measurement(measurement)))
     received = measurement_of(crossed, "CUDA:1@a")

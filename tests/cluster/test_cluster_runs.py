@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from cluster_runs import many_sizes
+from cluster_runs import execute_in_temporary, many_sizes
+from forked import run_forked
 from opencl_runner import opencl_device
 from tunesmith import session
 from tunesmith.bench import Batch, Job, Policy, Race
@@ -29,7 +30,18 @@ from tunesmith.records import Configuration, Outcome, Problem, Solution, UserErr
 from tunesmith.session.frame import events
 from tunesmith.store import RunState, Store
 from tunesmith.toolchains.cache import FOLDER_VARIABLE
-from tuning_runs import document, environment, fake_file, rows, tunesmith
+from tuning_runs import document, environment, fake_file, rows
+
+ONE_STEP = """
+GlobalParameters: {CompileProcesses: 1, WarmUpSeconds: 0.01, SamplingSeconds: 0.02}
+BenchmarkProblems:
+  - - DataType: s
+    - InitialSolutionParameters:
+        - KernelLanguage: [fake]
+      BenchmarkFinalParameters:
+        - ProblemSizes:
+            - Exact: [32, 32, 32]
+"""
 
 QUICK = Policy(maximum_samples=7, sampling_seconds=0.02, warm_up_seconds=0.01, compile_processes=1)
 
@@ -61,8 +73,11 @@ class HostedCluster:
         self.processes.close()
 
 
+pytestmark = pytest.mark.usefixtures("cluster_server")
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(tmp_path_factory, cluster_server):
     hosted = HostedCluster(tmp_path_factory.mktemp("cache"))
     yield hosted
     hosted.close()
@@ -285,7 +300,8 @@ def test_no_scheduler_is_a_mistake_with_a_remedy(monkeypatch):
         opened.connected("no-such-file")
 
 
-def test_a_lost_scheduler_ends_a_wait_and_says_so(tmp_path):
+def test_a_lost_scheduler_ends_a_wait_and_says_so(own_servers):
+    """The scheduler is started by a server of its own here, as it is for users."""
     with spawner() as processes:
         scheduler = RunningScheduler.start(processes, SchedulerStart())
         connection = ClusterConnection(scheduler.address)
@@ -301,9 +317,9 @@ def test_a_command_that_ends_leaves_no_device_at_work(cluster):
     """Its workers stop after the measurement at hand; the next command does not wait for the rest of a portion."""
     connection = ClusterConnection(cluster.scheduler.address)
     jobs = [job(16, LoopUnroll=unroll) for unroll in range(20, 120)]
-    slow = replace(QUICK, noise=1e-9, minimum_samples=10_000, maximum_samples=10_000, sampling_seconds=60)
+    slow = replace(QUICK, noise=1e-9, minimum_samples=2_000, maximum_samples=2_000, sampling_seconds=60)
     measured = ClusterBench(connection, cluster.kind, slow).run(Batch((Race(tuple(jobs)),)))
-    for _ in range(5):
+    for _ in range(2):
         next(measured)
     connection.close()
 
@@ -319,10 +335,13 @@ def test_a_command_that_ends_leaves_no_device_at_work(cluster):
 
 
 def test_a_run_leaves_nothing_in_the_temporary_folder_but_what_the_next_removes(tmp_path):
-    """Workers are killed when the command ends. What Dask keeps for them lies in one folder, which it cleans itself."""
+    """Workers are killed when the command ends. What Dask keeps for them lies in one folder, which it cleans itself.
+
+    The command is a fork of the tests' server, and finds the temporary folder anew.
+    """
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     variables = {"TMPDIR": temporary, FOLDER_VARIABLE: tmp_path / "cache"}
-    options = ("--devices", "fake:GPU:8*2", "--json")
-    document(tunesmith("tune", fake_file(tmp_path), "-o", tmp_path / "run", *options, env=environment(**variables)))
+    words = ("tune", fake_file(tmp_path, ONE_STEP), "-o", tmp_path / "run", "--devices", "fake:GPU:8*2", "--json")
+    document(run_forked(execute_in_temporary, *map(str, words), env=environment(**variables)))
     assert [path.name for path in temporary.iterdir()] == ["dask-scratch-space"]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from forked import code_of, started
 from tunesmith.bench import Spawner
 from tunesmith.bench.injected_faults import VARIABLE
 from tunesmith.records import UserError
 from tunesmith.session.frame.lock import LOCK, held_folder
-from tuning_runs import command, environment, fake_file, orphans, tune_json, tunesmith
+from tuning_runs import environment, execute, fake_file, orphans, tune_json, tunesmith
 
 
 @pytest.fixture
@@ -114,19 +114,15 @@ def test_no_child_of_a_killed_run_keeps_the_folder(tmp_path):
     token.touch()
     env = environment(**{VARIABLE: f"verifying:worker:3:hang:{token}"})
     folder = tmp_path / "run"
-    run = subprocess.Popen(
-        command("tune", fake_file(tmp_path), "-o", folder, "--device", "fake:GPU:8"),
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while token.exists() and run.poll() is None:
-        time.sleep(0.005)
-    assert "has tuned in it since" in refused(folder).what
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
-    with held_folder(folder):
-        pass
+    words = map(str, ("tune", fake_file(tmp_path), "-o", folder, "--device", "fake:GPU:8"))
+    with started(execute, *words, env=env) as (run, _):
+        while token.exists() and not run.has_message:
+            time.sleep(0.005)
+        assert "has tuned in it since" in refused(folder).what
+        os.kill(run.pid, signal.SIGKILL)
+        assert code_of(run) == -signal.SIGKILL
+        with held_folder(folder):
+            pass
     assert not orphans(env["TUNESMITH_TEST_MARK"])
 
 

@@ -12,6 +12,8 @@ from tunesmith.records import Measurement, Outcome
 from tunesmith.store import CopyReport, FolderStore, Store, StoreLocation, copy_store
 from tunesmith.store import copying as module
 
+pytestmark = pytest.mark.usefixtures("small_pages")
+
 
 @pytest.fixture
 def stores(location_of):
@@ -25,7 +27,7 @@ def at(seconds, started):
 
 def filled(store):
     run = store.begin_run(START)
-    store.commit(entry(str(number), tile=number % 3, size=64 + number % 5) for number in range(1234))
+    store.commit(entry(str(number), tile=number % 3, size=64 + number % 5) for number in range(123))
     store.commit([entry("again", "full", at(1.0, 1.0))])
     store.commit([entry("again", "full", at(2.0, 2.0))], replacing={("again", "full")})
     store.commit([entry("odd", measurement=Measurement(Outcome.COMPILE_ERROR, "refused", "NUL \0 and \ue000"))])
@@ -43,11 +45,11 @@ def test_a_copy_has_everything_and_a_second_copy_adds_nothing(stores):
     source, target = stores
     filled(source)
     before = content(source)
-    assert copy_store(source, target) == CopyReport(measurements=1237, runs=1, steps=1)
+    assert copy_store(source, target) == CopyReport(measurements=126, runs=1, steps=1)
     assert content(target) == before
     assert [found.run for found in target.entries()] == [found.run for found in source.entries()]
-    assert copy_store(source, target) == CopyReport(present=1237)
-    assert copy_store(target, source) == CopyReport(present=1237)
+    assert copy_store(source, target) == CopyReport(present=126)
+    assert copy_store(target, source) == CopyReport(present=126)
     assert content(target) == content(source) == before
 
 
@@ -58,7 +60,7 @@ def test_between_the_two_kinds_of_databases_nothing_changes(tmp_path, postgresql
         Store.open(tmp_path / "b") as store_c,
     ):
         filled(store_a)
-        assert copy_store(store_a, store_b) == copy_store(store_b, store_c) == CopyReport(1237, 0, 0, 1, 1)
+        assert copy_store(store_a, store_b) == copy_store(store_b, store_c) == CopyReport(126, 0, 0, 1, 1)
         assert content(store_a) == content(store_b) == content(store_c)
 
 
@@ -112,19 +114,19 @@ def test_copies_of_two_hosts_stores_add_up_in_either_order(location_of):
 def test_a_copy_that_is_stopped_keeps_what_it_copied_and_goes_on(stores, monkeypatch):
     source, target = stores
     filled(source)
-    monkeypatch.setattr(module, "CHUNK", 100)
+    monkeypatch.setattr(module, "CHUNK", 10)
     progress = []
 
     def stop(done, total):
         progress.append((done, total))
-        if done == 300:
+        if done == 30:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         copy_store(source, target, stop)
-    assert progress == [(0, 1237), (100, 1237), (200, 1237), (300, 1237)]
-    assert target.count() == 300
-    assert copy_store(source, target) == CopyReport(measurements=937, present=300, runs=1, steps=1)
+    assert progress == [(0, 126), (10, 126), (20, 126), (30, 126)]
+    assert target.count() == 30
+    assert copy_store(source, target) == CopyReport(measurements=96, present=30, runs=1, steps=1)
     assert content(target) == content(source)
 
 

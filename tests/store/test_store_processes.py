@@ -2,109 +2,77 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
 import signal
-import subprocess
-import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
-from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution, Target
-from tunesmith.store import Store, StoreEntry, sqlite
-
-GEMM = ProblemType("GEMM", "Cijk_Ailk_Bljk_SB", ("M", "N", "Batch", "K"), Configuration({"DataType": "s"}))
-TARGET = Target(
-    "fake", "fake:0", "a fake device", "CPU", "none", "1.0", 4, 256, 32768, 1 << 30, 1 << 28, 1 << 20, 8, True
-)
+from forked import code_of, started
+from store_writers import SAME_KEYS, entry, hold, wait_for, write_for_ever, write_same_keys
+from tunesmith.store import Store, sqlite
+from tuning_runs import environment
 
 
-def entry(key, seconds):
-    solution = Solution(GEMM, "tiled", Configuration({"Tile": 8}))
-    measurement = Measurement(Outcome.OK, samples=(seconds,), estimate=Estimate(seconds, seconds, seconds, 1))
-    return StoreEntry(
-        key, "screen", "identity", solution, Problem(GEMM, (8, 8, 1, 8)), TARGET, "compiler 1", measurement
-    )
-
-
-def _writer(path, mark, start, counts):  # type: ignore[no-untyped-def]
-    start.wait()  # both open a file that does not exist yet, at the same time
-    with Store.open(path) as store:
-        counts.put((mark, sum(store.commit([entry(str(key), mark)]) for key in range(150))))
-
-
-def test_two_processes_that_write_the_same_keys_leave_each_once(location_of):
-    spawn = multiprocessing.get_context("spawn")
-    start, counts = spawn.Barrier(2), spawn.Queue()
-    writers = [spawn.Process(target=_writer, args=(location_of(), mark, start, counts)) for mark in (1.0, 2.0)]
-    for writer in writers:
-        writer.start()
-    new = dict(counts.get(timeout=60) for _ in writers)
-    for writer in writers:
-        writer.join(60)
+def test_two_processes_that_write_the_same_keys_leave_each_once(location_of, tmp_path):
+    """Both open a store that does not exist yet, at the same time."""
+    marks, go = (1.0, 2.0), tmp_path / "go"
+    new = {}
+    with ExitStack() as stack:
+        writers = {}
+        for mark in marks:
+            arguments = location_of(), mark, tmp_path / f"ready {mark}", go
+            writers[mark] = stack.enter_context(started(write_same_keys, *arguments, env=environment()))
+        for mark in marks:
+            wait_for(tmp_path / f"ready {mark}")
+        go.touch()
+        for mark, (writer, call) in writers.items():
+            assert code_of(writer) == 0, call.err.read_text()
+            new[mark] = int(call.out.read_text())
     with Store.open(location_of()) as store:
         kept = [found.measurement.samples[0] for found in store.entries()]
-    assert [writer.exitcode for writer in writers] == [0, 0]
-    assert len(kept) == 150
-    assert {mark: kept.count(mark) for mark in (1.0, 2.0)} == new, "each process was told truly which were new"
+    assert len(kept) == SAME_KEYS
+    assert {mark: kept.count(mark) for mark in marks} == new, "each process was told truly which were new"
 
 
-HOLDER = """
-import sys
-from tunesmith.store import Store
-def hold(connection):
-    print("holding", flush=True)
-    sys.stdin.readline()
-Store.open(sys.argv[1])._database.write(hold)
-"""
+def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_not(location_of, tmp_path):
+    holding, release = tmp_path / "holding", tmp_path / "release"
+    with (
+        Store.open(location_of()) as store,
+        ThreadPoolExecutor(1) as pool,
+        started(hold, location_of(), holding, release, env=environment()) as (holder, _),
+    ):
+        wait_for(holding)
+        commit = pool.submit(store.commit, [entry("a", 1.0)])
+        with pytest.raises(TimeoutError):
+            commit.result(timeout=0.3)
+        assert store.rounds(["a"]) == {"a": {}}
+        release.touch()
+        assert commit.result() == 1
+        assert code_of(holder) == 0
 
 
-def test_a_commit_waits_for_another_process_that_is_writing_and_a_reader_does_not(location_of):
-    with Store.open(location_of()) as store, ThreadPoolExecutor(1) as pool:
-        command = [sys.executable, "-c", HOLDER, str(location_of())]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stdout.readline() == "holding\n"
-            commit = pool.submit(store.commit, [entry("a", 1.0)])
-            with pytest.raises(TimeoutError):
-                commit.result(timeout=0.3)
-            assert store.rounds(["a"]) == {"a": {}}
-            process.stdin.write("let go\n")
-            process.stdin.flush()
-            assert commit.result() == 1
+def lines_of(path):
+    """The whole lines of a file, which is not there before its process has begun."""
+    text = path.read_text() if path.exists() else ""
+    return text[: text.rfind("\n") + 1].splitlines()
 
 
-WRITER = """
-import sys
-sys.path.insert(0, {tests!r})
-from test_store_processes import entry
-from tunesmith.store import Store
-store = Store.open(sys.argv[1])
-key = int(sys.argv[2])
-while True:
-    store.commit([entry(f"{{key}}/{{part}}", float(key)) for part in range(3)])
-    print(key, flush=True)
-    key += 1
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 def test_kill_9_loses_nothing_committed_and_leaves_no_half_commit(location_of):
     chance = random.Random(7)
-    program = WRITER.format(tests=str(Path(__file__).parent))
     reported: set[int] = set()
     for life in range(6):
-        command = [sys.executable, "-c", program, str(location_of()), str(1000 * life)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            for _ in range(chance.randrange(1, 12)):
-                reported.add(int(process.stdout.readline()))
-            os.kill(process.pid, signal.SIGKILL)
-            reported.update(int(line) for line in process.stdout if line.endswith("\n"))
+        with started(write_for_ever, location_of(), 1000 * life, env=environment()) as (writer, call):
+            count = chance.randrange(1, 12)
+            while len(lines_of(call.out)) < count:
+                assert not writer.has_message, call.err.read_text()
+                time.sleep(0.001)
+            time.sleep(chance.uniform(0, 0.01))  # anywhere in a commit
+            writer.kill()
+            assert code_of(writer) == -signal.SIGKILL
+            reported.update(map(int, lines_of(call.out)))
     with Store.open(location_of()) as store:
         kept = [found.key for found in store.entries()]
     parts: dict[int, int] = {}

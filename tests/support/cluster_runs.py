@@ -6,15 +6,16 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked import code_of, started
 from forked_server import MARK
-from tuning_runs import command, environment, fake_file, processes
+from tuning_runs import environment, execute, fake_file, processes
 
 MANY_SIZES = """
 GlobalParameters:
@@ -96,23 +97,20 @@ class KilledRun:
 
 
 def killed_run(kill: ClusterKill, arguments: list[object], folder: Path, rows: int) -> KilledRun:
-    """Start a command and send the signal once its store has that share of `rows` rows."""
-    env = environment()
-    # Files, so that a process that outlives its parent by a moment does not keep a pipe open.
-    names = [folder.parent / f"{folder.name}.{end}" for end in ("out", "err")]
-    with names[0].open("w") as out, names[1].open("w") as err:
-        run = subprocess.Popen(command(*arguments), env=env, stdout=out, stderr=err, text=True)
-        happened = False
-        while run.poll() is None:
+    """Start a command, in a fork of the tests' server, and send the signal once its store has that share of `rows`
+    rows."""
+    env, happened = environment(), False
+    with started(execute, *map(str, arguments), env=env) as (run, call):
+        while not run.has_message:
             if not happened and row_count(folder) >= max(1, int(kill.share * rows)):
-                happened = _strike(kill, run, env[MARK])
+                happened = _strike(kill, run.pid, env[MARK])
             time.sleep(0.01)
-    return KilledRun(run.returncode, names[0].read_text(), names[1].read_text(), happened, env[MARK])
+        return KilledRun(code_of(run), call.out.read_text(), call.err.read_text(), happened, env[MARK])
 
 
-def _strike(kill: ClusterKill, run: subprocess.Popen[str], mark: str) -> bool:
+def _strike(kill: ClusterKill, run: int, mark: str) -> bool:
     if kill.victim == "parent":
-        run.send_signal(kill.signal)
+        os.kill(run, kill.signal)
         return True
     living = sorted(process for process, name in roles(mark) if name == kill.victim)
     if not living:
@@ -120,6 +118,12 @@ def _strike(kill: ClusterKill, run: subprocess.Popen[str], mark: str) -> bool:
     with suppress(ProcessLookupError):
         os.kill(random.Random(kill.number).choice(living), kill.signal)
     return True
+
+
+def execute_in_temporary(*words: str) -> None:
+    """Execute a command in this process, a fork, which asks the variables anew where the temporary folder is."""
+    tempfile.tempdir = None
+    execute(*words)
 
 
 def many_sizes(folder: Path) -> Path:

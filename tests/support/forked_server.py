@@ -75,11 +75,16 @@ def _serve(arguments: list[str], variables: dict[str, str], kept: tuple[int, ...
         os._exit(code)
 
 
+def start_servers_by_fork() -> None:
+    """Let every server that this process or a fork of it starts be a fork of the process."""
+    process.subprocess = SimpleNamespace(Popen=ForkedPopen, DEVNULL=subprocess.DEVNULL)  # type: ignore[assignment, attr-defined]
+
+
 def serve_by_fork() -> None:
     """Let a fork of this process start the children of all its benches.
 
     Call it first in a process: a fork takes over what any other thread has locked. It returns when the fork is made.
     """
-    process.subprocess = SimpleNamespace(Popen=ForkedPopen, DEVNULL=subprocess.DEVNULL)  # type: ignore[assignment, attr-defined]
+    start_servers_by_fork()
     keep_server(())
     assert process._kept_server() is not None

@@ -9,14 +9,17 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 
+from quick_benches import quicken_benches
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
 
 for _module in ("tuning_runs", "tunesmith.cli.tune", "tunesmith.library.logic_check_process"):
     import_module(_module)
 
-with suppress(ImportError):
-    import_module("pyopencl")
+for _module in ("pyopencl", "scipy.linalg.cython_blas"):
+    with suppress(ImportError):
+        import_module(_module)
 
 KERNELS.complete()
 OPERATIONS.complete()
+quicken_benches()

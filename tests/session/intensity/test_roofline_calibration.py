@@ -30,7 +30,7 @@ from tunesmith.session.intensity.calibrate import (
 from tunesmith.session.intensity.characterize import CharacterizeTask, characterize
 
 SMALL = LargeProblems(side=128, elements=2 * WHOLE)
-QUICK = Policy(noise=0.2, maximum_samples=7, sampling_seconds=0.05, warm_up_seconds=0.01)
+QUICK = Policy(noise=0.2, maximum_samples=7, sampling_seconds=0.01, warm_up_seconds=0.002)
 
 
 @pytest.mark.opencl

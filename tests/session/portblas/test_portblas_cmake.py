@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from command_line import invoke
+from command_program import command_program
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "portblas_cmake"
 GENERATORS = {"Unix Makefiles": "make", "Ninja": "ninja"}
-PROGRAM = """#!{python}
-from tunesmith.cli.main import main
-main()
-"""
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("cmake"), reason="no CMake here"),
@@ -28,15 +23,12 @@ pytestmark = [
 
 
 class Project:
-    """A copy of the example with a `tunesmith` of its own, to be configured and built."""
+    """A copy of the example, to be configured and built with this `tunesmith`."""
 
-    def __init__(self, folder, generator, *options):
+    def __init__(self, folder, program, generator, *options):
         self.source, self.build = folder / "project", folder / "build"
         shutil.copytree(EXAMPLE, self.source)
         self.config = self.source / "candidates.json"
-        program = folder / "tunesmith"
-        program.write_text(PROGRAM.format(python=sys.executable))
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
         self.run("cmake", "-G", generator, "-S", self.source, "-B", self.build, f"-DTUNESMITH={program}", *options)
 
     def run(self, *command, code=0):
@@ -58,23 +50,29 @@ class Project:
         os.utime(self.config, (later, later))
 
 
+@pytest.fixture
+def program(tmp_path):
+    """A `tunesmith` that does not start Python anew for each command."""
+    with command_program(tmp_path) as path:
+        yield path
+
+
 @pytest.fixture(
     params=[
         pytest.param(generator, marks=[pytest.mark.thorough] if generator == "Ninja" else [])
         for generator in GENERATORS
     ]
 )
-def project(request, tmp_path):
+def project(request, program, tmp_path):
     if not shutil.which(GENERATORS[request.param]):
         pytest.skip(f"no {GENERATORS[request.param]} here")
-    return Project(tmp_path, request.param)
+    return Project(tmp_path, program, request.param)
 
 
 def changed(before, after):
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-@pytest.mark.slow
 def test_a_build_makes_candidates_once_and_again_where_they_change(project):
     first = project.made()
     assert project.run(project.build / "show_candidates").splitlines()[-1] == "5 candidates"
@@ -106,14 +104,13 @@ def make():
     return "Unix Makefiles"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("target", "name"), [("NVIDIA_GPU", "nvidia"), ("CPU", "cpu"), ("mine", "mine")])
-def test_a_targets_name_finds_its_set(target, name, make, tmp_path, monkeypatch):
+def test_a_targets_name_finds_its_set(target, name, make, program, tmp_path, monkeypatch):
     own = tmp_path / "sets"
     own.mkdir()
     shutil.copy(EXAMPLE / "candidates.json", own / "mine.json")
     monkeypatch.setenv("TUNESMITH_PORTBLAS_SETS", str(own))
-    project = Project(tmp_path, make, f"-DTUNING_TARGET={target}")
+    project = Project(tmp_path, program, make, f"-DTUNING_TARGET={target}")
     project.made()
     lines = (project.build / "candidates.def").read_text().splitlines()
     expected = invoke("portblas", "generate", name).stdout.splitlines()
@@ -121,8 +118,8 @@ def test_a_targets_name_finds_its_set(target, name, make, tmp_path, monkeypatch)
     assert len([line for line in lines if line.startswith("BENCH_PARAMS")]) > 4
 
 
-def test_a_target_without_a_set_is_refused_with_those_that_there_are(make, tmp_path):
-    project = Project(tmp_path, make)
+def test_a_target_without_a_set_is_refused_with_those_that_there_are(make, program, tmp_path):
+    project = Project(tmp_path, program, make)
     again = ("cmake", "-S", project.source, "-B", project.build)
     output = project.run(*again, "-DTUNING_TARGET=VOODOO_GPU", code=1)
     assert "no set for VOODOO_GPU; give one of amd, cpu, default, intel, nvidia" in " ".join(output.split())

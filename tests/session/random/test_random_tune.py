@@ -101,19 +101,19 @@ TASK = RandomTask(
     distributions=("uniform", "normal"),
     value_types=("float",),
     blocks=(64, 256),
-    grids=(2, 8),
+    grids=(8,),
     min_threads=1,
-    bytes=(1 << 20,),
+    bytes=(1 << 18,),
     grow=False,
 )
 
 
-QUICK = Policy(noise=0.05, maximum_samples=20, sampling_seconds=0.02, warm_up_seconds=0.005, cold=False)
+QUICK = Policy(noise=0.2, maximum_samples=7, sampling_seconds=0.005, warm_up_seconds=0.001, cold=False)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Two generators, two distributions, five shapes each. Cautions about a busy machine are left out."""
+    """Two generators, two distributions, three shapes each. Cautions about a busy machine are left out."""
     opencl_device()
     folder = tmp_path_factory.mktemp("random")
     with pytest.MonkeyPatch.context() as quick:
