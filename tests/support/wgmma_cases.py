@@ -161,3 +161,24 @@ def cases(thorough_but: Collection[str] = tuple(case.name for case in CASES)) ->
         pytest.param(case, id=case.name, marks=() if case.name in thorough_but else pytest.mark.thorough)
         for case in CASES
     ]
+
+
+BIG = [
+    ("half", kind(), {}),
+    ("half, shared", kind(), {"StreamKGrid": 132}),
+    ("half, 208 columns", kind(), {"InstructionColumns": 208}),
+    ("bfloat16, 240 columns", kind("b"), {"InstructionColumns": 240, "RowsAlong": "M"}),
+    ("half, 192 rows", kind(layout="nt"), {"WarpGroups": 3, "InstructionColumns": 128, "RowsAlong": "M"}),
+    ("bfloat16, gelu", kind("b", bias=True, activation="gelu", use_beta=False), {"ClusterShape": (2, 1)}),
+    ("float8", kind("f8", scaled=True, dest="s", bias=True, activation="silu"), {}),
+    ("TF32", kind("s", tf32=True), {"RowsAlong": "M"}),
+]
+"""Tiles that leave few registers: name, type and values."""
+LESS = ("half", "half, 208 columns")
+"""They need fewer registers than "half, shared" and "bfloat16, 240 columns", whose programs have all that theirs have.
+"""
+
+
+def big(thorough: Collection[str] = ()) -> list[pytest.ParameterSet]:
+    """The big tiles, `problem_type` and `values`, as parameters of a test; those named are thorough."""
+    return [pytest.param(*rest, id=name, marks=pytest.mark.thorough if name in thorough else ()) for name, *rest in BIG]
