@@ -153,6 +153,22 @@ QUICK = (
     "bfloat16, 80 columns",
 )
 """Cases that between them run most of the code."""
+COMPILED = (
+    "half, every tile alone",
+    "half, N first, rows along M",
+    "half, cut in three",
+    "half, two stages",
+    "half, written directly",
+    "bfloat16, shared by five",
+    "bfloat16, 80 columns",
+    "float8, odd strides",
+    "float8, cut in two",
+    "int8, a full wave shared",
+    "TF32",
+    "half, two side by side along M",
+)
+"""Cases that have every type of operand, activation and cluster, and every pair of the macros on which whole parts of
+the text depend: SPLIT, STORE_BY_TMA, BIAS, ADDS_C and the output's type. Others differ in numbers and layouts."""
 
 
 def cases(thorough_but: Collection[str] = tuple(case.name for case in CASES)) -> list[pytest.ParameterSet]:

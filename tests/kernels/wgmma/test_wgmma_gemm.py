@@ -16,7 +16,7 @@ from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
 from verified import verify
-from wgmma_cases import CASES, DIRECT, FAMILY, LAYOUTS, LESS, big, config, kind, problem
+from wgmma_cases import CASES, COMPILED, DIRECT, FAMILY, LAYOUTS, LESS, big, cases, config, kind, problem
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def compiled_copies():
     return toolchain("CUDA").compile(aligned_module(), H200)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases(COMPILED))
 def test_nvrtc_compiles_every_case_without_a_gpu(case):
     module, _ = FAMILY.modules(case.config, case.problem_type)
     toolchain("CUDA").compile(unoptimised(module), H200)
