@@ -41,10 +41,10 @@ def different(prints):
     return len(low) - len(together) + len(whole)
 
 
-@pytest.mark.parametrize("seed", [pytest.param(SEEDS[0], marks=pytest.mark.thorough), SEEDS[1]])
+@pytest.mark.parametrize("seed", [SEEDS[0], pytest.param(SEEDS[1], marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("generator", MOST)
 def test_no_two_of_all_streams_are_equal(generator, seed):
-    """The thorough run adds seed 0, which the neighbouring seeds, below, have for as many engines as a default launch."""
+    """Of seed 0, the one without bits; the thorough run adds one of many, which other tests have for fewer engines."""
     engines = MOST[generator]
     assert different(fingerprints(generator, seed, engines, np.arange(engines))) == engines
 
@@ -69,9 +69,9 @@ def test_no_stream_is_another_one_a_few_words_later(generator):
 
 @pytest.mark.parametrize("generator", MOST)
 def test_neighbouring_seeds_have_no_stream_in_common(generator):
-    """Seeds 0 and 2, since LFSR113 never looks at the lowest bit; default launch."""
+    """Seeds 40 and 42, since LFSR113 never looks at the lowest bit; default launch."""
     engines = GENERATORS[generator].default_engines
-    both = [fingerprints(generator, seed, engines, np.arange(engines)) for seed in (0, 2)]
+    both = [fingerprints(generator, seed, engines, np.arange(engines)) for seed in (40, 42)]
     assert different(np.concatenate(both)) == 2 * engines
 
 
