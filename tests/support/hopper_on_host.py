@@ -87,9 +87,9 @@ def _program(module: Module, name: int) -> str:
     assert "asm" not in source
     assert source.count('extern "C"') == 1
     source = source.replace('extern "C"', "")
-    given = [option.removeprefix("-D").split("=", 1) for option in module.options if option.startswith("-D")]
-    names = {macro for macro, _ in given} | set(re.findall(r"^ *#define (\w+)", source, re.MULTILINE))
-    before = "".join(f"#define {macro} {value}\n" for macro, value in given)
+    macros = [option.removeprefix("-D").split("=", 1) for option in module.options if option.startswith("-D")]
+    names = {macro for macro, _ in macros} | set(re.findall(r"^ *#define (\w+)", source, re.MULTILINE))
+    before = "".join(f"#define {macro} {value}\n" for macro, value in macros)
     behind = "".join(f"#undef {macro}\n" for macro in sorted(names))
     return before + PROGRAM.format(name=name, source=source) + behind
 
