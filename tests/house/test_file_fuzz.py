@@ -94,7 +94,7 @@ OBJECTIVES = ("geomean", "worst", "compat")
 
 
 def selected(path):
-    """For all objectives; of the few files of the normal suite, in folders named by their seed, each for one in turn."""
+    """For all objectives; the few files of the normal suite, in folders named by their seed, have one each, in turn."""
     seed = path.name if path.is_dir() else path.parent.name
     for objective in (OBJECTIVES[int(seed) % 3],) if seed.isdecimal() and int(seed) < QUICK else OBJECTIVES:
         out = path.parent / objective
