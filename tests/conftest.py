@@ -14,6 +14,7 @@ import one_blas_thread  # noqa: F401  # before NumPy
 from described import EXAMPLES, STENCIL
 from postgresql_server import postgresql_server
 from shared_programs import own_folder, share_programs
+from triton_on_host import interpreting
 from tunesmith.bench import keep_server
 from tunesmith.bench.processes import process
 from tunesmith.devices import choice
@@ -77,6 +78,13 @@ def postgresql():
     """A PostgreSQL server of this process's tests."""
     with postgresql_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def triton_interpreter():
+    """A process of this session's tests, which interprets Triton's functions. It takes 3 seconds to start."""
+    with interpreting() as process:
+        yield process
 
 
 @pytest.fixture

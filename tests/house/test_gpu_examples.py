@@ -24,7 +24,14 @@ ODD = ((1001, 1003, 999), (8457, 35, 1761), (35, 8457, 1761), (2, 6144, 2048), (
 """M, N and K: odd, or with an M of which most types have no multiple of 16 bytes."""
 
 
-@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+PLANNED = [
+    pytest.param(path, id=path.stem, marks=pytest.mark.thorough if path.stem == "h200_llm_fp16" else ())
+    for path in FILES
+]
+"""The file for half precision is planned in the thorough run: it is that for bfloat16, by a test of its own below."""
+
+
+@pytest.fixture(params=PLANNED)
 def planned(request):
     return plan_of(request.param)
 
@@ -95,6 +102,14 @@ def test_products_with_vectors_have_a_family_of_their_own_in_every_layout(planne
             assert "TritonGemv" in {family for family, _ in able(group, *sizes)}, group.name
         if not group.phases.problem_type.fields.flag("Batched"):
             assert "TritonGemv" in {family for family, _ in able(group, 1, 4096, 4096)}, group.name
+
+
+def test_the_file_for_half_precision_is_that_for_bfloat16():
+    brain, half = (
+        [line.partition("#")[0].rstrip() for line in (EXAMPLES / f"h200_llm_{name}.yaml").read_text().splitlines()]
+        for name in ("bf16", "fp16")
+    )
+    assert [line.replace("DataType: b", "DataType: h") for line in brain] == half
 
 
 def test_the_bfloat16_files_measure_every_problem_of_the_list_between_them():

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from described import EXAMPLES, edited
+from forked import run_forked
 from opencl_runner import opencl_device
 from tunesmith import session
 from tunesmith.devices import environment as device_environment
 from tunesmith.toolchains import driver_cache
 from tunesmith.toolchains.cache import FOLDER_VARIABLE, SIZE_VARIABLE
-from tuning_runs import environment, fake_file, tunesmith
+from tuning_runs import environment, execute_alone, fake_file
 
 TUNING = """
+GlobalParameters: {CompileProcesses: 1, WarmUpSeconds: 0.01, SamplingSeconds: 0.02, ConfirmBlocks: 7}
 BenchmarkProblems:
   - - OperationType: Custom
       Kernel: custom_stencil.yaml
@@ -28,7 +30,7 @@ BenchmarkProblems:
 
 
 @pytest.fixture(autouse=True)
-def anew(monkeypatch, tmp_path, own_programs):
+def anew(monkeypatch, tmp_path):
     """A cache folder of this test's own, asked for by nobody so far."""
     driver_cache.cache_clear()
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache of the user"))
@@ -62,13 +64,14 @@ def test_a_results_folder_holds_no_machine_code_of_a_cpu(tmp_path):
         "tuning.yaml",
     )
     env = environment(**{FOLDER_VARIABLE: tmp_path / "cache of the user"})
-    tunesmith("tune", file, "-o", tmp_path / "out", "--device", "OpenCL", "-q", env=env)
+    tune = ["tune", str(file), "-o", str(tmp_path / "out"), "--device", "OpenCL", "-q"]
+    run_forked(execute_alone, *tune, env=env)
     assert (tmp_path / "out" / "measurements.sqlite").is_file()
     assert [path for path in (tmp_path / "out").rglob("*") if path.suffix in (".so", ".bc", ".o")] == []
     assert list((tmp_path / "cache of the user" / "drivers").rglob("*.so"))
 
 
-def test_every_process_of_a_run_finds_the_same_private_folder_outside_of_it(tmp_path):
+def test_every_process_of_a_run_finds_the_same_private_folder_outside_of_it(tmp_path, own_programs):
     here = device_environment(tmp_path / "out" / "cache")["POCL_CACHE_DIR"]
     program = (
         "import sys; from pathlib import Path; from tunesmith.devices import environment;"

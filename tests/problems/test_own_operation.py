@@ -6,7 +6,6 @@ Its folder on the path registers it by entry points, in every process: nothing e
 from __future__ import annotations
 
 import csv
-import os
 import re
 import shutil
 import subprocess
@@ -21,24 +20,18 @@ from opencl_runner import opencl_device
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem, UserError, _registry
-from tuning_runs import document, environment, steady_or_drifted, tunesmith
+from tuning_runs import document, environment_with, steady_or_drifted, tunesmith, tunesmith_with
 
 FOLDER = Path(__file__).parent / "strided_copy"
 ROOT = FOLDER.parents[2]
 
 
-def with_copy():
-    """The environment of a process that has the distribution on its path."""
-    path = os.pathsep.join(filter(None, [str(FOLDER), os.environ.get("PYTHONPATH", "")]))
-    return environment(PYTHONPATH=path)
-
-
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory):
-    """The folder of a run over all of `copy.yaml`."""
+    """The folder of a run over all of `copy.yaml`, whose bench is started anew."""
     opencl_device()  # skips where there is none
     folder = tmp_path_factory.mktemp("copy") / "run"
-    done = tunesmith("tune", FOLDER / "copy.yaml", "-o", folder, "--device", "OpenCL", "--json", env=with_copy())
+    done = tunesmith_with(FOLDER, "tune", FOLDER / "copy.yaml", "-o", folder, "--device", "OpenCL", "--json")
     winners = steady_or_drifted(done)["winners"]
     assert [row["sizes"] for row in winners] == [[64, 64], [256, 256], [33, 65], [512, 48]]
     assert all(row["gbytes"] > 0 and "gflops" not in row for row in winners)
@@ -103,7 +96,7 @@ def test_it_keeps_what_operations_and_families_promise(tmp_path):
     opencl_device()  # skips where there is none
     shutil.copy(FOLDER / "conformance.py", tmp_path / "test_copy.py")
     run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", "test_copy.py"]
-    done = subprocess.run(run, capture_output=True, text=True, env=with_copy(), cwd=tmp_path)
+    done = subprocess.run(run, capture_output=True, text=True, env=environment_with(FOLDER), cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert re.fullmatch(r"\d\d passed in .*", done.stdout.splitlines()[-1]), done.stdout
 
@@ -133,17 +126,17 @@ def test_its_tables_are_in_bytes_a_second_and_name_its_sizes(tuned):
 def test_its_logic_is_shown_and_chosen_from(tuned):
     (logic,) = tuned.glob("logic/*.yaml")
     assert "samples, GB/s," in logic.read_text()
-    shown = tunesmith("show", tuned, env=with_copy())
+    shown = tunesmith_with(FOLDER, "show", tuned)
     assert shown.returncode == 0, shown.stderr
     assert "Copy_S_00: GB/s of" in shown.stdout
     for size, rule in (("256 256", "exact"), ("300 280", "nearest")):
-        selected = document(tunesmith("select", tuned, "--size", *size.split(), "--json", env=with_copy()))
+        selected = document(tunesmith_with(FOLDER, "select", tuned, "--size", *size.split(), "--json"))
         assert (selected["rule"], selected["kernel"]) == (rule, "CopyRows")
 
 
 @pytest.mark.opencl
 def test_a_second_run_measures_nothing(tuned):
-    done = tunesmith("tune", FOLDER / "copy.yaml", "-o", tuned, "--device", "OpenCL", "--json", env=with_copy())
+    done = tunesmith_with(FOLDER, "tune", FOLDER / "copy.yaml", "-o", tuned, "--device", "OpenCL", "--json")
     assert steady_or_drifted(done)["measured"] == 0
 
 
@@ -171,7 +164,7 @@ def test_it_is_launched_by_its_name_on_rows_that_lie_apart(tuned, tmp_path):
     """From a copy of its logic alone, in a process that imports nothing of it by name."""
     moved = shutil.copytree(tuned / "logic", tmp_path / "shipped")
     run = [sys.executable, "-c", LAUNCH, str(moved)]
-    done = subprocess.run(run, capture_output=True, text=True, env=with_copy(), cwd=tmp_path)
+    done = subprocess.run(run, capture_output=True, text=True, env=environment_with(FOLDER), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-2] == "[('33x65 ld 80', 'exact'), ('300x280', 'nearest')]"
 

@@ -33,8 +33,6 @@ typedef unsigned long long u64;
 typedef unsigned int u32;
 using std::min;
 
-const int CLUSTER_SIZE = CLUSTER_ROWS * CLUSTER_COLUMNS;
-
 struct Index { int x, y, z; };
 thread_local Index threadIdx, blockIdx;
 Index gridDim;
@@ -288,14 +286,16 @@ struct tf32 : Wide<4> {
     static float read(const unsigned char *at) { return from_bits(bits_at<u32>(at) & 0xffffe000); }
 };
 
-#if OUTPUT_BF16
+// What a program whose output is one of these formats calls, which says `using namespace` for it.
+namespace halves_of_bf16 {
 float widened(unsigned short x) { return from_bits((u32)x << 16); }
 u32 half_of(float x) { u32 bits = to_bits(x); return (bits + 0x7fff + (bits >> 16 & 1)) >> 16; }
 u32 packed(float low, float high) { return half_of(low) | half_of(high) << 16; }
-#elif OUTPUT_F16
+}
+namespace halves_of_f16 {
 float widened(unsigned short x) { return float_of_half(x); }
 u32 packed(float low, float high) { return half_of_float(low) | (u32)half_of_float(high) << 16; }
-#endif
+}
 
 // ---- products ----
 
@@ -375,7 +375,7 @@ void wait_for_flag(const u32 *flag)
 
 template <class... T, std::size_t... place>
 const char *launch_each(
-    void (*kernel)(T...), const int *grid, int items, int shared, int together, void **arguments,
+    void (*kernel)(T...), int cluster, const int *grid, int items, int shared, int together, void **arguments,
     std::index_sequence<place...>)
 {
     gridDim = {grid[0], grid[1], grid[2]};
@@ -387,10 +387,10 @@ const char *launch_each(
         for (int group = first; group < std::min(first + together, grid[0]); ++group) {
             groups.emplace_back(items, shared);
             groups.back().running = items;
-            if (group % CLUSTER_SIZE == CLUSTER_SIZE - 1) {
-                clusters.emplace_back(CLUSTER_SIZE * items);
+            if (group % cluster == cluster - 1) {
+                clusters.emplace_back(cluster * items);
                 std::vector<Group *> members;
-                for (int i = 0; i < CLUSTER_SIZE; ++i) members.push_back(&groups[groups.size() - CLUSTER_SIZE + i]);
+                for (int i = 0; i < cluster; ++i) members.push_back(&groups[groups.size() - cluster + i]);
                 for (Group *member : members) {
                     member->cluster = members;
                     member->meeting_of_cluster = &clusters.back();
@@ -421,7 +421,8 @@ const char *launch_each(
     return broken ? why.c_str() : "";
 }
 template <class... T>
-const char *launch(void (*kernel)(T...), const int *grid, int items, int shared, int together, void **arguments)
+const char *launch(
+    void (*kernel)(T...), int cluster, const int *grid, int items, int shared, int together, void **arguments)
 {
-    return launch_each(kernel, grid, items, shared, together, arguments, std::index_sequence_for<T...>());
+    return launch_each(kernel, cluster, grid, items, shared, together, arguments, std::index_sequence_for<T...>());
 }

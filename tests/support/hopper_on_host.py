@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import platform
 import re
@@ -10,7 +9,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -39,59 +38,60 @@ INSTRUCTION = re.compile(
     r".*?m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) .*?, (keeps[^;]*); \}.*?\n\}\n",
     re.DOTALL,
 )
-LAUNCH = """
-extern "C" const char *run(const int *grid, int items, int shared, int together, void **arguments)
-{
-    return launch(gemm, grid, items, shared, together, arguments);
-}
+PROGRAM = """
+namespace program_{name} {{
+#if OUTPUT_BF16
+using namespace halves_of_bf16;
+#elif OUTPUT_F16
+using namespace halves_of_f16;
+#endif
+#line 1 "program_{name}"
+{source}
+extern "C" const char *run_{name}(const int *grid, int items, int shared, int together, void **arguments)
+{{
+    return launch(gemm, CLUSTER_ROWS * CLUSTER_COLUMNS, grid, items, shared, together, arguments);
+}}
+}}
 """
+Run = Callable[..., bytes]
+"""A program for the host: of the grid, work-items, bytes of shared memory, how many work-groups run together and the
+arguments' addresses; returns what went wrong, or nothing."""
 
 
-def host_library(module: Module, folder: Path) -> ctypes.CDLL:
-    """The module for the host: one function `run`, which returns what went wrong, or nothing."""
+def host_programs(modules: Iterable[Module], folder: Path) -> list[Run]:
+    """The modules for the host. The compiler reads all of them at once: most of what it does is for the standard
+    library and the stand-in, which they share."""
     compiler = shutil.which("g++")
     if not compiler or platform.machine() != "x86_64":
         pytest.skip("no g++ for x86-64 here")
+    programs = [_program(module, index) for index, module in enumerate(modules)]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernels.cpp").write_text(f'#include "{HARDWARE}"\n' + "".join(programs))
+    options = ["-std=c++20", "-O1", "-w", "-mf16c", "-ffp-contract=off", "-fPIC", "-pthread", "-shared"]
+    command = [compiler, *options, "kernels.cpp", "-o", "kernels.so"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    library = ctypes.CDLL(str(folder / "kernels.so"))
+    runs = [getattr(library, f"run_{index}") for index in range(len(programs))]
+    for run in runs:
+        run.restype = ctypes.c_char_p
+    return runs
+
+
+def _program(module: Module, name: int) -> str:
+    """A module's text in a namespace of its own, with its macros before it and without any behind it."""
     source = module.text.replace(text("hardware.cu"), "")
     source = source.replace("extern __shared__ unsigned char memory[];", "unsigned char *memory = nullptr;")
     source, count = INSTRUCTION.subn(_product, source)
     assert count == 1
     assert "asm" not in source
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "kernel.cpp").write_text(f'#include "{HARDWARE}"\n{source}{LAUNCH}')
-    macros = [option for option in module.options if option.startswith("-D")]
-    command = [
-        *_compiler(compiler),
-        "-shared",
-        "-include",
-        _headers(compiler),
-        *macros,
-        "kernel.cpp",
-        "-o",
-        "kernel.so",
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    library = ctypes.CDLL(str(folder / "kernel.so"))
-    library.run.restype = ctypes.c_char_p
-    return library
-
-
-def _compiler(compiler: str) -> list[str]:
-    return [compiler, "-std=c++20", "-O1", "-w", "-mf16c", "-ffp-contract=off", "-fPIC", "-pthread"]
-
-
-@cache
-def _headers(compiler: str) -> str:
-    """A header with all of the standard library that the stand-in includes, compiled once for all programs: that is
-    half of what a program takes. Without `headers.h.gch` the compiler would read the header."""
-    folder = Path(tempfile.mkdtemp(prefix="hopper-on-host-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    texts = "".join(path.read_text() for path in (HARDWARE, HARDWARE.with_name("hopper_waiting.h")))
-    header = folder / "headers.h"
-    header.write_text("\n".join(sorted(set(re.findall(r"^#include <.*>$", texts, re.MULTILINE)))) + "\n")
-    subprocess.run([*_compiler(compiler), header, "-o", f"{header}.gch"], check=True)
-    return str(header)
+    assert source.count('extern "C"') == 1
+    source = source.replace('extern "C"', "")
+    macros = [option.removeprefix("-D").split("=", 1) for option in module.options if option.startswith("-D")]
+    names = {macro for macro, _ in macros} | set(re.findall(r"^ *#define (\w+)", source, re.MULTILINE))
+    before = "".join(f"#define {macro} {value}\n" for macro, value in macros)
+    behind = "".join(f"#undef {macro}\n" for macro in sorted(names))
+    return before + PROGRAM.format(name=name, source=source) + behind
 
 
 def _product(found: re.Match[str]) -> str:
@@ -107,9 +107,7 @@ def _product(found: re.Match[str]) -> str:
 """
 
 
-def run_on_host(
-    library: ctypes.CDLL, plan: Plan, memory: dict[str, np.ndarray], workspace: np.ndarray, together: int = 1
-) -> None:
+def run_on_host(run: Run, plan: Plan, memory: dict[str, np.ndarray], workspace: np.ndarray, together: int = 1) -> None:
     """Carry out a plan whose operands are `memory`, `together` work-groups at a time in the order of their numbers;
     what it found zeroed must be so again."""
     for step in plan.from_scratch.steps:
@@ -124,7 +122,7 @@ def run_on_host(
                 arguments = Parameters([value for value, _ in parameters])
                 grid = (ctypes.c_int * 3)(*step.grid)
                 pointer = ctypes.c_void_p(arguments.pointer)
-                wrong = library.run(grid, step.work_group[0], step.shared_bytes, together, pointer)
+                wrong = run(grid, step.work_group[0], step.shared_bytes, together, pointer)
                 assert wrong == b"", wrong.decode()
             case _:
                 raise AssertionError(step)
@@ -165,7 +163,7 @@ def result_on_host(
     family: Kernel,
     config: Configuration,
     asked: Problem,
-    library: ctypes.CDLL,
+    run: Run,
     inputs: Mapping[str, np.ndarray],
     together: int = 1,
 ) -> np.ndarray:
@@ -177,20 +175,18 @@ def result_on_host(
     memory = {name: aligned(storage) for name, storage in inputs.items()}
     memory["D"] = aligned(out.view(operands["D"].dtype))
     garbage = aligned(np.full(plan.workspace_bytes, 0xFF, np.uint8))
-    run_on_host(library, plan, memory, garbage, together)
+    run_on_host(run, plan, memory, garbage, together)
     return memory["D"]
 
 
-def verify_on_host(
-    family: Kernel, config: Configuration, asked: Problem, library: ctypes.CDLL, together: int = 1
-) -> None:
+def verify_on_host(family: Kernel, config: Configuration, asked: Problem, run: Run, together: int = 1) -> None:
     """Every check of the problem: within the bound, and nothing but D's elements written."""
     operation = GemmOperation()
     for check in operation.checks(asked):
         inputs = operation.inputs(check, np.random.default_rng(3))
         expected = operation.reference(check, inputs)["D"]
         operand = next(operand for operand in operation.operands(check) if operand.name == "D")
-        out = result_on_host(family, config, check, library, inputs, together)
+        out = result_on_host(family, config, check, run, inputs, together)
         got = strided(operand, out).astype(np.float64)[expected.where]
         wrong = ~(np.abs(got - expected.value) <= expected.bound)
         assert not wrong.any(), f"{wrong.sum()} of {wrong.size} wrong, first at {np.argwhere(wrong)[0]}"

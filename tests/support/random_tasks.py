@@ -65,10 +65,10 @@ def for_engines(generator: str, distribution: str, value_type: str) -> list[str]
     return found if len(shapes) > 3 else ["too few launches are legal"]
 
 
-def at_edges(generator: str, distribution: str, value_type: str) -> list[str]:
-    """All counts up to 40, and those around a turn of all engines, from all elements up to 7."""
+def at_edges(generator: str, distribution: str, value_type: str, which: str) -> list[str]:
+    """All counts up to 40 or some of them, and those around a turn of all engines, from all elements up to 7."""
     shape, values = small(generator), WIDTHS[distribution][value_type].values
-    counts = list(range(41))
+    counts = {"all": list(range(41)), "some": [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40]}[which]
     if GENERATORS[generator].kind is GeneratorKind.ENGINE:
         turn = shape.engines * values
         counts += [turn - 1, turn, turn + 1, 2 * turn + 3]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cuda_runner import H200
+from cuda_runner import H200, toolchain
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import Expected
 from tunesmith.problems.custom import CustomOperation
@@ -53,6 +53,10 @@ TORCH_TYPES = {
 
 @contextmanager
 def interpreting() -> Iterator[ProcessPoolExecutor]:
+    """The process, or a skip with what is missing for it. `conftest.py` keeps one for all tests of a session."""
+    toolchain("Triton")
+    pytest.importorskip("torch")
+    skip_unless_loops_are_interpreted()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _interpret) as process:
         yield process
 

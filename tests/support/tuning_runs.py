@@ -18,6 +18,7 @@ from forked import run_forked
 from forked_server import MARK, serve_by_fork
 from shared_programs import share_programs
 from tunesmith.cli.main import main
+from tunesmith.records import _registry
 from tunesmith.store import FolderStore
 from tunesmith.toolchains.cache import FOLDER_VARIABLE
 
@@ -112,9 +113,35 @@ def tunesmith(*arguments: object, env: Mapping[str, str] | None = None) -> subpr
 
 def execute(*words: str) -> None:
     """Execute a command in this process, with a server that is its fork."""
-    sys.argv = ["tunesmith", *words]
     share_programs()
     serve_by_fork()
+    execute_alone(*words)
+
+
+def tunesmith_with(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in a forked process with a folder in front of its path, as Python has it of PYTHONPATH.
+
+    Its benches start new Python processes, with that variable.
+    """
+    return run_forked(execute_with, str(folder), *map(str, arguments), env=environment_with(folder))
+
+
+def environment_with(folder: Path) -> dict[str, str]:
+    """The environment of a process that has a folder in front of its path."""
+    return environment(PYTHONPATH=os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])))
+
+
+def execute_with(folder: str, *words: str) -> None:
+    """Execute a command in this process, which looks for the distributions of a folder too."""
+    sys.path.insert(0, folder)
+    _registry.installed.cache_clear()
+    share_programs()
+    execute_alone(*words)
+
+
+def execute_alone(*words: str) -> None:
+    """Execute a command in this process, which starts a server of its own and shares no machine code."""
+    sys.argv = ["tunesmith", *words]
     main()
 
 

@@ -78,12 +78,13 @@ CASES = [
         "bfloat16, shared by five",
         {"data_type": "b", "bias": True, "activation": "gelu"},
         {"StreamKGrid": 5, "Stages": 3},
-        (136, 200, 1, 600),
+        (72, 136, 1, 600),
     ),
     Case(
         "bfloat16, odd strides, cut in two",
         {"data_type": "b", "layout": "tt"},
         DIRECT | {"GlobalSplitU": 2},
+        (72, 77, 2, 200),
         odd_strides=1,
     ),
     Case("float8, odd strides", {"data_type": "f8", "scaled": True}, DIRECT, (77, 75, 2, 300), 1, odd_strides=3),
@@ -153,6 +154,22 @@ QUICK = (
     "bfloat16, 80 columns",
 )
 """Cases that between them run most of the code."""
+COMPILED = (
+    "half, every tile alone",
+    "half, N first, rows along M",
+    "half, cut in three",
+    "half, two stages",
+    "half, written directly",
+    "bfloat16, shared by five",
+    "bfloat16, 80 columns",
+    "float8, odd strides",
+    "float8, cut in two",
+    "int8, a full wave shared",
+    "TF32",
+    "half, two side by side along M",
+)
+"""Cases that have every type of operand, activation and cluster, and every pair of the macros on which whole parts of
+the text depend: SPLIT, STORE_BY_TMA, BIAS, ADDS_C and the output's type. Others differ in numbers and layouts."""
 
 
 def cases(thorough_but: Collection[str] = tuple(case.name for case in CASES)) -> list[pytest.ParameterSet]:
@@ -161,3 +178,24 @@ def cases(thorough_but: Collection[str] = tuple(case.name for case in CASES)) ->
         pytest.param(case, id=case.name, marks=() if case.name in thorough_but else pytest.mark.thorough)
         for case in CASES
     ]
+
+
+BIG = [
+    ("half", kind(), {}),
+    ("half, shared", kind(), {"StreamKGrid": 132}),
+    ("half, 208 columns", kind(), {"InstructionColumns": 208}),
+    ("bfloat16, 240 columns", kind("b"), {"InstructionColumns": 240, "RowsAlong": "M"}),
+    ("half, 192 rows", kind(layout="nt"), {"WarpGroups": 3, "InstructionColumns": 128, "RowsAlong": "M"}),
+    ("bfloat16, gelu", kind("b", bias=True, activation="gelu", use_beta=False), {"ClusterShape": (2, 1)}),
+    ("float8", kind("f8", scaled=True, dest="s", bias=True, activation="silu"), {}),
+    ("TF32", kind("s", tf32=True), {"RowsAlong": "M"}),
+]
+"""Tiles that leave few registers: name, type and values."""
+LESS = ("half", "half, 208 columns")
+"""They need fewer registers than "half, shared" and "bfloat16, 240 columns", whose programs have all that theirs have.
+"""
+
+
+def big(thorough: Collection[str] = ()) -> list[pytest.ParameterSet]:
+    """The big tiles, `problem_type` and `values`, as parameters of a test; those named are thorough."""
+    return [pytest.param(*rest, id=name, marks=pytest.mark.thorough if name in thorough else ()) for name, *rest in BIG]

@@ -181,28 +181,34 @@ extern "C" void run(const int *grid, const float *input, float *output, int rows
 """
 
 
-@pytest.mark.parametrize("staged", [0, 1])
-@pytest.mark.parametrize("sizes", [(1, 1), (7, 5), (33, 70)])
-def test_the_text_computes_what_the_reference_says(tmp_path, staged, sizes):
+@pytest.fixture(scope="module", params=[0, 1], ids=["plain", "staged"])
+def on_host(request, tmp_path_factory):
+    """A configuration of the example and its program for the host, compiled once for all sizes."""
     compiler = shutil.which("g++")
     if not compiler:
         pytest.skip("no g++ here")
-    problem_type = type_of(EXAMPLES / STENCIL)
-    chosen = config(problem_type, GROUP_X=4, GROUP_Y=2, ITEM_X=2, ITEM_Y=4, STAGED=staged)
-    problem = Problem(problem_type, sizes)
+    folder, problem_type = tmp_path_factory.mktemp("stencil"), type_of(EXAMPLES / STENCIL)
+    chosen = config(problem_type, GROUP_X=4, GROUP_Y=2, ITEM_X=2, ITEM_Y=4, STAGED=request.param)
     (module,) = FAMILY.modules(chosen, problem_type)
-    (launch,) = FAMILY.plan(chosen, problem, H200).steps
-    (tmp_path / "kernel.cpp").write_text(SHIM + module.text + RUN)
+    (folder / "kernel.cpp").write_text(SHIM + module.text + RUN)
     command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-pthread", *module.options]
-    done = subprocess.run([*command, "kernel.cpp", "-o", "kernel.so"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([*command, "kernel.cpp", "-o", "kernel.so"], cwd=folder, capture_output=True, text=True)
     if "barrier: No such file" in done.stderr:
         pytest.skip("this g++ has no std::barrier")
     assert done.returncode == 0, done.stderr
+    return chosen, ctypes.CDLL(str(folder / "kernel.so"))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (7, 5), (33, 70)])
+def test_the_text_computes_what_the_reference_says(on_host, sizes):
+    chosen, library = on_host
+    problem = Problem(type_of(EXAMPLES / STENCIL), sizes)
+    (launch,) = FAMILY.plan(chosen, problem, H200).steps
     inputs = CustomOperation().inputs(problem, np.random.default_rng(3))
     output = np.full(sizes, np.nan, np.float32)
     scalars = [np.ctypeslib.as_ctypes_type(a.dtype)(a.value) for a in launch.arguments if isinstance(a, ScalarArgument)]
     memory = [ctypes.c_void_p(array.ctypes.data) for array in (inputs["input"], output)]
-    ctypes.CDLL(str(tmp_path / "kernel.so")).run((ctypes.c_int * 3)(*launch.grid), *memory, *scalars)
+    library.run((ctypes.c_int * 3)(*launch.grid), *memory, *scalars)
     expected = CustomOperation().reference(problem, inputs)["output"]
     assert (np.abs(output - expected.value) <= expected.bound).all()
 

@@ -353,7 +353,7 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=75, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_the_files_hold_only_the_users_error_comes_out(tmp_path, data):
     description = written(tmp_path)

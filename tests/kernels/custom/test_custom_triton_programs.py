@@ -14,6 +14,7 @@ import tunesmith
 from cuda_runner import H200, cuda_device, toolchain, wrong_on_gpu
 from described import EXAMPLES, edited, type_of
 from described_triton import written
+from triton_on_host import described_wrong_on_host
 from tunesmith import session
 from tunesmith.kernels.custom import CustomTritonKernel
 from tunesmith.problems.custom import CustomOperation
@@ -223,20 +224,14 @@ def test_a_program_is_found_on_disk_by_the_next_process(scaled, tmp_path, monkey
 
 
 @pytest.fixture(scope="module")
-def wrong_on_host():
+def wrong_on_host(triton_interpreter):
     """wrong_on_host(problem type, values, sizes): what is wrong with the result, in a process that interprets."""
-    toolchain("Triton")
-    pytest.importorskip("torch")
-    from triton_on_host import described_wrong_on_host, interpreting, skip_unless_loops_are_interpreted
 
-    skip_unless_loops_are_interpreted()
-    with interpreting() as process:
+    def ask(problem_type, values, sizes):
+        problem = Problem(problem_type, sizes)
+        return triton_interpreter.submit(described_wrong_on_host, config(problem_type, values), problem).result()
 
-        def ask(problem_type, values, sizes):
-            problem = Problem(problem_type, sizes)
-            return process.submit(described_wrong_on_host, config(problem_type, values), problem).result()
-
-        yield ask
+    return ask
 
 
 @pytest.mark.parametrize("values", [{"BLOCK": 128, "num_warps": 1}, {"BLOCK": 512, "ROWS": 4}], ids=str)

@@ -24,9 +24,16 @@ def verified(family, made, asked, seed=0):
     return True
 
 
-@pytest.mark.parametrize("transposes", TRANSPOSES)
-@pytest.mark.parametrize("data_type", DATA_TYPES)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def covering():
+    """Every pair of an algorithm, a type and a layout in a third of all; the thorough run adds the other triples."""
+    for i, algorithm in enumerate(ALGORITHMS):
+        for j, transposes in enumerate(TRANSPOSES):
+            for k, data_type in enumerate(DATA_TYPES):
+                marks = () if (i + j + k) % len(DATA_TYPES) == 0 else pytest.mark.thorough
+                yield pytest.param(algorithm, data_type, transposes, marks=marks)
+
+
+@pytest.mark.parametrize(("algorithm", "data_type", "transposes"), list(covering()))
 def test_all_types_layouts_and_batches_are_right(algorithm, data_type, transposes):
     """One program, many problems: blocks at edges and inside, leading dimensions larger than needed, alpha, beta, a
     batch of one, fewer elements than a work-item computes."""

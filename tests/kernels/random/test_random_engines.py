@@ -275,10 +275,25 @@ def test_there_are_matrices_for_all_engines_and_offsets():
     assert len(jumps("mtgp32")) == 512 * 36
 
 
-@pytest.mark.parametrize("generator", ENGINES)
-@pytest.mark.parametrize(("kind", "value"), [("UNIFORM", "FLOAT"), ("LOG_NORMAL", "DOUBLE"), ("POISSON", "U32")])
+HEAVIEST, LIGHTER = ("LOG_NORMAL", "DOUBLE"), (("UNIFORM", "FLOAT"), ("POISSON", "U32"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "generator"),
+    [
+        *((*HEAVIEST, generator) for generator in ENGINES),
+        *(
+            pytest.param(*form, generator, marks=() if generator == "xorwow" else pytest.mark.thorough)
+            for form in LIGHTER
+            for generator in ENGINES
+        ),
+    ],
+)
 def test_engines_stay_in_an_h200s_registers_and_local_memory(generator, kind, value):
-    """No spills; local memory as `EngineSource` says; registers for 640 work-items on a multiprocessor at the least."""
+    """No spills; local memory as `EngineSource` says; registers for 640 work-items on a multiprocessor at the least.
+
+    Each generator with the values that need the most registers, and one with others. The thorough run adds the rest.
+    """
     toolchain = NvrtcToolchain()
     if reason := toolchain.unavailable():
         pytest.skip(reason)

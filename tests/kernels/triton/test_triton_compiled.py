@@ -62,14 +62,23 @@ def test_stream_k_publishes_with_release_and_waits_with_acquire():
     assert "acquire.gpu" in text or "gpu.acquire" in text
 
 
-@pytest.mark.parametrize("target", [MI300, MI200], ids=lambda target: target.architecture)
-@pytest.mark.parametrize(
-    "values",
-    [{"Schedule": "Persistent"}, {"Schedule": "SplitK", "GlobalSplitU": 2}, {"Schedule": "StreamK", "StreamKGrid": 64}],
-    ids=lambda values: values["Schedule"],
-)
+SCHEDULES = [
+    {"Schedule": "Persistent"},
+    {"Schedule": "SplitK", "GlobalSplitU": 2},
+    {"Schedule": "StreamK", "StreamKGrid": 64},
+]
+ON_AMD = [
+    *zip((MI300, MI200, MI300), SCHEDULES, strict=True),
+    *(
+        pytest.param(target, values, marks=pytest.mark.thorough)
+        for target, values in zip((MI200, MI300, MI200), SCHEDULES, strict=True)
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "values"), ON_AMD)
 def test_it_compiles_for_amd_gpus(target, values):
-    """Execution there is untested."""
+    """Each schedule for one of the two; the thorough run adds the other. Execution there is untested."""
     compiled(DENSE, config(kind("b"), **{**POINTER, **values}), kind("b"), target)
 
 

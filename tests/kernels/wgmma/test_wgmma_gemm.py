@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from cuda_runner import H200, cuda_device, toolchain
+from cuda_runner import H200, cuda_device, toolchain, unoptimised
 from tunesmith.bench.verification.case import VerificationCase as Verified
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
@@ -16,19 +16,7 @@ from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
 from verified import verify
-from wgmma_cases import CASES, DIRECT, FAMILY, LAYOUTS, config, kind, problem
-
-BIG = [
-    ("half", kind(), {}),
-    ("half, shared", kind(), {"StreamKGrid": 132}),
-    ("half, 208 columns", kind(), {"InstructionColumns": 208}),
-    ("bfloat16, 240 columns", kind("b"), {"InstructionColumns": 240, "RowsAlong": "M"}),
-    ("half, 192 rows", kind(layout="nt"), {"WarpGroups": 3, "InstructionColumns": 128, "RowsAlong": "M"}),
-    ("bfloat16, gelu", kind("b", bias=True, activation="gelu", use_beta=False), {"ClusterShape": (2, 1)}),
-    ("float8", kind("f8", scaled=True, dest="s", bias=True, activation="silu"), {}),
-    ("TF32", kind("s", tf32=True), {"RowsAlong": "M"}),
-]
-"""Tiles that leave few registers: name, type and values."""
+from wgmma_cases import CASES, COMPILED, DIRECT, FAMILY, LAYOUTS, LESS, big, cases, config, kind, problem
 
 
 @pytest.mark.parametrize(
@@ -280,18 +268,26 @@ def compiled_copies():
     return toolchain("CUDA").compile(aligned_module(), H200)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases(COMPILED))
 def test_nvrtc_compiles_every_case_without_a_gpu(case):
+    module, _ = FAMILY.modules(case.config, case.problem_type)
+    toolchain("CUDA").compile(unoptimised(module), H200)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_nvrtc_makes_of_every_case_can_be_launched(case):
+    """The big tiles, which are nearest to the limits, are always looked at."""
     compiled(case.config, case.problem_type)
 
 
-@pytest.mark.parametrize(("problem_type", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+@pytest.mark.parametrize(("problem_type", "values"), big(LESS))
 def test_the_sums_of_big_tiles_stay_in_registers(problem_type, values):
     binary = compiled(config(problem_type, **values), problem_type)
     assert (binary.facts[0].spill_bytes or 0) <= 64
 
 
-@pytest.mark.parametrize(("problem_type", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+@pytest.mark.parametrize(("problem_type", "values"), big(LESS))
 def test_warp_groups_take_no_more_registers_than_there_are_at_launch(problem_type, values):
     """They would wait for the rest forever. By the numbers of kernel.cu: what one fetches with, and the others have."""
     chosen = config(problem_type, **values)
@@ -308,7 +304,7 @@ def test_nvrtc_knows_every_instruction(data_type):
     chosen = config(problem_type, WarpGroups=1, InstructionColumns=32, PromoteEvery=0, RowsAlong="M")
     module, _ = FAMILY.modules(chosen, problem_type)
     assert "m64n32k" in module.text
-    toolchain("CUDA").compile(module, H200)
+    toolchain("CUDA").compile(unoptimised(module), H200)
 
 
 def test_only_one_text_speaks_to_the_hardware():
@@ -361,7 +357,7 @@ def test_every_case_is_right_on_a_gpu(case):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("problem_type", "values"), [pytest.param(*rest, id=name) for name, *rest in BIG])
+@pytest.mark.parametrize(("problem_type", "values"), big())
 def test_big_tiles_are_right_on_a_gpu(problem_type, values):
     asked = [
         problem(m, n, 2, k, problem_type=problem_type, pad=16, multiple=16)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import cache
 
 import numpy as np
 import pytest
 
 from cuda_runner import H200
-from hopper_on_host import host_library, result_on_host, verify_on_host
+from hopper_on_host import host_programs, result_on_host, verify_on_host
 from tunesmith.problems.gemm import GemmOperation
 from wgmma_cases import CASES, FAMILY, QUICK, cases
 
@@ -17,31 +16,31 @@ SHARED = next(case for case in CASES if case.name == "bfloat16, shared by five")
 
 
 @pytest.fixture(scope="module")
-def library_of(tmp_path_factory):
-    """A case's program for the host, compiled once."""
-
-    @cache
-    def of(case_name):
-        case = next(case for case in CASES if case.name == case_name)
-        return host_library(FAMILY.modules(case.config, case.problem_type)[0], tmp_path_factory.mktemp("wgmma"))
-
-    return lambda case: of(case.name)
+def program_of(request, tmp_path_factory):
+    """The program of a case for the host, of those that the selected tests name."""
+    items = [item for item in request.session.items if item.fspath == request.fspath and hasattr(item, "callspec")]
+    selected = {item.callspec.params["case"].name for item in items if "case" in item.callspec.params} | {SHARED.name}
+    chosen = [case for case in CASES if case.name in selected]
+    modules = [FAMILY.modules(case.config, case.problem_type)[0] for case in chosen]
+    programs = host_programs(modules, tmp_path_factory.mktemp("wgmma"))
+    named = {case.name: program for case, program in zip(chosen, programs, strict=True)}
+    return lambda case: named[case.name]
 
 
 @pytest.mark.parametrize("case", cases(QUICK))
-def test_the_program_is_right(case, library_of):
+def test_the_program_is_right(case, program_of):
     """One work-group (or cluster) after the other, so that it also never waits for one that comes later."""
     assert not list(FAMILY.rejections(case.config, case.problem_type, H200))
     assert not list(FAMILY.rejections_for(case.config, case.problem, H200))
-    verify_on_host(FAMILY, case.config, case.problem, library_of(case), case.together)
+    verify_on_host(FAMILY, case.config, case.problem, program_of(case), case.together)
 
 
-def test_sums_do_not_depend_on_who_comes_first(library_of):
+def test_sums_do_not_depend_on_who_comes_first(program_of):
     """A shared tile is added up in the order of K, whoever was there first."""
-    library = library_of(SHARED)
+    program = program_of(SHARED)
     inputs = GemmOperation().inputs(SHARED.problem, np.random.default_rng(5))
     one_by_one, all_at_once = (
-        result_on_host(FAMILY, SHARED.config, SHARED.problem, library, inputs, together) for together in (1, 5)
+        result_on_host(FAMILY, SHARED.config, SHARED.problem, program, inputs, together) for together in (1, 5)
     )
     assert (one_by_one.view(np.uint16) == all_at_once.view(np.uint16)).all()
 
@@ -65,12 +64,12 @@ def test_the_nearest_wrong_programs_are_wrong_here_too(right, wrong, tmp_path):
     module, _ = FAMILY.modules(config, SHARED.problem_type)
     assert right in module.text
     broken = dataclasses.replace(module, text=module.text.replace(right, wrong))
-    library = host_library(broken, tmp_path)
+    (program,) = host_programs([broken], tmp_path)
     operation = GemmOperation()
     inputs = operation.inputs(SHARED.problem, np.random.default_rng(5))
     expected = operation.reference(SHARED.problem, inputs)["D"]
     try:
-        out = result_on_host(FAMILY, config, SHARED.problem, library, inputs)
+        out = result_on_host(FAMILY, config, SHARED.problem, program, inputs)
     except AssertionError:
         return
     m, n = SHARED.sizes[:2]

@@ -30,11 +30,23 @@ def masked(engines):
     return np.arange(engines) & engines - 1
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+def different(prints):
+    """How many there are. Their low halves tell nearly all apart; the few that agree there are compared whole."""
+    low, high = np.ascontiguousarray(prints).view(np.uint64).reshape(-1, 2).T
+    order = np.argsort(low)
+    low, high = low[order], high[order]
+    ties = np.flatnonzero(low[1:] == low[:-1])
+    together = np.union1d(ties, ties + 1)
+    whole = set(zip(low[together].tolist(), high[together].tolist(), strict=True))
+    return len(low) - len(together) + len(whole)
+
+
+@pytest.mark.parametrize("seed", [SEEDS[0], pytest.param(SEEDS[1], marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("generator", MOST)
 def test_no_two_of_all_streams_are_equal(generator, seed):
+    """Of seed 0, the one without bits; the thorough run adds one of many, which other tests have for fewer engines."""
     engines = MOST[generator]
-    assert len(np.unique(fingerprints(generator, seed, engines, np.arange(engines)))) == engines
+    assert different(fingerprints(generator, seed, engines, np.arange(engines))) == engines
 
 
 @pytest.mark.parametrize("generator", [name for name in MOST if not GENERATORS[name].power_of_two])
@@ -42,7 +54,7 @@ def test_no_two_streams_are_equal_where_their_number_is_no_power_of_two(generato
     """600 x 256 engines, or as many of them as there are: rocRAND ships such launches for some architectures."""
     engines = min(600 * 256, MOST[generator] - GENERATORS[generator].block_multiple)
     assert engines & engines - 1
-    assert len(np.unique(fingerprints(generator, 77, engines, np.arange(engines)))) == engines
+    assert different(fingerprints(generator, 77, engines, np.arange(engines))) == engines
 
 
 @pytest.mark.parametrize("generator", MOST)
@@ -52,7 +64,7 @@ def test_no_stream_is_another_one_a_few_words_later(generator):
     streams = words(generator, SEEDS[1], 0, engines, np.arange(engines), places + FINGERPRINT - 1)
     windows = np.lib.stride_tricks.sliding_window_view(streams, FINGERPRINT, axis=1)
     rows = np.ascontiguousarray(windows).view(f"V{4 * FINGERPRINT}").ravel()
-    assert len(np.unique(rows)) == engines * places
+    assert different(rows) == engines * places
 
 
 @pytest.mark.parametrize("generator", MOST)
@@ -60,7 +72,7 @@ def test_neighbouring_seeds_have_no_stream_in_common(generator):
     """Seeds 40 and 42, since LFSR113 never looks at the lowest bit; default launch."""
     engines = GENERATORS[generator].default_engines
     both = [fingerprints(generator, seed, engines, np.arange(engines)) for seed in (40, 42)]
-    assert len(np.unique(np.concatenate(both))) == 2 * engines
+    assert different(np.concatenate(both)) == 2 * engines
 
 
 @pytest.mark.parametrize(("block", "grid", "is_rejected"), [(600, 256, True), (96, 3, True), (64, 2048, False)])
@@ -77,4 +89,4 @@ def test_a_mask_gives_work_items_one_stream_unless_engines_are_a_power_of_two(en
     """Clearing the bits that T - 1 has not leaves 2^(ones of T - 1) engines: 10.7 % of 153,600."""
     taken = fingerprints("lfsr113", SEEDS[1], 1 << 18, masked(engines))
     assert streams == 1 << (engines - 1).bit_count()
-    assert len(np.unique(taken)) == streams
+    assert different(taken) == streams
