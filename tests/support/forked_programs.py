@@ -34,6 +34,6 @@ def multiply_untuned() -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         assert (tunesmith.matmul(a, b) == 5).all()
-        assert tunesmith.matmul(a, b, np.zeros((17, 31), np.float16), alpha=2.0).max() == 10
+        assert tunesmith.matmul(a[:3], b, np.zeros((3, 31), np.float16), alpha=2.0).max() == 10
     assert len(warned) == 1, warned
     print(len(compiled) > 0, flush=True)
