@@ -127,7 +127,7 @@ def test_all_problems_are_compiled_in_parallel_before_any_is_timed(monkeypatch):
         def stride(self, *_):
             return (self.shape[1], 1)
 
-    monkeypatch.setattr(triton_autotune, "operands", lambda one: (Matrix(one, 8), Matrix(8, 64), Matrix(one, 64)))
+    monkeypatch.setattr(triton_autotune, "operands", lambda rows: (Matrix(rows, 8), Matrix(8, 64), Matrix(rows, 64)))
     assert triton_autotune.compiled([16, 33], Tuned(), 3) >= 0
     assert asked == [((16, 64, 8), 3, (2,)), ((33, 64, 8), 3, (6,))]
     asked.clear()

@@ -8,7 +8,8 @@ import numpy as np
 
 import tunesmith
 from tunesmith.bench.injected_faults import pass_point
-from tunesmith.toolchains import TOOLCHAINS
+from tunesmith.records import Binary, Module, Target
+from tunesmith.toolchains import TOOLCHAINS, Toolchain
 
 
 def pass_two_points(times: int) -> None:
@@ -25,7 +26,7 @@ def multiply_untuned() -> None:
     compiler = type(TOOLCHAINS["OpenCL"])
     compile_module = compiler.compile
 
-    def counting(self, module, target):  # type: ignore[no-untyped-def]
+    def counting(self: Toolchain, module: Module, target: Target) -> Binary:
         compiled.append(module.language)
         return compile_module(self, module, target)
 
