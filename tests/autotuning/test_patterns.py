@@ -19,6 +19,7 @@ import interpreted_patterns  # noqa: E402
 import triton_patterns  # noqa: E402
 import tunesmith  # noqa: E402
 from triton_patterns import PATTERNS  # noqa: E402
+from triton_patterns.planted import HANGS, RIGHT, WRONG  # noqa: E402
 from tunesmith.autotuning.call_problem import call_problem, listed_config  # noqa: E402
 from tunesmith.autotuning.jit_text import JitText  # noqa: E402
 from tunesmith.autotuning.measured_call import written  # noqa: E402
@@ -30,13 +31,17 @@ QUICK = {"TimeoutSeconds": 5, "Noise": 0.1, "MaximumSamples": 20, "WarmUpSeconds
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 
 
+PLANTED = ["softmax", "split K", "attention"]
+
+
 @pytest.fixture(scope="module")
-def interpreted():
+def interpreted(tmp_path_factory):
     """What a program found that calls every pattern in Triton's interpreter, which stands in for a GPU."""
     folders = [str(Path(module.__file__).parents[1]) for module in (tunesmith, triton_patterns)]
     variables = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(folders)}
     program = Path(interpreted_patterns.__file__)
-    done = subprocess.run([sys.executable, program], env=variables, capture_output=True, text=True, check=False)
+    command = [sys.executable, program, tmp_path_factory.mktemp("planted"), *PLANTED]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -86,23 +91,9 @@ def test_a_pattern_is_tuned_on_the_gpu(pattern, monkeypatch, tmp_path):
     assert kernel.measured.failures == {}
 
 
-@pytest.mark.parametrize("name", ["softmax", "split K", "attention"])
-def test_planted_faults_are_in_the_program_and_change_nothing_else(name, tmp_path):
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_faults_are_in_the_program_and_change_nothing_else(interpreted, name):
     """The right configurations of a planted pattern give the pattern's own result, in the interpreter."""
-    program = f"""
-import sys
-sys.path[:0] = {sys.path!r}
-from pathlib import Path
-import interpreted_patterns
-from triton_patterns import PATTERNS
-from triton_patterns.planted import FAULT, HANGS, RIGHT, WRONG, planted
-pattern = planted(PATTERNS[{name!r}], Path({str(tmp_path)!r}))
-assert [config.kwargs[FAULT] for config in pattern.configs[:4]] == [RIGHT, HANGS, WRONG, RIGHT]
-for config, is_right in ((pattern.configs[0], True), (pattern.configs[2], False)):
-    arguments = pattern.call("cpu", False)
-    pattern.kernel[pattern.grid({{**arguments, **config.kwargs}})](**arguments, **config.kwargs)
-    assert interpreted_patterns.is_right(pattern, arguments) is is_right, config
-"""
-    variables = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=False)
-    assert not done.returncode, done.stderr
+    found = interpreted[f"planted {name}"]
+    assert found["faults"] == [RIGHT, HANGS, WRONG, *[RIGHT] * (len(PATTERNS[name].configs) - 1)]
+    assert found["right"] == [True, False], "the first is right, and the third is wrong"

@@ -37,8 +37,8 @@ def test_device_and_host_find_the_same(fault, leading, api):
     size = problem(48, 48, 48, leading=leading and tuple(dimension + 48 for dimension in leading))
     verdicts = []
     for verifier in ("host", api):
-        device, program, plan = fake_program(size, fault)
-        verdicts.append(judged(verifier, device, [program], plan, Cases(0).get(size)))
+        device, programs, plan = fake_program(size, fault)
+        verdicts.append(judged(verifier, device, programs, plan, Cases(0).get(size)))
     assert verdicts[0].wrong == verdicts[1].wrong
     assert (verdicts[0].wrong is None) == (fault == "none")
     if fault == "none":
@@ -52,11 +52,11 @@ def test_of_a_right_run_the_host_reads_a_few_words(api):
     hosted, verifier = hosted_verifier(api)
     case = Cases(0).get(size)
     verifier.hold(case)
-    hosted.host, program, plan = fake_program(size, "write before the start")
-    assert verifier.judge([program], plan, case).wrong is not None
-    hosted.host, program, plan = fake_program(size, "none")
+    hosted.host, programs, plan = fake_program(size, "write before the start")
+    assert verifier.judge(programs, plan, case).wrong is not None
+    hosted.host, programs, plan = fake_program(size, "none")
     hosted.read_bytes = 0
-    assert verifier.judge([program], plan, case).wrong is None
+    assert verifier.judge(programs, plan, case).wrong is None
     verifier.clear()
     d_bytes = 512 * 512 * 4
     assert hosted.read_bytes < d_bytes / 2
@@ -88,12 +88,12 @@ def test_what_another_wrote_into_what_is_kept_is_put_right_and_nobody_is_blamed_
     size = problem(33, 17, 8)
     hosted, verifier = hosted_verifier(api)
     case = Cases(0).get(size)
-    hosted.host, program, plan = fake_program(size, "none")
+    hosted.host, programs, plan = fake_program(size, "none")
     verifier.hold(case)
     memory = next(iter(verifier._kept.values()))
     for name in ("A", "D value", "D bound", "D positions"):
         hosted.write(memory._buffers[name], np.full(8, 0x55, np.uint8), memory._lengths[name] // 16 * 8)
-        assert verifier.judge([program], plan, case).wrong is None, name
+        assert verifier.judge(programs, plan, case).wrong is None, name
     verifier.clear()
 
 

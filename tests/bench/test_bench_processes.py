@@ -168,15 +168,11 @@ def test_racing_compares_within_a_group_and_problem_only(cache):
 
 
 def test_racing_changes_no_winner_by_more_than_the_noise(cache):
+    # The fastest comes first, so that jobs that lose by more than drift are stopped.
     jobs = [
         job(size=problem(256, 256, 256), ThreadTile=tile, VectorWidth=width, LoopUnroll=unroll, FakeNoise=2)
-        for tile in (
-            (8, 8),
-            (8, 4),
-            (4, 4),
-        )  # the fastest comes first, so that jobs that lose by more than drift are stopped
-        for width in (4, 2, 1)
-        for unroll in (8, 16)
+        for tile in ((8, 8), (8, 4), (4, 4))
+        for width, unroll in ((4, 8), (2, 16), (1, 8))
     ]
     policy = replace(QUICK, noise=0.01, sampling_seconds=1.0)
     seconds, counts = [], []

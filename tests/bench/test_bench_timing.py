@@ -19,8 +19,9 @@ def no_clock():
 
 
 def noisy(seconds, sigma, seed):
-    random = np.random.default_rng(seed)
-    return lambda: float(seconds * np.exp(sigma * random.standard_normal()))
+    draw = np.random.default_rng(seed).standard_normal
+    normals = itertools.chain.from_iterable(iter(lambda: draw(200).tolist(), None))
+    return lambda: seconds * math.exp(sigma * next(normals))
 
 
 def test_a_ramp_is_warmed_away_before_the_first_sample():
@@ -136,10 +137,12 @@ def test_one_execution_near_the_best_is_enough_to_be_sampled():
 
 
 def test_racing_costs_no_more_regret_than_noise_and_saves_most_of_the_samples():
-    """100 spaces of 40 candidates with 5 % noise: the winner by racing is compared with the winner without racing."""
+    """30 spaces of 40 candidates with 5 % noise: the winner by racing is compared with the winner without racing. Both
+    see the same noise, so a right rule finds the same winner. The test notices a race by single samples, or one that
+    ends 3 % too early."""
     policy = Policy(noise=0.01, sampling_seconds=10.0)
     regrets, taken = {True: [], False: []}, {True: 0, False: 0}
-    for space in range(100):
+    for space in range(30):
         truth = 1e-3 * (1 + np.random.default_rng(space).exponential(0.3, 40))
         for racing in (True, False):
             best, medians = math.inf, []

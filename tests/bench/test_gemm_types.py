@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -151,9 +152,12 @@ def test_a_wrong_sum_is_seen_in_every_type(letter, dest, mutant):
             assert not right(mutant(), asked).all(), asked
 
 
-@pytest.mark.parametrize("letter", ["s", "h", "b", "i8"])
-@pytest.mark.parametrize("k", [1, 64, 4096, 65536])
+@pytest.mark.parametrize(
+    ("letter", "k"),
+    [*product(["s", "h", "b"], [1, 64, 4096, 65536]), *product(["i8"], [1, 64, 4096])],
+)
 def test_a_wrong_epilogue_is_seen_at_every_k(letter, k):
+    """The bounds of sums of reals grow with K. Sums of whole numbers are exact, so a larger K would add nothing."""
     kind = gemm_type(letter, bias=True, activation="relu")
     plain, with_c = problems(kind, k)
     for mutant in (BiasForgotten, BiasAlongColumns, ActivationForgotten):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from bench_jobs import CPU, GPU, QUICK, batch, job
+from forked import run_forked
+from forked_programs import pass_two_points
 from tunesmith.bench import Bench, WorkerLost
 from tunesmith.bench.injected_faults import POINTS, VARIABLE, pass_point
 
@@ -52,18 +52,20 @@ def test_a_process_that_hangs_after_others_were_served_changes_no_measurement(
     assert not token.exists()
 
 
-def run_parent(code, fault):
-    command = [sys.executable, "-c", f"from tunesmith.bench.injected_faults import pass_point\n{code}"]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, VARIABLE: fault})
+def parent(fault, times=3):
+    """A process that passes two points so many times. It has no other role, so it is the parent."""
+    return run_forked(pass_two_points, times, env={**os.environ, VARIABLE: fault})
 
 
 def test_the_action_happens_at_the_nth_passing_of_its_point_in_its_role_only():
-    code = "for i in range(3):\n    print(i, flush=True)\n    pass_point('writing')\n    pass_point('committing')"
-    assert run_parent(code, "committing:parent:2:kill").stdout.split() == ["0", "1"]
-    assert run_parent(code, "committing:parent:2:kill").returncode == -9
-    assert run_parent(code, "committing:worker:2:kill").stdout.split() == ["0", "1", "2"]
-    assert run_parent(code, "timing:parent:1:kill").returncode == 0
-    assert "FaultError: writing" in run_parent(code, "writing:parent:1:raise").stderr
+    killed = parent("committing:parent:2:kill")
+    assert (killed.stdout.split(), killed.returncode) == (["0", "1"], -9)
+    other_role = parent("committing:worker:2:kill")
+    assert (other_role.stdout.split(), other_role.returncode) == (["0", "1", "2"], 0)
+    assert parent("timing:parent:1:kill").returncode == 0, "no such point is passed"
+    raised = parent("writing:parent:1:raise")
+    assert "FaultError: writing" in raised.stderr
+    assert raised.stdout.split() == ["0"]
 
 
 def test_without_the_variable_nothing_happens_and_an_unknown_point_is_refused(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -21,7 +22,7 @@ from tunesmith.records import Measurement, Outcome, UserError
 from tunesmith.session import Reuse, tune
 from tunesmith.session.frame.reuse import ReuseRule
 from tunesmith.store import RunState, Store
-from tuning_runs import FAKE, fake_file, rows, tunesmith
+from tuning_runs import FAKE, fake_file, rows
 
 FAILING = FAKE.replace("VectorWidth: [1, 4]", "FakeFault: [none, wrong value]")
 POCL_ON_A_FULL_DISK = """clBuildProgram failed: BUILD_PROGRAM_FAILURE
@@ -35,6 +36,21 @@ Device pthread-skylake-avx512 failed to build the program
 
 def tuned(folder, text=FAKE, **options):
     return tune(fake_file(folder, text), folder / "run", device="fake:GPU:8", **options)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a run that came to its end, and what the run found."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, tuned(folder)
+
+
+@pytest.fixture
+def after_a_run(finished, tmp_path):
+    """A copy of that folder, in which a test goes on, and what the run found."""
+    folder, first = finished
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path, first
 
 
 def changed(folder, **columns):
@@ -110,8 +126,8 @@ def test_what_the_system_kills_is_measured_by_the_same_command(point, role, tmp_
 @pytest.mark.parametrize(
     ("reason", "detail"), [("compiler crashed", ""), ("build failed", POCL_ON_A_FULL_DISK)], ids=["crash", "no word"]
 )
-def test_a_store_of_an_earlier_version_recovers(reason, detail, tmp_path):
-    first = tuned(tmp_path)
+def test_a_store_of_an_earlier_version_recovers(reason, detail, after_a_run):
+    tmp_path, first = after_a_run
     broken = changed(tmp_path, outcome="compile error", reason=reason, detail=detail)
     before = rows(tmp_path / "run")
     again = tuned(tmp_path)
@@ -210,8 +226,8 @@ def test_what_failed_is_measured_again_on_request(tmp_path):
     assert tuned(tmp_path, FAILING).ledger.measured == 0
 
 
-def test_everything_is_measured_again_on_request_and_a_stopped_run_goes_on(tmp_path):
-    tuned(tmp_path)
+def test_everything_is_measured_again_on_request_and_a_stopped_run_goes_on(after_a_run):
+    tmp_path, _ = after_a_run
     whole = len(rows(tmp_path / "run"))
     stopped = tuned(tmp_path, reuse=Reuse.NONE, budget_minutes=1e-9)
     assert (stopped.state, stopped.ledger.reused) == (RunState.INTERRUPTED, 0)
@@ -237,7 +253,7 @@ def stopped_began(folder):
     ["tune", "random tune", "portblas tune", "stream-k sweep", "calibrate stream-k"],
 )
 def test_every_command_that_measures_takes_both_options(words):
-    printed = tunesmith(*words.split(), "--help").stdout
+    printed = invoke(*words.split(), "--help").stdout
     assert "--retry-failed" in printed
     assert "--remeasure" in printed
 

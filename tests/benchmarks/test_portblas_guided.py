@@ -128,8 +128,21 @@ def test_what_does_not_run_is_stayed_away_from():
     assert sum(config["a"] == 16 for config in measured[40:]) <= 8
 
 
+def test_the_trees_are_those_of_scikit_learns_forest(monkeypatch):
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    monkeypatch.setattr(module, "TREES", 20)
+    random = np.random.default_rng(0)
+    known, unknown = random.integers(0, 9, (30, 7)) / 3, random.integers(0, 9, (50, 7)) / 3
+    costs = random.standard_normal(30)
+    forest = ExtraTreesRegressor(n_estimators=20, random_state=5).fit(known, costs)
+    expected = [tree.predict(unknown) for tree in forest.estimators_]
+    assert np.array_equal(module._predictions(known, costs, unknown, 5), expected)
+
+
 def test_a_space_too_large_to_list_is_sampled(monkeypatch):
     monkeypatch.setattr(module, "MOST_CANDIDATES", 25)
+    monkeypatch.setattr(module, "TREES", 20)
     huge = Candidates(choices({f"p{index}": list(range(10)) for index in range(18)}), trials=50)
     search = STRATEGIES["surrogate"].start(huge, np.random.default_rng(0))
     assert len(set(carried(search, lambda config: 1.0))) == 25
@@ -146,6 +159,6 @@ def test_features_are_logarithms_products_and_words():
 
 
 def test_without_scikit_learn_the_remedy_is_said(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    monkeypatch.setitem(sys.modules, "sklearn.tree", None)
     with pytest.raises(UserError, match=r"pip install 'tunesmith\[search\]'"):
         surrogate(TILES, 0)

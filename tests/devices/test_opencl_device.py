@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cached_programs import launch_on_grid
+from forked import run_forked
 from tunesmith.devices import (
     FoundDevice,
     LaunchError,
@@ -278,24 +280,6 @@ def test_nvidias_log_tells_registers_and_spills_by_entry():
     assert parse_nvidia_log("Compilation started") == {}
 
 
-CACHED = """
-import sys
-from pathlib import Path
-import numpy as np
-from tunesmith.devices import choose, open_device
-from tunesmith.records import *
-from tunesmith.toolchains import TOOLCHAINS
-device = open_device(sys.argv[1])
-source = "__kernel void f(__global int *a, int n) { if (get_global_id(0) < n) a[get_global_id(0)] = n; }"
-module = Module("OpenCL", source, ("f",))
-program = device.load(TOOLCHAINS["OpenCL"].compile(module, device.target))
-groups, items, n = map(int, sys.argv[2:])
-plan = Plan((Launch(0, "f", (groups, 1, 1), (items, 1, 1), (OperandArgument("a"), ScalarArgument(n, "int32"))),))
-device.prepare(plan, [program], {"a": device.allocate(4 * n)}, None).enqueue()
-device.synchronize()
-"""
-
-
 @pytest.mark.opencl
 def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_class_of_grid(
     device, tmp_path, own_programs
@@ -309,9 +293,8 @@ def test_pocl_reuses_what_another_process_compiled_for_the_same_work_group_and_c
 
     def compiled_by(groups, items, n):
         before = set(cache.rglob("*.so"))
-        variables = {**os.environ, **own, "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-c", CACHED, device.target.selector, *map(str, (groups, items, n))]
-        subprocess.run(command, env=variables, check=True, timeout=120)
+        done = run_forked(launch_on_grid, device.target.selector, groups, items, n, env={**os.environ, **own})
+        assert not done.returncode, done.stderr
         return len(set(cache.rglob("*.so")) - before)
 
     assert compiled_by(2, 16, 32) == 1

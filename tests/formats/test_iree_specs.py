@@ -204,7 +204,7 @@ def test_the_files_name_knows_the_device_best(tmp_path):
 def test_whatever_stands_in_a_spec_only_our_error_comes_out(tmp_path):
     chance = random.Random("specs")
     read_and_refused = [0, 0]
-    for number in range(800):
+    for number in range(400):
         start = chance.randrange(len(EVERY_FORM))
         part = "" if number % 2 else chance.choice([*"<>[](){}=,%@#\"'-é\x00", "9" * 40, "affine_map<", " = "])
         text = (

@@ -19,10 +19,10 @@ from tunesmith.records import UserError
 from tunesmith.toolchains.forked import Driver
 
 SECONDS = 60
-"""Far longer than a call takes. After it a child that hangs is killed."""
+"""Far longer than all calls take. After it a child that hangs is killed."""
 
 SCRIPT = """
-import os, sys, gc
+import os, sys, threading
 import numpy as np
 import tunesmith
 import tunesmith.random
@@ -44,57 +44,78 @@ def refused(call):
     except UserError as error:
         return "fork" in str(error)
 
+def in_a_child(inside):
+    child = os.fork()
+    if not child:
+        sys.exit(0 if eval(inside) else "it is not so")
+    print(inside, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), sep=": ", flush=True)
+
+def hold():
+    with generator._lock:
+        held.set()
+        done.wait()
+
 library = tunesmith.load(sys.argv[1], floor=False)
 generator = tunesmith.random.Generator("philox4_32_10", device="OpenCL")
-{before}
-child = os.fork()
-if not child:
-    assert {inside}
-    sys.exit(0)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+in_a_child(sys.argv[2])
 assert matmul() and fill()
+for inside in sys.argv[3:-1]:
+    in_a_child(inside)
+library._lock.acquire()
+held, done = threading.Event(), threading.Event()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+in_a_child(sys.argv[-1])
+done.set()
+assert matmul() and fill()
+print("the parent goes on: 0")
 """
 
-USED = "assert matmul() and fill()"
+UNUSED = "matmul() and fill() and fresh() and select() and close()"
+"""Asked before the parent uses the device."""
+USED = ["refused(matmul)", "refused(fill)", "refused(fresh)", "select()", "refused(matmul) and close()"]
+HELD = "refused(fill) and refused(matmul)"
+"""Asked while another thread holds the generator's lock."""
 
 
-def run(folder, target, before, inside):  # noqa: F811
+@pytest.fixture(scope="module")
+def ended(target, tmp_path_factory):  # noqa: F811
+    """The exit status of each child, by what holds in it, and what the program wrote to its standard error."""
+    folder = tmp_path_factory.mktemp("logic")
     write(gemm_type("s", transpose_a=False, transpose_b=False), target, folder)
-    script = SCRIPT.format(before=before, inside=inside)
-    # A session of its own, so that the child goes too when it hangs.
+    command = [sys.executable, "-c", SCRIPT, str(folder), UNUSED, *USED, HELD]
+    # A session of its own, so that the children go too when one hangs.
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(folder)], stderr=subprocess.PIPE, text=True, start_new_session=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            _, warned = process.communicate(timeout=SECONDS)
+            printed, warned = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
-            pytest.fail("the child hangs")
-    assert (process.returncode, warned) == (0, "")
+            printed, warned = process.communicate()
+            warned += "the next child hangs"
+    return dict(line.rsplit(": ", 1) for line in printed.splitlines()), warned
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize(
-    "inside", ["refused(matmul)", "refused(fill)", "refused(fresh)", "select()", "refused(matmul) and close()"]
-)
-def test_a_child_of_who_used_the_device_is_told(inside, target, tmp_path):  # noqa: F811
-    run(tmp_path, target, USED, inside)
+@pytest.mark.parametrize("inside", USED)
+def test_a_child_of_who_used_the_device_is_told(inside, ended):
+    statuses, warned = ended
+    assert (statuses.get(inside), warned) == ("0", "")
 
 
 @pytest.mark.opencl
-def test_a_child_of_who_had_not_used_the_device_works(target, tmp_path):  # noqa: F811
-    run(tmp_path, target, "", "matmul() and fill() and fresh() and select() and close()")
+def test_a_child_of_who_had_not_used_the_device_works(ended):
+    statuses, warned = ended
+    assert (statuses.get(UNUSED), warned) == ("0", "")
 
 
 @pytest.mark.opencl
-def test_a_child_is_told_while_another_thread_is_in_a_call(target, tmp_path):  # noqa: F811
-    """The other thread holds the library's lock, and does not exist in the child to release it."""
-    threads = (
-        "import threading, time; library._lock.acquire(); held = threading.Event()\n"
-        "def hold():\n    with generator._lock: held.set(); time.sleep(5)\n"
-        "threading.Thread(target=hold, daemon=True).start(); held.wait()"
-    )
-    run(tmp_path, target, f"{USED}\n{threads}", "refused(fill) and refused(matmul)")
+def test_a_child_is_told_while_another_thread_is_in_a_call(ended):
+    """The other thread holds the generator's lock, and does not exist in the child to release it."""
+    statuses, warned = ended
+    assert (statuses.get(HELD), warned) == ("0", "")
+    assert statuses.get("the parent goes on") == "0"
 
 
 def in_a_child(check):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
@@ -49,12 +50,21 @@ def opened(kinds, launches, device=FakeDevice):
     return library(*map(logic, kinds), device=Small(target), launched=launches.append)
 
 
-SIZES = [(30, 20, 5), (20, 30, 5), (40, 3, 11), (3, 40, 11), (61, 1, 7), (1, 61, 7), (45, 45, 33), (7, 205, 3)]
+SIZES = [(30, 20, 5), (20, 30, 5), (40, 3, 11), (3, 40, 11), (61, 1, 7), (1, 61, 7), (31, 33, 17), (7, 205, 3)]
+COLUMNS_FIRST = [(), ("a",), ("b",), ("out", "c"), ("a", "b", "out")]
+CASES = [
+    pytest.param(*case, marks=[pytest.mark.thorough] * (sum(turns) % 2))
+    for turns, case in zip(
+        itertools.product(range(8), range(5), range(2)),
+        itertools.product(SIZES, COLUMNS_FIRST, (FakeDevice, WithoutSharedMemory)),
+        strict=True,
+    )
+]
+"""Every size in every layout. The devices take turns, so that each has every size and every layout; the rest are
+`thorough`."""
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("columns_first", [(), ("a",), ("b",), ("out", "c"), ("a", "b", "out")], ids=str)
-@pytest.mark.parametrize("device", [FakeDevice, WithoutSharedMemory])
+@pytest.mark.parametrize(("size", "columns_first", "device"), CASES)
 @pytest.mark.usefixtures("small_buffers")
 def test_parts_make_the_whole(size, columns_first, device):
     m, n, k = size

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,8 @@ from test_library_opencl import target, write  # noqa: F401  # a fixture
 
 import tunesmith
 from command_line import invoke, invoke_json
+from forked import run_forked
+from forked_programs import multiply_untuned
 from gpu_fakes import Rig, every_type, numbers, product
 from gpu_fakes import logic as gpu_logic
 from library_fakes import TARGET
@@ -318,34 +319,14 @@ def test_the_variable_names_the_device(monkeypatch):
 
 # --- a program of its own ---------------------------------------------------------------------------------------------
 
-PROGRAM = """
-import warnings
-import numpy as np
-import tunesmith
-from tunesmith.toolchains import TOOLCHAINS
-
-compiled, compiler = [], type(TOOLCHAINS["OpenCL"])
-compile_ = compiler.compile
-compiler.compile = lambda self, module, target: compiled.append(1) or compile_(self, module, target)
-a, b = np.ones((17, 5), np.float32), np.ones((5, 31), np.float32)
-with warnings.catch_warnings(record=True) as warned:
-    warnings.simplefilter("always")
-    assert (tunesmith.matmul(a.astype("f2"), b.astype("f2")) == 5).all()
-    assert tunesmith.matmul(a[:3].astype("f2"), b.astype("f2"), np.zeros((3, 31), "f2"), alpha=2.0).max() == 10
-assert len(warned) == 1, said
-print(len(compiled) > 0)
-"""
-
 
 @pytest.mark.opencl
-@pytest.mark.slow
-def test_a_program_multiplies_before_anything_was_tuned_and_compiles_once(tmp_path, monkeypatch):
+def test_a_program_multiplies_before_anything_was_tuned_and_compiles_once(tmp_path):
     opencl_device()
-    monkeypatch.delenv("TUNESMITH_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    command = [sys.executable, "-c", PROGRAM]
-    found = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
-    assert found == ["True\n", "False\n"]
+    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    del variables["TUNESMITH_CACHE"]
+    found = [run_forked(multiply_untuned, env=variables) for _ in range(2)]
+    assert [program.stdout for program in found] == ["True\n", "False\n"], [program.stderr for program in found]
 
 
 # --- a GPU that is not there ------------------------------------------------------------------------------------------

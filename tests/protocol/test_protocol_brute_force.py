@@ -126,7 +126,7 @@ def answer(result):
 
 
 @given(st.integers(0, 1 << 60))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_engine_agrees_with_brute_force(seed):
     draw = random.Random(seed)
     world, stages = world_of(draw), stages_of(draw)
@@ -195,7 +195,7 @@ class Remembering:
 
 
 @given(st.integers(0, 1 << 60), st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_run_that_is_killed_and_started_again_measures_nothing_twice_and_then_nothing_more(seed, fuse):
     """Times have noise, so that a repeated measurement would give another number."""
     draw = random.Random(seed)
@@ -213,7 +213,7 @@ def test_a_run_that_is_killed_and_started_again_measures_nothing_twice_and_then_
 
 
 @given(st.integers(0, 1 << 60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_cell_is_asked_for_twice_in_a_step_and_only_the_final_is_not_raced(seed):
     draw = random.Random(seed)
     group, measure, oracle = engine(world_of(draw), stages_of(draw))

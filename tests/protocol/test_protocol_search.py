@@ -17,10 +17,17 @@ from tunesmith.search import (
     Growing,
     MeasureMode,
     RaceThenConfirm,
+    sampling,
+    surrogate,
 )
-from tunesmith.search.base import MOST_EXAMINED
 
 SAMPLES = ("random", "surrogate")
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """These tests are about the steps and the driver. `tests/benchmarks` has how well the model of 200 trees guides."""
+    monkeypatch.setattr(surrogate, "TREES", 20)
 
 
 def bowl(config, problem):
@@ -104,10 +111,8 @@ def test_rejections_of_a_small_step_are_counted_whole_whatever_is_measured(strat
     assert step.candidates == 10
 
 
-def test_a_strategy_that_lacks_something_is_refused_before_anything_is_measured(
-    monkeypatch,
-):
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
+def test_a_strategy_that_lacks_something_is_refused_before_anything_is_measured(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.tree", None)
     measure = Exact(bowl)
     with pytest.raises(UserError, match="scikit-learn"):
         run(two_lineages("surrogate"), measure, LEGAL)
@@ -138,7 +143,9 @@ def large(strategy, trials):
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
-def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strategy):
+def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strategy, monkeypatch):
+    monkeypatch.setattr(sampling, "MOST_EXAMINED", 500)
+    monkeypatch.setattr(surrogate, "MOST_CANDIDATES", 1000)
     questions = 0
 
     def half(config):
@@ -151,7 +158,7 @@ def test_the_first_batch_of_a_large_step_is_measured_after_few_questions(strateg
         run(large(strategy, None), measure, FakeOracle(illegal=half))
     ((groups, _, _),) = measure.screens
     assert [len({c["x"] for c in group}) for group in groups] == [1, 1]
-    assert questions <= 2 * (50_000 if strategy == "surrogate" else MOST_EXAMINED + 10)
+    assert questions <= 2 * (2500 if strategy == "surrogate" else 510)
 
 
 def test_a_large_step_ends_with_the_best_of_its_sample():

@@ -12,7 +12,7 @@ from scipy import stats
 from protocol_fakes import Exact, FakeOracle, Noisy, benchmark, phases, size, sizes
 from tunesmith.protocol import Objective, TimeTable, run, winners
 from tunesmith.protocol.intervals import faster, paired_interval
-from tunesmith.records import Estimate
+from tunesmith.records import Configuration, Estimate
 
 FLOPS = FakeOracle(flops=lambda problem: float(problem.sizes[0]) ** 3)
 
@@ -290,8 +290,17 @@ def test_only_blocks_that_every_finalist_has_are_compared():
 
 
 def replaced(seconds, values, steps, seed, on=(1,)):
-    measure = Noisy(seconds, np.random.default_rng(seed))
-    return sum(not decide(measure, values, held=1, on=on).incumbent_kept for _ in range(steps))
+    """How many of so many contests the incumbent 1 loses. A step of a run decides by the same function."""
+    measure, problems = Noisy(seconds, np.random.default_rng(seed)), sizes(*on)
+    configs = [Configuration({"a": value}) for value in values]
+    cells = [[(config, problem) for config in configs for problem in problems]]
+
+    def lost():
+        rows = measure.screen_cells(cells, racing=False).rows()
+        contest = winners.Contest(configs, problems, rows, Objective.GEOMEAN, FLOPS.work, Configuration({"a": 1}))
+        return not winners.choose(contest, measure.confirm).incumbent_kept
+
+    return sum(lost() for _ in range(steps))
 
 
 @pytest.mark.parametrize(

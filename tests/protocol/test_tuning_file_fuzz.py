@@ -7,10 +7,10 @@ import string
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from quick_yaml import dumped
 from tunesmith.protocol import Benchmark, Final, Fork, Join
 from tunesmith.records import UserError
 from tuning_space import SPACE, read
@@ -131,7 +131,7 @@ def sane(tuning_file):
 @FUZZ
 @given(right_files())
 def test_a_right_file_is_read_and_every_value_of_it_is_tried(path, content):
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    path.write_text(dumped(content, sort_keys=False))
     tuning_file = read(path, max_size=64)
     for group, phases in zip(content["BenchmarkProblems"][0][1:], tuning_file.groups, strict=True):
         products = {phase: [math.prod(map(distinct, entry.values())) for entry in group[phase]] for phase in VARYING}
@@ -154,13 +154,13 @@ def distinct(values):
 @FUZZ
 @given(VALUES | st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4))
 def test_any_structure_is_read_or_refused(path, content):
-    check(path, yaml.safe_dump(content, sort_keys=False))
+    check(path, dumped(content, sort_keys=False))
 
 
 @FUZZ
 @given(spoilt_files())
 def test_a_spoilt_file_is_read_or_refused(path, content):
-    check(path, yaml.safe_dump(content, default_flow_style=None, sort_keys=False))
+    check(path, dumped(content, default_flow_style=None, sort_keys=False))
 
 
 @st.composite

@@ -117,7 +117,7 @@ def written(folder: Path, content: Any, name: str = "logic.yaml") -> Path:
 
 def text_of(content: Any) -> str:
     """As Tensile writes it: lists of scalars on one line."""
-    return str(yaml.safe_dump(content, default_flow_style=None, sort_keys=False))
+    return str(yaml.dump(content, Dumper=yaml.CSafeDumper, default_flow_style=None, sort_keys=False))
 
 
 # --- random logic ----------------------------------------------------------------------------------------------------

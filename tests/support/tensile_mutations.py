@@ -6,8 +6,7 @@ import random
 from copy import deepcopy
 from typing import Any
 
-import yaml
-
+from quick_yaml import dumped, loaded
 from tensile_files import DIALECTS
 
 VALUES: tuple[Any, ...] = (
@@ -28,12 +27,12 @@ def mutated(name: str, seed: int) -> bytes:
     chance = random.Random(f"{name} {seed}")
     if chance.randrange(3) == 0:
         return _scribbled(DIALECTS[name].encode(), chance)
-    tree = yaml.safe_load(DIALECTS[name])
+    tree = loaded(DIALECTS[name])
     for _ in range(chance.choice((1, 1, 2, 3))):
         places = list(_places(tree))
         if places:
             tree = _changed(tree, chance.choice(places), chance)
-    return yaml.safe_dump(tree, sort_keys=False, default_flow_style=None).encode("utf-8", "surrogatepass")
+    return dumped(tree, sort_keys=False, default_flow_style=None).encode("utf-8", "surrogatepass")
 
 
 def _places(tree: Any, path: tuple[Any, ...] = ()) -> Any:

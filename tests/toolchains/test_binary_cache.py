@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench_jobs import GPU
+from cached_programs import fake_binary as binary
+from cached_programs import fake_module as module
+from cached_programs import keep_and_find, launch_kept
 from cuda_runner import H200, toolchain
+from forked import code_of, run_forked, started
 from opencl_runner import opencl_device
 from tunesmith import toolchains
 from tunesmith.devices import environment
 from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Binary, CompiledFacts, Configuration, Module, UserError
+from tunesmith.records import Module, UserError
 from tunesmith.toolchains import TOOLCHAINS, BinaryCache, compile_cached, user_cache
 from tunesmith.toolchains.cache import DEFAULT_BYTES, FOLDER_VARIABLE, SIZE_VARIABLE
 from tunesmith.toolchains.fake import FakeToolchain
@@ -30,16 +33,6 @@ from tunesmith.toolchains.triton import TritonToolchain
 def kept(monkeypatch):
     """Let the cache keep the fake compiler's binaries."""
     monkeypatch.setattr(FakeToolchain, "keeps", lambda self, module: True)
-
-
-def module(number=0):
-    return Module("fake", f"text {number}", ("f",))
-
-
-def binary(number=0, size=10):
-    facts = (CompiledFacts("f", registers=number, spill_bytes=None, local_bytes=0),)
-    metadata = Configuration({"threads": number, "maps": ((1, (2, 3)),)})
-    return Binary(module(number).digest(), "fake", bytes([number % 256]) * size, facts, metadata)
 
 
 def files(folder):
@@ -255,34 +248,13 @@ def test_a_bound_of_nothing_keeps_nothing_and_a_wrong_bound_is_named(tmp_path, m
     assert DEFAULT_BYTES == 2**30
 
 
-SHARING = """
-import sys
-from pathlib import Path
-sys.path[:0] = {tests!r}
-from test_binary_cache import GPU, binary, module
-from tunesmith.toolchains import BinaryCache
-from tunesmith.toolchains.fake import FakeToolchain
-FakeToolchain.keeps = lambda self, module: True
-kept, found = BinaryCache(Path(sys.argv[1]), GPU), 0
-for turn in range(300):
-    number = turn % 29
-    if cached := kept.find(module(number)):
-        assert cached == binary(number, 2000), number
-        found += 1
-    else:
-        kept.keep(module(number), binary(number, 2000))
-print(found)
-"""
-
-
 def test_processes_that_share_a_folder_find_each_others_whole_files_while_others_are_removed(tmp_path):
-    script = SHARING.format(tests=[str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")])
-    variables = {**os.environ, SIZE_VARIABLE: "50000", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    running = [subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    answers = [process.communicate(timeout=120)[0] for process in running]
-    assert [process.returncode for process in running] == [0] * 4
-    assert sum(map(int, answers)) > 0
+    variables = {**os.environ, SIZE_VARIABLE: "50000"}
+    with ExitStack() as stack:
+        running = [stack.enter_context(started(keep_and_find, str(tmp_path), env=variables)) for _ in range(4)]
+        for child, call in running:
+            assert code_of(child) == 0, call.err.read_text()
+        assert sum(int(call.out.read_text()) for _, call in running) > 0
     sizes = [path.stat().st_size for path in files(tmp_path)]
     assert sum(sizes) <= 2 * 50000
     assert min(sizes) > 2000, "nothing unfinished is left"
@@ -327,46 +299,15 @@ def test_a_triton_program_is_found_with_all_that_its_launch_needs(tmp_path, monk
     assert compile_cached(module, H200, BinaryCache(tmp_path, H200)) == first
 
 
-LAUNCHING = """
-import os, sys
-from pathlib import Path
-import numpy as np
-from tunesmith.devices import open_device
-from tunesmith.records import *
-from tunesmith.toolchains import BinaryCache, TOOLCHAINS, compile_cached
-device = open_device(sys.argv[1])
-second = sys.argv[3] == "second"
-source = "__kernel void f(__global int *a, int n) { if (get_global_id(0) < n) a[get_global_id(0)] = n * FACTOR; }"
-module = Module("OpenCL", source, ("f",), ("-DFACTOR=3",))
-if second:
-    type(TOOLCHAINS["OpenCL"]).compile = None
-kept = BinaryCache(Path(sys.argv[2]), device.target)
-binary = compile_cached(module, device.target, kept)
-program = device.load(binary)
-machine_code = lambda: sorted(Path(os.environ["POCL_CACHE_DIR"]).rglob("*.so"))
-before = machine_code()
-plan = Plan((Launch(0, "f", (4, 1, 1), (16, 1, 1), (OperandArgument("a"), ScalarArgument(50, "int32"))),))
-memory = device.allocate(256)
-device.prepare(plan, [program], {"a": memory}, None).enqueue()
-device.synchronize()
-assert device.read(memory, 200).view(np.int32).tolist() == [150] * 50
-if second and "pocl" in device.target.driver.lower():
-    assert before and machine_code() == before, "PoCL compiled something"
-complete = device.completed(binary, program)
-assert (complete is binary) == second
-kept.keep(module, complete)
-"""
-
-
 @pytest.mark.opencl
 def test_a_second_process_neither_builds_an_opencl_program_nor_compiles_at_its_first_launch(tmp_path):
     """It does not need PoCL's own cache either."""
     target = opencl_device().target
 
     def launched_by(process):
-        variables = {**os.environ, **environment(tmp_path / process), "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-c", LAUNCHING, target.selector, str(tmp_path), process]
-        subprocess.run(command, env=variables, check=True, timeout=120)
+        variables = {**os.environ, **environment(tmp_path / process)}
+        done = run_forked(launch_kept, target.selector, str(tmp_path), process, env=variables)
+        assert not done.returncode, done.stderr
 
     launched_by("first")
     (path,) = files(tmp_path)

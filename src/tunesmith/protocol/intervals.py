@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 
 from tunesmith.records import student_quantile
 
@@ -25,7 +25,9 @@ def paired_interval(differences: Sequence[float], confidence: float) -> tuple[fl
     if count < 2:
         return -math.inf, math.inf
     mean = fmean(differences)
-    half = student_quantile(count - 1, 0.5 + confidence / 2) * stdev(differences) / math.sqrt(count)
+    # statistics.stdev is exact by fractions, which takes thirty times as long.
+    variance = math.fsum((difference - mean) ** 2 for difference in differences) / (count - 1)
+    half = student_quantile(count - 1, 0.5 + confidence / 2) * math.sqrt(variance / count)
     return mean - half, mean + half
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from tunesmith.records import Problem
 
@@ -43,13 +44,13 @@ class CostFunction:
             return math.inf
         if self.objective is Objective.MAX:
             return min(math.log(seconds / self.work[problem]) for problem, seconds in times.items())
-        weights = {problem: self.weights.get(problem, 1.0) for problem in times}
+        weights = [self.weights.get(problem, 1.0) for problem in times] if self.weights else [1.0] * len(times)
         if self.objective is Objective.TOTAL_TIME:
-            return math.log(math.fsum(weights[problem] * seconds for problem, seconds in times.items()))
-        regrets = {problem: math.log(seconds / self.best[problem]) for problem, seconds in times.items()}
+            return math.log(math.fsum(map(mul, weights, times.values())))
+        regrets = [math.log(seconds / self.best[problem]) for problem, seconds in times.items()]
         if self.objective is Objective.WORST:
-            return max(regrets.values())
-        return math.fsum(weights[problem] * regret for problem, regret in regrets.items()) / math.fsum(weights.values())
+            return max(regrets)
+        return math.fsum(map(mul, weights, regrets)) / math.fsum(weights)
 
 
 def cost_function_for(

@@ -188,7 +188,8 @@ def _block_costs(
     """Each finalist's log cost in each block, without finalists that failed on any problem this time."""
     complete = [config for config in finalists if all(table.paired.get((config, p)) for p in problems)]
     blocks = min((len(table.paired[config, p]) for config in complete for p in problems), default=0)
+    times = {config: zip(*(table.paired[config, p][:blocks] for p in problems), strict=True) for config in complete}
     return {
-        config: [cost_function.cost({p: table.paired[config, p][block] for p in problems}) for block in range(blocks)]
-        for config in complete
+        config: [cost_function.cost(dict(zip(problems, block, strict=True))) for block in rows]
+        for config, rows in times.items()
     }

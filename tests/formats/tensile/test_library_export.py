@@ -7,9 +7,9 @@ import random
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from library_fakes import logic as ours
+from quick_yaml import loaded
 from slow_tensile import slow_choice
 from tunesmith.formats.tensile.library.export import export_logic
 from tunesmith.formats.tensile.library.read import read_logic
@@ -35,12 +35,12 @@ def random_rows(chance, kind, count):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name} {kind.fields.word('DataType')}")
 def test_an_exported_logic_chooses_what_ours_does_at_its_sizes(kind, tmp_path):
     """In a batched type, sizes that differ only in the batch have different solutions, so that Euclidean would fail."""
-    rows = random_rows(random.Random(kind.name), kind, 40)
+    rows = random_rows(random.Random(kind.name), kind, 12)
     document = ours(kind, CONFIGS, rows).document
     made = export_logic(document, "out")
     path = tmp_path / "exported.yaml"
     path.write_text(made.text)
-    read, content = read_logic(path), yaml.safe_load(made.text)
+    read, content = read_logic(path), loaded(made.text)
     assert made.rows == len(rows)
     assert made.distance.value == ("Equality" if kind.fields.flag("Batched") else "Euclidean")
     for size, index in rows.items():
@@ -86,7 +86,7 @@ def test_of_rows_that_differ_in_leading_dimensions_the_natural_one_stays():
     (row,) = document.rows
     others = [replace(row, leading=(96,) * 4, solution=2, rate=row.rate * 9), row, replace(row, leading=(128,) * 4)]
     made = export_logic(replace(document, rows=tuple(others)), "out")
-    assert yaml.safe_load(made.text)[7] == [[[64, 64, 64], [1, row.rate]]]
+    assert loaded(made.text)[7] == [[[64, 64, 64], [1, row.rate]]]
     assert made.notes == ("2 rows with other leading dimensions are left out: Tensile does not tell them apart",)
 
 

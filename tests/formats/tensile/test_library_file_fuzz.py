@@ -14,9 +14,9 @@ import time
 
 import pytest
 import typer
-import yaml
 
 from mutated_files import Kind, mutated
+from quick_yaml import loaded
 from tensile_logics import RANGES, REAL, keys_form, list_form, text_of, tree_form
 from tunesmith.cli.app import app
 from tunesmith.formats.tensile.library.contraction import SizedContraction
@@ -66,7 +66,7 @@ def used(path):
 
 
 def fuzz(folder, name, seeds):
-    kind = Kind(f"{name}.yaml", FORMS[name], used, yaml.safe_load, text_of)
+    kind = Kind(f"{name}.yaml", FORMS[name], used, loaded, text_of)
     for seed in seeds:
         path = folder / "logic.yaml"
         path.write_bytes(mutated(kind, random.Random(f"{name} {seed}")))

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from test_heuristic_file import mutated
 from typer.testing import CliRunner
 
 from policy_problems import fitted_to_families, is_legal, problem
+from quick_yaml import dumped, loaded
 from tuned_samples import ORIGIN
 from tunesmith.cli.app import app
 from tunesmith.kernels import KERNELS
@@ -182,7 +182,7 @@ def test_a_damaged_file_gives_a_policy_that_answers_or_our_error(tmp_path):
     for number in range(300):
         text = texts[number % 2]
         if number % 3:
-            text = yaml.safe_dump(mutated(yaml.safe_load(text), generator), allow_unicode=True)
+            text = dumped(mutated(loaded(text), generator), allow_unicode=True)
         else:
             start = generator.randrange(len(text))
             text = text[:start] + generator.choice("{}[]:-,'\"#&*!%@\t\n09a") + text[start + generator.randrange(3) :]

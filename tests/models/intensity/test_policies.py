@@ -80,9 +80,9 @@ def sweep(count, seed, targets):
 
 
 def test_random_problems_get_a_legal_configuration_or_a_named_reason():
-    """75 problems, each on two of six targets, in ten families by every policy: 25 problems a target."""
-    reasons = sweep(75, seed=1, targets=2)
-    assert sum(reasons.values()) == 75 * 2 * len(FAMILIES) * len(EVERY_POLICY)
+    """42 problems, each on two of six targets, in ten families by every policy: 14 problems a target."""
+    reasons = sweep(42, seed=1, targets=2)
+    assert sum(reasons.values()) == 42 * 2 * len(FAMILIES) * len(EVERY_POLICY)
     assert reasons["chosen"] > 0.2 * sum(reasons.values())
 
 
@@ -98,15 +98,13 @@ def test_a_device_with_less_gets_smaller_tiles_and_less_memory(limit):
     """A family's usual tiles do not fit these devices, so rejections must be remedied."""
     reasons: Counter[str] = Counter()
     remedied = 0
-    sizes = [(2048, 1024, 512), (33, 1000, 77), (512, 512, 4096)]
-    for size in sizes:
-        for kind in ("s", "b"):
-            gemm = problem(kind, *size)
-            for target in (replace(target, **SMALL[limit]) for target in TARGETS):
-                for kernel in FAMILIES:
-                    for policy in EVERY_POLICY:
-                        lines = check(policy, gemm, target, kernel, reasons).lines
-                        remedied += any(line.step == "rejected" and "tried instead" in line.text for line in lines)
+    for kind, *size in (("s", 2048, 1024, 512), ("s", 33, 1000, 77), ("b", 512, 512, 4096)):
+        gemm = problem(kind, *size)
+        for target in (replace(target, **SMALL[limit]) for target in TARGETS):
+            for kernel in FAMILIES:
+                for policy in EVERY_POLICY:
+                    lines = check(policy, gemm, target, kernel, reasons).lines
+                    remedied += any(line.step == "rejected" and "tried instead" in line.text for line in lines)
     assert remedied
     assert "no tile" not in reasons
 
@@ -118,7 +116,7 @@ def test_huge_sizes_and_odd_devices_get_an_answer_too():
     tiny = replace(H200, compute_units=1, local_memory_bytes=1024, max_work_group_size=1)
     targets = (H200, CPU, unknown, tiny, replace(CPU, local_memory_bytes=1024), fake_target())
     turns = itertools.cycle(targets)
-    for _ in range(15):
+    for _ in range(8):
         m, n, k = (int(2 ** random.uniform(0, 34)) for _ in range(3))
         gemm = problem(str(random.choice(KINDS)), m, n, k, int(2 ** random.uniform(0, 20)))
         strided = replace(gemm, leading=(m + 3, m + 5, m + 1, n + k))
@@ -157,14 +155,15 @@ def test_ten_thousand_random_problems(seed):
 )
 @pytest.mark.parametrize("policy", ALL)
 def test_a_family_that_can_compute_a_type_is_never_refused(policy, kernel, architecture, kinds):
-    """The random test would allow a refusal; for these pairs there is always a legal configuration."""
+    """The random test would allow a refusal; for these pairs there is always a legal configuration. Transposes take
+    turns: over the sizes, each kind of data has every layout."""
     sizes = [(1, 1, 1), (1, 4097, 33), (4097, 1, 1000), (7, 13, 5), (100, 100, 100), (4096, 4096, 64), (8191, 33, 8193)]
-    for kind in kinds:
-        for size in sizes:
-            for transposes in ({}, {"transpose_a": True}, {"transpose_b": False}):
-                gemm = problem(kind, *size, **transposes)
-                answer = POLICIES[policy].choose(gemm, KNOWN_TARGETS[architecture], KERNELS[kernel])
-                assert isinstance(answer, PolicyChoice), (kind, size, transposes, answer)
+    layouts = ({}, {"transpose_a": True}, {"transpose_b": False})
+    for turn, kind in enumerate(kinds):
+        for number, size in enumerate(sizes, turn):
+            gemm = problem(kind, *size, **layouts[number % 3])
+            answer = POLICIES[policy].choose(gemm, KNOWN_TARGETS[architecture], KERNELS[kernel])
+            assert isinstance(answer, PolicyChoice), (gemm, answer)
 
 
 @pytest.mark.parametrize("policy", ALL)
