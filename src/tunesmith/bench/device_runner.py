@@ -64,7 +64,8 @@ class DeviceRunner:
                     sampler = held.enter_context(self._sampler(request.candidate))
                     self._report(StageEntered("timing"))
                     pass_point("timing")
-                    record.timed = time_plan(sampler, self._policy, request.race_above, time.perf_counter)
+                    limits = request.race_above, time.perf_counter, request.far_above
+                    record.timed = time_plan(sampler, self._policy, *limits)
         return Done((record.measurement(),), 0 if record.poisoned else None)
 
     def interleave(self, request: InterleaveRequest) -> Done:

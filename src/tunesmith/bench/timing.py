@@ -32,6 +32,10 @@ CLEAR = 0.999
 """Confidence at which finalists are told apart before their last block. A confidence this high does not spoil the final
 interval (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
 
+FAR = 1.5
+"""A candidate outside of a race whose interval lies above this many times a rival's upper bound has lost. How much it
+lost by matters for tables only, so it gets the fewest samples that the policy allows."""
+
 ALIKE = 0.5
 """Share of the noise that a policy allows. Finalists that differ by no more need no further block, since the choice
 between them does not matter."""
@@ -76,12 +80,13 @@ def race_above(rival: float) -> float:
     return rival * (1 + RACE_SLACK)
 
 
-def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock) -> Timed:
+def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock, far_above: float = math.inf) -> Timed:
     """Warm up, then sample until the median is known as well as the policy asks.
 
     Sampling ends when half the interval is within `noise` of the median, when the time or the number of samples is
     used up, or when the interval's lower end exceeds `race_above` (infinite: no race). There are at least six samples,
-    so that there is an interval; a hopeless candidate has its warm-up times only.
+    so that there is an interval; a hopeless candidate has its warm-up times only. An interval above `far_above` ends
+    the sampling too, and the candidate has not raced: it has a full measurement, of the fewest samples.
     """
     warm = warm_up(sampler, policy, clock)
     if min(warm) > HOPELESS * race_above:
@@ -96,6 +101,8 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock)
             continue
         if ordered[interval_rank(len(ordered)) - 1] > race_above:
             return Timed(tuple(samples), raced=True)
+        if ordered[interval_rank(len(ordered)) - 1] > far_above:
+            break
         if watch.spent > policy.sampling_seconds or relative_half_width(median_interval(ordered)) <= policy.noise:
             break
     return Timed(tuple(samples))

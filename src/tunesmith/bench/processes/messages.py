@@ -5,6 +5,7 @@ A compiler also receives `Module` records. A UserError may take the place of any
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,13 +48,15 @@ class Candidate:
 @pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """Verify and time one candidate. Stop early if it is provably slower than `race_above` seconds.
+    """Verify and time one candidate. Stop early if it is provably slower than `race_above` seconds, or so far behind
+    that it is above `far_above` (`timing.FAR`).
 
     `ahead` are problems that later candidates will be verified on. The worker prepares them while the device is busy.
     """
 
     candidate: Candidate
     race_above: float
+    far_above: float = math.inf
     ahead: tuple[Problem, ...] = ()
 
 
