@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 from importlib import import_module
 from textwrap import dedent, indent
 
@@ -27,6 +28,9 @@ share_programs()
 
 os.environ.pop("TUNESMITH_STORE", None)
 """Folders of tests keep their own measurements, whatever the user's do."""
+
+sys.modules["tunesmith_native"] = None
+"""Tests of compiled launches build the distribution; all others run as if it were not installed."""
 
 os.environ.pop("COLUMNS", None)
 """pytest-xdist sets it; lines are then cut that a pipe gets whole."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import subprocess
+import sys
 import sysconfig
 from functools import cache
 from pathlib import Path
@@ -32,4 +33,5 @@ def built(folder: Path) -> ModuleType | str:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.modules[module.__name__] = None  # type: ignore[assignment]  # making it has put it there, as if it were installed
     return module

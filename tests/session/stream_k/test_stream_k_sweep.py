@@ -307,7 +307,8 @@ def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sa
     task, out = SweepTask(products, tile=TileFilter(16, 16, 8), grids=3), tmp_path / "out"
     first = sweep_stream_k(task, out, device="OpenCL")
     assert batches[0] == [{(16, 16, 24)}, {(640, 640, 24)}]
-    assert len(batches) == 3, "the others are the anchor, after the first product and at the end"
+    assert len(batches) >= 3, "the others are the anchor, after the first product, whenever it is due, and at the end"
+    assert all(batch == [{(16, 16, 24)}] for batch in batches[1:])
     assert not any(map(all, stopped.values())), "of each product something was measured to the end"
     assert [product.listed.family for product in first.plan.swept] == ["few", "few", "other"]
     assert first.plan.swept[2].finals == first.plan.swept[0].finals
