@@ -264,16 +264,18 @@ static PyObject *new_result(Products *self, Known *known, uint64_t *address)
 
 static PyObject *launched(Products *self, Known *known, PyObject *out, uint64_t *address)
 {
-    int failed, status = 0;
+    int failed, forgotten, status = 0;
     PyObject *result = out == Py_None ? new_result(self, known, &address[OUT]) : Py_NewRef(out);
     if (!result) return NULL;
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&self->mutex);
-    failed = take_steps(self, known, address, &status);
+    forgotten = known->forgotten;   /* another thread may have cleared the table: see `clear` */
+    failed = forgotten ? 0 : take_steps(self, known, address, &status);
     pthread_mutex_unlock(&self->mutex);
     Py_END_ALLOW_THREADS
-    if (!failed) return result;
+    if (!failed && !forgotten) return result;
     Py_DECREF(result);
+    if (forgotten) Py_RETURN_NONE;
     PyObject *raised = PyObject_CallFunction(self->failed, "Oii", known->owner, failed - 1, status);
     if (raised) {
         Py_DECREF(raised);
@@ -403,6 +405,7 @@ static PyObject *learn(Products *self, PyObject *arguments)
         return NULL;
     Key key;
     uint64_t address[SLOTS] = {0};
+    if (!self->exchange) return PyErr_Format(PyExc_TypeError, "is not initialised");
     int taken = read_call(self, a, b, out, &key, address);
     if (taken < 0) return NULL;
     if (!taken) Py_RETURN_FALSE;
@@ -411,7 +414,11 @@ static PyObject *learn(Products *self, PyObject *arguments)
     known->like = Py_NewRef(like);
     known->owner = Py_NewRef(owner);
     known->step = calloc((size_t)PyTuple_GET_SIZE(steps) + 1, sizeof *known->step);
-    for (Py_ssize_t i = 0; known->step && i < PyTuple_GET_SIZE(steps); ++i) {
+    if (!known->step) {
+        forget(known);
+        return PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); ++i) {
         known->steps = (int)i + 1;
         if (read_step(PyTuple_GET_ITEM(steps, i), &known->step[i])) {
             forget(known);
@@ -427,15 +434,33 @@ static PyObject *learn(Products *self, PyObject *arguments)
     known->writes = written;
     if (self->count >= MOST_KNOWN) forget_all(self);
     Known **place = find(self, &key, known->hash);
-    if (*place) forget(*place);
-    else ++self->count;
+    Known *former = *place;
     *place = known;
+    if (former) forget(former);
+    else ++self->count;
     Py_RETURN_TRUE;
 }
+
+PyDoc_STRVAR(clear_doc,
+"Forget all products. When this returns, no thread takes their steps any more, so their workspaces may be released.");
 
 static PyObject *clear(Products *self, PyObject *unused)
 {
     (void)unused;
+    forget_all(self);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&self->mutex);
+    pthread_mutex_unlock(&self->mutex);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(clear_in_child_doc, "Forget all products in a forked child, where no other thread takes steps.");
+
+static PyObject *clear_in_child(Products *self, PyObject *unused)
+{
+    (void)unused;
+    pthread_mutex_init(&self->mutex, NULL);
     forget_all(self);
     Py_RETURN_NONE;
 }
@@ -488,7 +513,8 @@ static void products_free(Products *self)
 static PyMethodDef products_methods[] = {
     {"repeat", (PyCFunction)(void (*)(void))repeat, METH_FASTCALL, repeat_doc},
     {"learn", (PyCFunction)learn, METH_VARARGS, learn_doc},
-    {"clear", (PyCFunction)clear, METH_NOARGS, "Forget all products."},
+    {"clear", (PyCFunction)clear, METH_NOARGS, clear_doc},
+    {"clear_in_child", (PyCFunction)clear_in_child, METH_NOARGS, clear_in_child_doc},
     {NULL},
 };
 

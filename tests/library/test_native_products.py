@@ -220,13 +220,43 @@ def test_forgotten_products_let_go_of_what_they_kept(machine):
     assert machine.products.repeat(a, b, None) is None
 
 
-def test_a_product_may_be_forgotten_while_it_runs(machine):
+def test_clearing_waits_for_the_steps_that_are_taken_and_no_later_call_takes_them(machine):
+    """Who clears releases memory next. A call that was about to begin is then left to the Python path."""
     a, b = matrices()
-    clearing = "clear", machine.function("clear", lambda _: machine.products.clear()), (), (), None
-    last = "last", machine.function("last"), tuple(range(19)), ((0, A, 0),), None
-    assert machine.learn(a, b, steps=(clearing, last))
-    assert machine.products.repeat(a, b, None) is not None
-    assert machine.of("last")[0][0] == a.data_ptr()
+    inside, cleared, order, results = threading.Event(), threading.Event(), [], []
+
+    def slow(_):
+        inside.set()
+        assert not cleared.wait(0.3), "cleared while steps were taken"
+        order.append("step")
+
+    assert machine.learn(a, b, steps=(("slow", machine.function("slow", slow), (), (), None),))
+    calls = [
+        threading.Thread(target=lambda: results.append(machine.products.repeat(a, b, None) is None)) for _ in range(2)
+    ]
+
+    def clear():
+        machine.products.clear()
+        order.append("cleared")
+        cleared.set()
+
+    calls[0].start()
+    assert inside.wait(10)
+    calls[1].start()  # waits for the first call, and finds the product forgotten
+    clearing = threading.Thread(target=clear)
+    clearing.start()
+    for thread in (*calls, clearing):
+        thread.join(10)
+        assert not thread.is_alive()
+    assert order[:2] == ["step", "cleared"] or order == ["step", "step", "cleared"]
+    assert order[-1] == "cleared"
+    assert machine.products.repeat(a, b, None) is None
+
+
+def test_a_forked_child_forgets_without_waiting(machine):
+    a, b = matrices()
+    assert machine.learn(a, b)
+    machine.products.clear_in_child()
     assert machine.products.repeat(a, b, None) is None
 
 

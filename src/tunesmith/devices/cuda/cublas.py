@@ -49,7 +49,6 @@ class CuBlas:
         self._stream: int | None = None
         self._call_states: dict[LibraryCall, BlasCallState] = {}
         self._functions = {"gemm": self._gemm}
-        self._kept: list[Any] = []
 
     @staticmethod
     def load(location: str) -> CuBlas:
@@ -99,13 +98,12 @@ class CuBlas:
         pointers = {name: ctypes.c_void_p() for name in "ABD"}
         name, arguments = gemm_arguments(step, pointers)
         words = tuple(word(argument) for argument in (self._native_handle, *arguments))
-        self._kept.append(arguments)
         places = {id(pointer): slots[operand] for operand, pointer in pointers.items()}
         writes = tuple((index, places[id(x)], 0) for index, x in enumerate(arguments, 1) if id(x) in places)
         on_stream = NativeStep(
             "cublasSetStream_v2", address_of(self._library.cublasSetStream_v2), words[:1], ((1, STREAM, 0),)
         )
-        return on_stream, NativeStep(name, address_of(getattr(self._library, name)), words, writes)
+        return on_stream, NativeStep(name, address_of(getattr(self._library, name)), words, writes, kept=arguments)
 
     def call_state(self, step: LibraryCall) -> BlasCallState:
         """The state of a call. Equal calls share it, since cuBLAS chooses the same kernels for them."""

@@ -21,13 +21,20 @@ STREAM, A, B, OUT, WORKSPACE = range(5)
 class NativeStep(NamedTuple):
     """A call of a C function: its name, its address and its arguments as 8-byte words, into which `writes` go before
     each call. A launch of a kernel has a `kernel`: the launch configuration, the offset of the stream in it, the
-    parameters, and the writes into parameters that are pointers and into parameters that are tensor maps."""
+    parameters, and the writes into parameters that are pointers and into parameters that are tensor maps. `kept` is
+    what words point to."""
 
     name: str
     function: int
     words: tuple[int, ...]
     writes: Writes
     kernel: tuple[bytes, int, tuple[bytes, ...], Writes, Writes] | None = None
+    kept: Any = None
+
+    @property
+    def described(self) -> tuple[Any, ...]:
+        """The step as `tunesmith_native` takes it."""
+        return self.function, self.words, self.writes, self.kernel
 
     def error(self, status: int) -> LaunchError:
         """The error for a status that is not 0."""

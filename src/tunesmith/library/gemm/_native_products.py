@@ -16,6 +16,7 @@ from tunesmith.records import ZEROED_HEAD
 
 from ._checked_call import Arguments
 from ._recipes import DirectLaunch
+from ._request import GemmRequest
 
 Repeat = Callable[[Any, Any, Any], Any]
 
@@ -49,13 +50,10 @@ class NativeProducts:
             torch.empty_like, torch.contiguous_format, _raise_failure, *driver,
         )  # fmt: skip
         self.repeat: Repeat = self._table.repeat
-        self._owners: dict[int, NativeOwner | None] = {}
-        self._keys_of_owners: list[DirectLaunch] = []
+        self._owners: dict[int, tuple[DirectLaunch, NativeOwner | None]] = {}
         _OPENED.add(self)
 
-    def learn(
-        self, recipe: DirectLaunch, arguments: Arguments, out: Any, like: Any, workspace: int, layout_has_out: bool
-    ) -> bool:
+    def learn(self, recipe: DirectLaunch, arguments: Arguments, like: Any, workspace: int) -> bool:
         """Keep a product that was just made by `recipe` on the current stream, with its workspace's address there.
         Returns whether it was kept."""
         if type(arguments.a) not in self.types or type(arguments.b) not in self.types:
@@ -63,28 +61,32 @@ class NativeProducts:
         owner = self._owner_of(recipe)
         if owner is None or recipe.plan is None:
             return False
-        spans, described = dict(recipe.reads), tuple(step[1:] for step in owner.steps)
+        spans, described = dict(recipe.reads), tuple(step.described for step in owner.steps)
         return bool(
             self._table.learn(
-                arguments.a, arguments.b, out if layout_has_out else None, described, recipe.plan.context,
+                arguments.a, arguments.b, arguments.out, described, recipe.plan.context,
                 workspace, spans[0], spans[1], recipe.writes, like, owner,
             )
         )  # fmt: skip
 
     def clear(self) -> None:
-        """Forget all products: their programs or workspaces are released, or belong to the parent process."""
+        """Forget all products, since their programs or workspaces will be released, and wait until none is launched."""
         self._table.clear()
         self._owners.clear()
-        self._keys_of_owners.clear()
+
+    def clear_in_child(self) -> None:
+        """`clear` in a forked child, whose parent may have been launching."""
+        self._table.clear_in_child()
+        self._owners.clear()
 
     def _owner_of(self, recipe: DirectLaunch) -> NativeOwner | None:
+        """The steps of a recipe; None if compiled code cannot take them. Kept recipes keep their ids."""
         if id(recipe) not in self._owners:
             steps = None
             if recipe.plan is not None and recipe.launches == 1 and recipe.ready.launched.plan.zeroed <= ZEROED_HEAD:
                 steps = recipe.plan.native(SWAPPED if recipe.swapped else STRAIGHT)
-            self._owners[id(recipe)] = None if steps is None else NativeOwner(steps, recipe)
-            self._keys_of_owners.append(recipe)  # so that no other recipe gets this id
-        return self._owners[id(recipe)]
+            self._owners[id(recipe)] = recipe, None if steps is None else NativeOwner(steps, recipe)
+        return self._owners[id(recipe)][1]
 
 
 def native_products(torch: Any) -> NativeProducts | None:
@@ -100,7 +102,7 @@ def native_products(torch: Any) -> NativeProducts | None:
     return NativeProducts(torch, module, (push, pop, capturing, move))
 
 
-def is_plain_product(recipe: DirectLaunch, request: Any, has_out: bool) -> bool:
+def is_plain_product(recipe: DirectLaunch, request: GemmRequest, has_out: bool) -> bool:
     """Whether a call is a b alone, so that a call with the same a, b and out means the same."""
     default = DATA_TYPES[request.data].dest[0] == request.dest or has_out
     alpha = recipe.ready.launched.problem.scalars.get("alpha", 1.0)
@@ -118,7 +120,7 @@ _OPENED: WeakSet[NativeProducts] = WeakSet()
 
 def _forget_in_child() -> None:
     for products in list(_OPENED):
-        products.clear()
+        products.clear_in_child()
 
 
 if hasattr(os, "register_at_fork"):

@@ -75,11 +75,11 @@ class TorchMatmul(ArrayMatmul):
         if self._launched:
             self._launched(launched)
         elif self._may_learn and is_plain_product(recipe, layout.request, arguments.out is not None):
-            self._learn(torch, layout, recipe, arguments, out, workspace)
+            self._learn(torch, layout, recipe, arguments, workspace)
         return out
 
     def _learn(
-        self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, out: Any, workspace: int
+        self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, workspace: int
     ) -> None:
         """Let compiled code repeat this product from now on, if it is installed."""
         if self._native is None:
@@ -90,7 +90,7 @@ class TorchMatmul(ArrayMatmul):
             self.repeat = self._native.repeat
         if not torch.cuda.is_current_stream_capturing():
             with layout.launcher.at_home():
-                self._native.learn(recipe, arguments, out, layout.like, workspace, arguments.out is not None)
+                self._native.learn(recipe, arguments, layout.like, workspace)
             if workspace:
                 layout.launcher.workspaces.replaced = self._native.clear
 
