@@ -92,6 +92,33 @@ def test_a_new_key_is_measured_once_and_the_winner_is_launched(launches):
     assert len(bench.problems) == 3
 
 
+def test_the_measured_call_can_have_any_configuration_compiled_by_triton(launches):
+    hows = []
+
+    def bench(problem, arguments, folder, machine, how, location):
+        hows.append(how)
+        how.launcher.begin(2)
+        how.launcher.wait()
+        return Bench()(problem, arguments, folder, machine, how, location)
+
+    call(autotuned(bench), 100)
+    assert [(kwargs["BLOCK"], kwargs["warmup"]) for _, kwargs in launches] == [(256, True), (128, False)]
+    assert launches[0][0] == launches[1][0], "the same arguments"
+
+
+def test_a_kernel_with_hooks_of_the_users_is_not_compiled_ahead(launches, monkeypatch):
+    monkeypatch.setattr(scaled_copy, "pre_run_hooks", [print], raising=False)
+    hows = []
+
+    def bench(problem, arguments, folder, machine, how, location):
+        hows.append(how)
+        return Bench()(problem, arguments, folder, machine, how, location)
+
+    call(autotuned(bench), 100)
+    assert [how.launcher for how in hows] == [None]
+    assert len(launches) == 1
+
+
 def test_what_a_program_reads_of_a_decorated_kernel():
     kernel = autotuned(no_bench)
     assert (kernel.fn, kernel.jit_function, kernel.base_fn) == (scaled_copy, scaled_copy, scaled_copy.fn)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -215,6 +217,36 @@ def test_contents_reach_the_worker_in_bfloat16(tmp_path):
     for array in problem.arrays:
         caller.forget(problem.contents_key(array))
         assert caller.contents(problem.contents_key(array)) is None
+
+
+def test_promised_contents_are_made_once_when_the_run_shares_the_problem(tmp_path):
+    from tunesmith.problems import OPERATIONS
+
+    problem, made = problem_of(scaled_copy, copy_arguments(), CONFIGS), []
+
+    def make(array):
+        made.append(array.name)
+        return contents_of(array)
+
+    for array in problem.arrays:
+        caller.promise_contents(problem.contents_key(array), partial(make, array))
+    (phases,) = read(written(problem, tmp_path, {}), None, None).groups
+    timed, operation = phases.steps[-1].problems[0], OPERATIONS["Custom"]
+    assert made == []
+    for _ in range(2):
+        operation.share(timed, partial(operation.inputs, timed, np.random.default_rng(0)))
+    assert sorted(made) == ["x", "y"]
+    assert operation.inputs(timed, np.random.default_rng(0))["x"].tolist() == problem.arrays[1].tensor.tolist()
+    for array in problem.arrays:
+        caller.forget(problem.contents_key(array))
+        assert caller.contents(problem.contents_key(array)) is None
+    assert sorted(made) == ["x", "y"]
+
+
+def test_promised_contents_that_nobody_needed_are_forgotten():
+    caller.promise_contents("a key that nobody needs", lambda: pytest.fail("made for nobody"))
+    caller.forget("a key that nobody needs")
+    assert caller.contents("a key that nobody needs") is None
 
 
 def test_an_error_in_a_file_of_the_run_is_told_at_the_call(tmp_path):

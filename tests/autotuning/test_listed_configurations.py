@@ -65,19 +65,25 @@ def tuned(folder, *groups, wrong=()):
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
-    screening = ScreeningObserver(events.nobody)
+    good = []
+    screening = ScreeningObserver(events.nobody, lambda solution: good.append(solution.configuration["GROUP"]))
     device = opencl_device().target.selector
-    return tune(folder / "doubled.yaml", folder / "out", device=device, order="file", observe=screening), screening
+    return (
+        tune(folder / "doubled.yaml", folder / "out", device=device, order="file", observe=screening),
+        screening,
+        good,
+    )
 
 
 def test_an_added_configuration_is_the_only_one_measured(tmp_path):
-    first, screening = tuned(tmp_path, 16, 64, 32, wrong=[64])
+    first, screening, good = tuned(tmp_path, 16, 64, 32, wrong=[64])
     (table,) = (group.table for group in first.plan.groups)
     ((winner, *_),) = table.decided.values()
     assert winner.configuration["GROUP"] in (16, 32)
     assert {solution.configuration["GROUP"] for solution in table.solutions} == {16, 32, 64}
     assert first.failed.total() == 1
     assert screening.measured == 3
+    assert set(good) == {16, 32}
     for measured in (1, 0):
-        _, screening = tuned(tmp_path, 16, 64, 32, 128, wrong=[64])
+        _, screening, _ = tuned(tmp_path, 16, 64, 32, 128, wrong=[64])
         assert screening.measured == measured

@@ -16,6 +16,7 @@ from tunesmith.bench.device_runner import DeviceRunner
 from tunesmith.bench.processes.messages import Candidate, MeasureRequest
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels import KERNELS
+from tunesmith.records import UserError
 from tunesmith.toolchains import TOOLCHAINS
 from tunesmith.toolchains.fake import FakeToolchain
 
@@ -62,3 +63,15 @@ def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
         (measurement,) = runner.measure(MeasureRequest(candidate, math.inf)).measurements
         assert measurement.ok, measurement
     assert len(runner._operand_sets._kept) == 1
+
+
+def test_a_problem_that_cannot_be_prepared_ahead_is_left_to_its_candidate(monkeypatch):
+    runner, tried = DeviceRunner(FakeDevice(GPU), QUICK, lambda at: None), []
+
+    def refuse(size):
+        tried.append(size)
+        raise UserError("a file", "the reference failed", "mend it")
+
+    monkeypatch.setattr(runner._cases, "get", refuse)
+    runner.prepare_problems((SIZE, problem()))
+    assert tried == [SIZE]

@@ -11,14 +11,14 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tunesmith.records import Outcome, UserError, Value
 
 from .callables import callers_location, fingerprint
 from .choice import KeptChoice, KernelFolder, Machine, digest_among, plain_config
-from .current_device import is_capturing, machine_of
+from .current_device import is_capturing, machine_of, on_gpu
 from .jit_text import JitText, is_interpreted, is_jit_function
 from .tuning_key import Bucket, Pruning, TuningKey, nearest
 
@@ -168,7 +168,8 @@ class AutotunedKernel:
         with self.folder.tuning():
             # Another process may have chosen while this one waited.
             if not self._take(self.folder.choice(key, machine), configs, among):
-                self._tune(key, machine, configs, among, arguments, grid)
+                compiled = partial(self._compiled, machine, configs, args, kwargs, grid)
+                self._tune(key, machine, configs, among, arguments, grid, compiled)
 
     def _tune(
         self,
@@ -178,13 +179,14 @@ class AutotunedKernel:
         among: str,
         arguments: Mapping[str, Any],
         grid: Any,
+        compiled: Callable[[int], Any],
     ) -> None:
         from tunesmith.session import keep_server
 
         from .call_problem import call_problem, listed_config
 
         # The processes that compile come from a server, which imports while this process prepares the run.
-        keep_server(("tunesmith.toolchains.triton_ready",))
+        keep_server(("tunesmith.toolchains.triton_ready",), keeps_workers=True)
         settings, location = self.settings, self._callers_line
         known = {**_defaults(self.base_fn), **arguments}
         needs_registers = any(config.maxnreg is not None for config in configs)
@@ -208,7 +210,7 @@ class AutotunedKernel:
             reference=fingerprint(settings.reference) if settings.reference else "",
             location=location,
         )
-        self.measured = self._measured(problem, remaining, machine, location)
+        self.measured = self._measured(problem, remaining, machine, location, compiled)
         ties = [plain_config(configs[position]) for position in self.measured.ties]
         choice = KeptChoice(key, machine, plain_config(configs[self.measured.winner]), tuple(ties), among)
         self.folder.keep(choice)
@@ -221,11 +223,34 @@ class AutotunedKernel:
             )
             self._warn("results differ", f"{differ} that runs; if that one is wrong, give autotune a reference")
 
-    def _measured(self, problem: Any, arguments: Mapping[str, Any], machine: Machine, location: str) -> MeasuredCall:
+    def _compiled(
+        self,
+        machine: Machine,
+        configs: Sequence[Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        grid: Any,
+        position: int,
+    ) -> Any:
+        """What Triton compiles for a call with one of the configurations, on the machine's GPU and from any thread."""
+        with on_gpu(machine):
+            return self.fn.run(*args, grid=grid, warmup=True, **kwargs, **configs[position].all_kwargs())
+
+    def _measured(
+        self,
+        problem: Any,
+        arguments: Mapping[str, Any],
+        machine: Machine,
+        location: str,
+        compiled: Callable[[int], Any],
+    ) -> MeasuredCall:
+        from .launcher_ahead import LauncherAhead
         from .measured_call import CallSettings, measure_call
 
         settings = self.settings
-        how = CallSettings(settings.reference, settings.settings, settings.quiet)
+        # Hooks of the user's run with every compilation, so that one ahead would run them once too often.
+        launcher = None if getattr(self.jit_function, "pre_run_hooks", ()) else LauncherAhead(compiled)
+        how = CallSettings(settings.reference, settings.settings, settings.quiet, launcher)
         measure = self._measure or measure_call
         return measure(problem, arguments, self.folder.path, machine, how, location)
 

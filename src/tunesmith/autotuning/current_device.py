@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from tunesmith.devices import target_here
@@ -32,6 +33,17 @@ def target_of(machine: Machine) -> Target | str | None:
     if torch and torch.cuda.is_initialized() and machine.selector:
         return target_here(machine.selector)
     return machine.selector or None
+
+
+@contextmanager
+def on_gpu(machine: Machine) -> Iterator[None]:
+    """A context in which the machine's GPU is torch's current device in this thread."""
+    torch = sys.modules.get("torch")
+    if torch and machine.selector.startswith("CUDA:"):
+        with torch.cuda.device(int(machine.selector.removeprefix("CUDA:"))):
+            yield
+    else:
+        yield
 
 
 def is_capturing() -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from .call_reference import CallReference, ReferenceResult, contents_of
 from .callables import in_time
 from .choice import Machine
 from .current_device import target_of
+from .launcher_ahead import LauncherAhead
 from .tuning import progress
 
 REFERENCE_SECONDS = 600.0
@@ -43,11 +45,13 @@ class MeasuredCall:
 
 @dataclass(frozen=True)
 class CallSettings:
-    """How a call is measured. `settings` are GlobalParameters of a tuning file."""
+    """How a call is measured. `settings` are GlobalParameters of a tuning file. `launcher` begins at the first good
+    result."""
 
     reference: CallReference | None = None
     settings: Mapping[str, Value] = field(default_factory=dict)
     quiet: bool = False
+    launcher: LauncherAhead | None = None
 
 
 def measure_call(
@@ -62,14 +66,22 @@ def measure_call(
     right, with the reasons."""
     path = written(problem, folder / "source" / problem.name, how.settings)
     with progress(how.quiet) as observer, _known_to_workers(problem, arguments, how, location):
-        screening = ScreeningObserver(observer)
+        screening = ScreeningObserver(observer, partial(_begin, how.launcher, problem))
         try:
             # The winner is launched through Triton, so nobody loads the logic.
             device = target_of(machine)
             outcome = tune_file(path, folder, device=device, order="file", checks_logic=False, observe=screening)
         except UserError as error:
             raise at_the_call(error, path.parent, location) from error
+        finally:
+            if how.launcher:
+                how.launcher.wait()
     return chosen(problem, outcome, screening.measured, location)
+
+
+def _begin(launcher: LauncherAhead | None, problem: CallProblem, good: Solution) -> None:
+    if launcher:
+        launcher.begin(positions(problem, [good])[0])
 
 
 @contextmanager
@@ -77,13 +89,14 @@ def _known_to_workers(
     problem: CallProblem, arguments: Mapping[str, Any], how: CallSettings, location: str
 ) -> Iterator[None]:
     """A context in which the processes of a run find the arrays' contents, and the user's reference if there is one."""
-    contents = {array.name: contents_of(array) for array in problem.arrays if array.has_contents}
-    keys = {array.name: problem.contents_key(array) for array in problem.arrays if array.has_contents}
+    arrays = [array for array in problem.arrays if array.has_contents]
     with ExitStack() as opened:
-        for key in (*keys.values(), problem.reference_key):
+        opened.callback(caller.forget, problem.reference_key)
+        for array in arrays:
+            # Copied from the device while the configurations are compiled.
+            key = problem.contents_key(array)
             opened.callback(caller.forget, key)
-        for name, array in contents.items():
-            caller.register_contents(keys[name], array)
+            caller.promise_contents(key, partial(contents_of, array))
         if how.reference:
             by_user, what = ReferenceResult(problem, how.reference, arguments), "the reference"
             caller.register_reference(
@@ -102,15 +115,19 @@ def at_the_call(error: UserError, folder: Path, location: str) -> UserError:
 
 @dataclass
 class ScreeningObserver:
-    """Passes events on, and counts the cells of the run's first batch that were not in the store."""
+    """Passes events on, counts the cells of the run's first batch that were not in the store, and calls `good` with
+    each solution that ran right."""
 
     observe: events.Observer
+    good: Callable[[Solution], None]
     is_first: bool = True
     measured: int = 0
 
     def __call__(self, event: events.Event) -> None:
         if isinstance(event, events.BatchBegan) and self.is_first:
             self.is_first, self.measured = False, event.cells - event.reused
+        if isinstance(event, events.CellMeasured) and event.measurement.ok:
+            self.good(event.solution)
         self.observe(event)
 
 

@@ -20,7 +20,8 @@ from .job import Batch, Job, Policy
 from .processes.compilers import Compilation, Compilers
 from .processes.messages import Done, InterleaveRequest, MeasureRequest
 from .processes.process import Spawner
-from .processes.workers import Death, Workers, wait_until
+from .processes.worker_handle import Death, wait_until
+from .processes.workers import Workers
 from .run import BatchRun
 
 
@@ -82,14 +83,17 @@ class Bench:
             self._tools.compilers.supply(compilation, compilation.module.digest() in charged)
 
     def prepare(self, jobs: Sequence[Job]) -> None:
-        """Begin what measuring these jobs will need, beside whatever is asked next: open the device, and compile. Does
-        nothing if the device is the host's CPU, since that would disturb timing."""
+        """Begin what measuring these jobs will need, beside whatever is asked next: open the device, compile, and bring
+        the first job's problem to the device. Does nothing if the device is the host's CPU, since that would disturb
+        timing."""
         if self._tools.target.shares_the_host:
             return
         self._tools.workers.begin()
         for job in jobs:
             self._tools.request(JobDetails(job, self._tools.target))
         self._tools.compilers.hand_out()
+        for job in jobs[:1]:
+            self._tools.prepare(job.problem)
 
     def run(self, batch: Batch) -> Iterator[tuple[Job, Measurement]]:
         """Measure every job once. Results come as they are made, not always in the order of the jobs.

@@ -17,7 +17,8 @@ from .job import Job
 from .machine_failures import check_room
 from .processes.compilers import Compilers, facts
 from .processes.messages import Candidate, Done, InterleaveRequest, MeasureRequest
-from .processes.workers import Death, Worker, Workers
+from .processes.worker_handle import Death, Worker
+from .processes.workers import Workers
 from .verification.cases import inputs_of
 
 Fingerprint = tuple[tuple[str, ...], Problem, JobPlans]
@@ -103,6 +104,13 @@ class BenchTools:
         if candidate.verify:
             self.share(problem for problem, _ in candidate.plans.checks)
         return candidate
+
+    def prepare(self, problem: Problem) -> None:
+        """Let the first worker prepare a problem while its candidates are compiled."""
+        if self.workers.are_idle:
+            checks = OPERATIONS[problem.type.operation].checks(problem)
+            self.share(checks)
+            self.workers.prepare(checks)
 
     def share(self, problems: Iterable[Problem]) -> None:
         """Hand over what the worker needs of this process to verify these problems."""

@@ -7,7 +7,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TypeVar
@@ -53,6 +53,13 @@ class DeviceRunner:
         """Do what every verification needs. A GPU's worker has time for it while candidates are compiled."""
         if not self._device.target.shares_the_host:
             self._verifier.prepare()
+
+    def prepare_problems(self, problems: Sequence[Problem]) -> None:
+        """Bring what verifying these problems needs to the device. What fails fails again when a candidate needs it,
+        and is that candidate's result."""
+        with suppress(LaunchError, UserError, MemoryError, OSError):
+            for problem in problems:
+                self._verifier.hold(self._cases.get(problem))
 
     def measure(self, request: MeasureRequest) -> Done:
         """Verify one candidate and time it. The measurement says what went wrong, if anything."""

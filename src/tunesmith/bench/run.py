@@ -18,7 +18,7 @@ from .events import Dispatched, JobMeasured
 from .job import Batch, Job
 from .machine_failures import WAITED
 from .processes.messages import Done, MeasureRequest
-from .processes.workers import TIMEOUT, Death, Worker, wait_until
+from .processes.worker_handle import TIMEOUT, Death, Worker, wait_until
 from .timing import FAR, race_above
 
 BROKE_THE_NEXT = "broke the next"
@@ -71,6 +71,7 @@ class BatchRun:
 
     def results(self) -> Iterator[tuple[Job, Measurement]]:
         try:
+            self._begin()
             while self._waiting or self._building or self._next or self._current:
                 # An idle worker comes first.
                 self._collect()
@@ -86,6 +87,15 @@ class BatchRun:
         finally:
             if self._current:
                 self._tools.workers.drop()
+
+    def _begin(self) -> None:
+        """Begin to compile; on a GPU also open the device and prepare the first problem meanwhile."""
+        if self._waiting and not self._alternates:
+            first = self._waiting[0].job.problem
+            self._request_builds()
+            self._tools.compilers.hand_out()
+            self._tools.workers.begin()
+            self._tools.prepare(first)
 
     @property
     def _alternates(self) -> bool:

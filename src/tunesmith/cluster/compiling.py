@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tunesmith.bench import Compilation, Policy, Spawner
 from tunesmith.bench.processes.compilers import Compilers
-from tunesmith.bench.processes.workers import wait_until
+from tunesmith.bench.processes.worker_handle import wait_until
 from tunesmith.devices import environment
 from tunesmith.records import Module, Target
 from tunesmith.toolchains import BinaryCache

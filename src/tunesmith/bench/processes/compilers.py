@@ -18,7 +18,7 @@ from ..job import Policy, launch_outcome
 from ..machine_failures import COMPILER_KILLED, COMPILER_WAITED, ended_from_outside
 from .messages import Built, CompilerReady, Probe, Running, Start
 from .process import UNWATCHED_SECONDS, Child, Spawner
-from .workers import TIMEOUT
+from .worker_handle import TIMEOUT
 
 _DYING_SECONDS = 5.0
 _STARTING_SECONDS = 120.0
@@ -162,7 +162,8 @@ class Compilers:
 
     def close(self) -> None:
         for process in self._pool:
-            process.child.end()
+            process.child.kill()
+        self._spawner.finish([process.child.end for process in self._pool])
         self._pool.clear()
 
     def _add(self, key: str, request: Module | Probe) -> _Task:

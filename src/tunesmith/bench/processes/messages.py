@@ -60,6 +60,14 @@ class MeasureRequest:
     ahead: tuple[Problem, ...] = ()
 
 
+@pickled_by_fields
+@dataclass(frozen=True, slots=True)
+class PrepareRequest:
+    """Bring problems to the device that the next candidate will be verified on. There is no answer."""
+
+    problems: tuple[Problem, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class InterleaveRequest:
     """Time candidates of one problem in alternating blocks. `until_clear` ends them early once a winner is clear."""

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -81,6 +81,19 @@ class Spawner:
             server = self._server = _Server({**_server_environment(), **self._environment}, self._preloaded)
         return server.fork(module, self._environment)
 
+    @property
+    def keeps_workers(self) -> bool:
+        """Whether a worker that had no request may wait for the next run of this program."""
+        return _KEPT is not None and _KEPT.keeps_workers and _kept_server() is not None
+
+    def finish(self, ends: Sequence[Callable[[], object]]) -> None:
+        """Call functions that end killed children. If the server outlives this spawner, nobody waits for them."""
+        if not self.keeps_workers:
+            for end in ends:
+                end()
+        elif ends:
+            threading.Thread(target=lambda: [end() for end in ends], name="tunesmith-ending", daemon=True).start()
+
     def close(self) -> None:
         self._thread.shutdown()
         if self._server is not None:
@@ -93,27 +106,30 @@ class Spawner:
         self.close()
 
 
-def keep_server(preloaded: Sequence[str]) -> None:
+def keep_server(preloaded: Sequence[str], keeps_workers: bool = False) -> None:
     """Start a server that forks the children of all spawners of this process from now on, and lives as long as it does.
 
-    So a program that tunes often imports `preloaded` once. Returns at once, while the server still imports.
+    So a program that tunes often imports `preloaded` once. Returns at once, while the server still imports. With
+    `keeps_workers`, a GPU's worker that a run did not need waits for the next run (`standby`), and a run does not wait
+    for the end of its processes.
     """
     global _KEPT
     if _kept_server() is None:
         environment, keeper = _server_environment(), ThreadPoolExecutor(1, "tunesmith-server")
         server = keeper.submit(_Server, environment, tuple(preloaded))
-        _KEPT = _Kept(os.getpid(), environment, server, keeper)
+        _KEPT = _Kept(os.getpid(), environment, server, keeper, keeps_workers)
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """A kept server: the process that it serves, the variables with which it started, the server to be, and the thread
-    with which it ends."""
+    """A kept server: the process that it serves, the variables with which it started, the server to be, the thread with
+    which it ends, and whether workers wait between runs."""
 
     owner: int
     environment: Mapping[str, str]
     server: Future[_Server]
     keeper: ThreadPoolExecutor
+    keeps_workers: bool
 
 
 _KEPT: _Kept | None = None

@@ -9,7 +9,7 @@ from tunesmith.records import UserError
 
 from .. import injected_faults
 from ..device_runner import DeviceRunner
-from .messages import Done, InterleaveRequest, MeasureRequest, Start
+from .messages import Done, InterleaveRequest, MeasureRequest, PrepareRequest, Start
 from .process import requests
 
 
@@ -35,6 +35,9 @@ def _opened(start: Start, connection: Connection) -> DeviceRunner | None:
 
 def _serve(runner: DeviceRunner, connection: Connection) -> None:
     for request in requests(connection):
+        if isinstance(request, PrepareRequest):
+            runner.prepare_problems(request.problems)
+            continue
         done = _answer(runner, request)
         injected_faults.pass_point("reporting")
         connection.send(done)

@@ -28,6 +28,8 @@ PREFIX = "caller:"
 Reference = Callable[[dict[str, Any], dict[str, Array]], Any]
 
 _REFERENCES: dict[str, Reference] = {}
+_EXPECTED: dict[str, Callable[[], Array]] = {}
+"""By key: what makes contents that were promised and not needed yet."""
 
 
 def register_reference(key: str, function: Reference) -> None:
@@ -48,15 +50,29 @@ def register_contents(key: str, array: Array) -> None:
         _write(path, lambda file: np.save(file, array, allow_pickle=False))
 
 
+def promise_contents(key: str, make: Callable[[], Array]) -> None:
+    """`register_contents`, but the array is made when `deliver_contents` or `contents` asks for it in this process."""
+    _folder()
+    _EXPECTED[key] = make
+
+
+def deliver_contents(key: str) -> None:
+    """Make promised contents, if they were not made yet, so that the processes that this one started have them."""
+    if make := _EXPECTED.pop(key, None):
+        register_contents(key, make())
+
+
 def contents(key: str) -> Array | None:
     """The registered contents; None if this process is not of the program that registered them."""
+    deliver_contents(key)
     path = _file(f"{key}.npy")
-    return np.load(path, allow_pickle=False) if path else None
+    return np.load(path, mmap_mode="r", allow_pickle=False) if path else None
 
 
 def forget(key: str) -> None:
     """Remove what is registered and shared under a key, and its files."""
     _REFERENCES.pop(key, None)
+    _EXPECTED.pop(key, None)
     for path in (*_folder().glob(f"{key}.npy"), *_folder().glob(f"{key}-*.npz")):
         path.unlink(missing_ok=True)
 

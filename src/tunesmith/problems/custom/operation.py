@@ -13,7 +13,7 @@ from tunesmith.problems.base import SMALL, Array, Expected, Operation
 from tunesmith.problems.keys import unknown_key
 from tunesmith.records import Operand, Problem, ProblemType, UserError, Value
 
-from .caller import contents
+from .caller import contents, deliver_contents
 from .description import FLOATS, ArrayArgument, Description
 from .reference import FIRST_ROUNDINGS, call_reference, share_reference
 from .texts import description_of, former_types, read_type
@@ -103,8 +103,12 @@ class CustomOperation(Operation):
         }
 
     def share(self, problem: Problem, inputs: Callable[[], Mapping[str, Array]]) -> None:
-        """Call the reference if it is a function of this program, since the process that verifies does not have it."""
+        """Make the arrays that this program promised, and call the reference if it is a function of this program, since
+        the process that verifies has neither."""
         description, sizes = description_of(problem.type), sizes_of(problem)
+        for array in description.arrays:
+            if array.contents:
+                deliver_contents(array.contents)
         if description.callers_reference:
             share_reference(description, sizes, *_reference_arguments(description, sizes, inputs()))
 
