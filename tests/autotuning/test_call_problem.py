@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -45,6 +46,14 @@ def modules(problem, folder):
         assert not list(family.rejections(config, phases.problem_type, target))
         assert not list(family.rejections_for(config, size, target))
     return [(family.modules(config, phases.problem_type)[0], family.plan(config, size, target)) for config in configs]
+
+
+def filled(array):
+    """What the worker finds in an array's memory."""
+    promised = contents_of(array)
+    flat = np.zeros(promised.shape, promised.dtype)
+    promised.fill(flat)
+    return flat
 
 
 def test_each_configuration_is_a_module_and_a_launch_with_its_grid(tmp_path):
@@ -102,7 +111,7 @@ def test_pointers_that_no_description_has_are_cast_in_the_text(tmp_path, dtype, 
     ((module, _), *_) = modules(problem, tmp_path)
     assert dict(module.constants["signature"])["x"] == f"*{stored}"
     assert toolchain("Triton").compile(module, H200)
-    flat = contents_of(problem.arrays[1])
+    flat = filled(problem.arrays[1])
     assert (flat.dtype == problem.arrays[1].dtype, bool(flat[0]), bool(flat[1])) == (True, False, True)
     after = ReferenceResult(problem, lambda call: {"x": call["x"]}, {})({}, {"x": flat, "y": np.zeros(100)})
     assert after["x"][0].tolist() == flat.tolist()
@@ -200,8 +209,8 @@ def test_infinite_numbers_and_none_become_finite():
 def test_zeroed_arrays_begin_with_zeros():
     problem = problem_of(scaled_copy, copy_arguments(y=torch.ones(100)), CONFIGS, reset_to_zero=["y"])
     y, x = problem.arrays
-    assert not contents_of(y).any()
-    assert contents_of(x)[7] == 7
+    assert not filled(y).any()
+    assert filled(x)[7] == 7
 
 
 def test_contents_reach_the_worker_in_bfloat16(tmp_path):
@@ -209,7 +218,7 @@ def test_contents_reach_the_worker_in_bfloat16(tmp_path):
 
     problem = problem_of(scaled_copy, copy_arguments(x=torch.arange(100).to(torch.bfloat16)), CONFIGS)
     for array in problem.arrays:
-        caller.register_contents(problem.contents_key(array), contents_of(array))
+        caller.promise_contents(problem.contents_key(array), contents_of(array))
     (phases,) = read(written(problem, tmp_path, {}), None, None).groups
     inputs = OPERATIONS["Custom"].inputs(phases.steps[-1].problems[0], np.random.default_rng(0))
     assert inputs["x"].dtype == np.dtype("bfloat16")
@@ -224,12 +233,13 @@ def test_promised_contents_are_made_once_when_the_run_shares_the_problem(tmp_pat
 
     problem, made = problem_of(scaled_copy, copy_arguments(), CONFIGS), []
 
-    def make(array):
+    def fill(array, flat):
         made.append(array.name)
-        return contents_of(array)
+        contents_of(array).fill(flat)
 
     for array in problem.arrays:
-        caller.promise_contents(problem.contents_key(array), partial(make, array))
+        promised = replace(contents_of(array), fill=partial(fill, array))
+        caller.promise_contents(problem.contents_key(array), promised)
     (phases,) = read(written(problem, tmp_path, {}), None, None).groups
     timed, operation = phases.steps[-1].problems[0], OPERATIONS["Custom"]
     assert made == []
@@ -244,7 +254,8 @@ def test_promised_contents_are_made_once_when_the_run_shares_the_problem(tmp_pat
 
 
 def test_promised_contents_that_nobody_needed_are_forgotten():
-    caller.promise_contents("a key that nobody needs", lambda: pytest.fail("made for nobody"))
+    promised = caller.PromisedContents((4,), "float32", lambda flat: pytest.fail("filled for nobody"))
+    caller.promise_contents("a key that nobody needs", promised)
     caller.forget("a key that nobody needs")
     assert caller.contents("a key that nobody needs") is None
 

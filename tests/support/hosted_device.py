@@ -145,7 +145,7 @@ def judged(
     hosted, verifier = hosted_verifier(judge)
     hosted.host = host
     verifier.hold(case)
-    assert verifier.inputs(case).keys() == {operand.name for operand in case.inputs_only}
+    assert verifier.inputs(case).keys() == {operand.name for operand in case.operands if operand.role != "out"}
     try:
         return verifier.judge(programs, plan, case, first)
     finally:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from tunesmith.problems.custom import FIRST_ROUNDINGS
+from tunesmith.problems.custom.caller import PromisedContents
 
-from .call_problem import CallArray, CallProblem
-from .tensors import FlatArray, flat_contents, strided_tensor
+from .call_problem import CallArray, CallProblem, dtype_name
+from .tensors import FlatArray, copy_contents, flat_contents, strided_tensor
 
 Expectation = dict[str, tuple[FlatArray, FlatArray]]
 """Value and magnitude of each array after a launch."""
@@ -49,11 +50,14 @@ class ReferenceResult:
         return expectation(before, after)
 
 
-def contents_of(array: CallArray) -> FlatArray:
-    """What a flat array of the problem holds at first."""
-    if array.is_zeroed:
-        return np.zeros(array.extent, array.dtype)
-    return flat_contents(array.tensor, array.extent).view(array.dtype)
+def contents_of(array: CallArray) -> PromisedContents:
+    """What a flat array of the problem holds at first. It is copied when it is needed."""
+
+    def fill(flat: FlatArray) -> None:
+        if not array.is_zeroed:
+            copy_contents(array.tensor, flat.view(dtype_name(array.tensor)))
+
+    return PromisedContents((array.extent,), array.dtype, fill)
 
 
 def expectation(before: Mapping[str, FlatArray], after: Mapping[str, FlatArray]) -> Expectation:

@@ -96,7 +96,7 @@ def _known_to_workers(
             # Copied from the device while the configurations are compiled.
             key = problem.contents_key(array)
             opened.callback(caller.forget, key)
-            caller.promise_contents(key, partial(contents_of, array))
+            caller.promise_contents(key, contents_of(array))
         if how.reference:
             by_user, what = ReferenceResult(problem, how.reference, arguments), "the reference"
             caller.register_reference(

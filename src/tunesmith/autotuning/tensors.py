@@ -12,21 +12,29 @@ FlatArray = NDArray[Any]
 
 
 def flat_contents(tensor: Any, extent: int) -> FlatArray:
-    """The `extent` elements of memory from a tensor's first on, in NumPy's data type of the same name, all finite.
+    """The `extent` elements of memory from a tensor's first on, in NumPy's data type of the same name, all finite."""
+    flat = np.zeros(extent, np.dtype(str(tensor.dtype).removeprefix("torch.")))
+    copy_contents(tensor, flat)
+    return flat
+
+
+def copy_contents(tensor: Any, flat: FlatArray) -> None:
+    """Copy as many elements as a flat array of zeros has, from memory from a tensor's first on. All are finite then.
 
     Memory that a kernel is yet to write may hold anything. NaN becomes 0, and infinity the largest finite number, so
     that results can be compared.
     """
     import torch
 
-    dtype = np.dtype(str(tensor.dtype).removeprefix("torch."))
     if tensor.numel() == 0:
-        return np.zeros(extent, dtype)
-    flat = torch.as_strided(tensor.detach(), (extent,), (1,), tensor.storage_offset())
+        return
+    memory = torch.as_strided(tensor.detach(), flat.shape, (1,), tensor.storage_offset())
     if tensor.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         # On a GPU this takes no time, while NumPy takes longer than the copy to the host.
-        return torch.nan_to_num(flat).cpu().view(torch.uint8).numpy().view(dtype)
-    return finite(flat.cpu().view(torch.uint8).numpy().view(dtype))
+        memory = torch.nan_to_num(memory)
+    torch.from_numpy(flat.view(np.uint8)).view(tensor.dtype).copy_(memory)
+    if tensor.dtype.is_floating_point and tensor.dtype.itemsize == 1:
+        flat[:] = finite(flat)
 
 
 def finite(array: FlatArray) -> FlatArray:

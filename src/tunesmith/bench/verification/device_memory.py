@@ -11,7 +11,7 @@ every use, when a change is the candidate's fault.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Self
 
@@ -82,8 +82,8 @@ class DeviceMemory(HostMemory):
 
     @property
     def inputs(self) -> Mapping[str, Buffer]:
-        """The inputs' storage without guard bands, by name."""
-        return {operand.name: self._storage(self._regions[operand.name]) for operand in self.case.inputs_only}
+        """The content of each operand that is read, as it is before a launch, without guard bands; by name."""
+        return {operand.name: self._storage(region) for operand, region in self._contents()}
 
     def release(self) -> None:
         self.case.learned.clear()
@@ -175,13 +175,10 @@ class DeviceMemory(HostMemory):
         self.case.learned.clear()
         device, case = self._device, self.case
         kept = {name: self._buffers[name] for name in self._lengths}
-        regions = [self._regions[operand.name] for operand in case.inputs_only]
-        self._prepare(self._programs.fill(region, region.around) for region in regions).enqueue()
-        for operand in case.inputs_only:
-            device.write(kept[operand.name], case.content(operand), self._regions[operand.name].start)
-        for operand in case.outputs:
-            if operand.role == "inout":
-                device.write(kept[_pristine(operand)], self._regions[operand.name].image(case.content(operand)))
+        contents = self._contents()
+        self._prepare(self._programs.fill(region, region.around) for _, region in contents).enqueue()
+        for operand, region in contents:
+            device.write(kept[region.name], case.content(operand), region.start)
         for operand, expected in () if case.agreement else case.compared():
             device.write(kept[positions_name(operand)], _bytes(_storage_positions(operand, expected.where)))
             if expected.value.dtype.kind in "iu":
@@ -191,6 +188,13 @@ class DeviceMemory(HostMemory):
                 device.write(kept[value_name(operand)], _bytes(expected.value.astype(np.float64)))
                 device.write(kept[bound_name(operand)], _bytes(expected.bound))
         self._has_learned, self._expected_digests = False, self._digests()
+
+    def _contents(self) -> list[tuple[Operand, Region]]:
+        """The operands that are read, each with the memory that keeps its content."""
+        inputs = [(operand, self._regions[operand.name]) for operand in self.case.inputs_only]
+        updated = [operand for operand in self.case.outputs if operand.role == "inout"]
+        copies = [(operand, replace(self._regions[operand.name], name=_pristine(operand))) for operand in updated]
+        return inputs + copies
 
     def _prepared(self, steps: Callable[[int], Iterable[Step]], poison: int) -> Prepared:
         """The steps before or after a run. They are prepared once, and again when the workspace changes."""

@@ -73,7 +73,7 @@ class Verifier:
         return self._kept[id(case)]
 
     def inputs(self, case: VerificationCase) -> Mapping[str, Buffer]:
-        """The inputs of a case on the device, by name; none if the case is not kept."""
+        """The contents that a case's launches read, on the device and by name; none if the case is not kept."""
         kept = self._kept.get(id(case))
         return kept.inputs if kept else {}
 

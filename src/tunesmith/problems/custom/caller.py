@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,21 @@ VARIABLE = "TUNESMITH_CALLER_FOLDER"
 PREFIX = "caller:"
 """Begins the name of a reference that is a function of the calling program."""
 
+
+@dataclass(frozen=True)
+class PromisedContents:
+    """An array that `fill` will write when it is needed; it is given an array of zeros."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    fill: Callable[[Array], None]
+
+
 Reference = Callable[[dict[str, Any], dict[str, Array]], Any]
 
 _REFERENCES: dict[str, Reference] = {}
-_EXPECTED: dict[str, Callable[[], Array]] = {}
-"""By key: what makes contents that were promised and not needed yet."""
+_PROMISED: dict[str, PromisedContents] = {}
+"""By key: contents that were promised and not needed yet."""
 
 
 def register_reference(key: str, function: Reference) -> None:
@@ -50,16 +61,21 @@ def register_contents(key: str, array: Array) -> None:
         _write(path, lambda file: np.save(file, array, allow_pickle=False))
 
 
-def promise_contents(key: str, make: Callable[[], Array]) -> None:
-    """`register_contents`, but the array is made when `deliver_contents` or `contents` asks for it in this process."""
+def promise_contents(key: str, contents: PromisedContents) -> None:
+    """`register_contents`, but the array is filled when this process calls `deliver_contents` or `contents`."""
     _folder()
-    _EXPECTED[key] = make
+    _PROMISED[key] = contents
 
 
 def deliver_contents(key: str) -> None:
-    """Make promised contents, if they were not made yet, so that the processes that this one started have them."""
-    if make := _EXPECTED.pop(key, None):
-        register_contents(key, make())
+    """Fill promised contents, if they were not filled yet, so that the processes that this one started have them."""
+    if (promised := _PROMISED.pop(key, None)) is None:
+        return
+    path = _folder() / f"{key}.npy"
+    unfinished = path.with_suffix(".unfinished")
+    # The array is the file, which saves a copy of what may be hundreds of megabytes.
+    promised.fill(np.lib.format.open_memmap(unfinished, "w+", np.dtype(promised.dtype), promised.shape))
+    unfinished.replace(path)
 
 
 def contents(key: str) -> Array | None:
@@ -72,7 +88,7 @@ def contents(key: str) -> Array | None:
 def forget(key: str) -> None:
     """Remove what is registered and shared under a key, and its files."""
     _REFERENCES.pop(key, None)
-    _EXPECTED.pop(key, None)
+    _PROMISED.pop(key, None)
     for path in (*_folder().glob(f"{key}.npy"), *_folder().glob(f"{key}-*.npz")):
         path.unlink(missing_ok=True)
 
