@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import sys
+from dataclasses import replace
 from importlib import import_module
 from textwrap import dedent, indent
 
@@ -46,8 +47,11 @@ def pytest_collection_finish():
 
 
 def start_from_kept_server(spawner, module):
-    """`Spawner.start`, by a server that forks the processes of all benches of this session."""
+    """`Spawner.start`, by a server that forks the processes of all benches of this session. No worker waits for the
+    next run, since tests look for processes that are left behind."""
     keep_server(("preloaded",))
+    assert process._KEPT is not None
+    process._KEPT = replace(process._KEPT, keeps_workers=False)
     return start_process(spawner, module)
 
 

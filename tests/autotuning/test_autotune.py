@@ -119,6 +119,13 @@ def test_a_kernel_with_hooks_of_the_users_is_not_compiled_ahead(launches, monkey
     assert len(launches) == 1
 
 
+def test_only_a_call_that_measures_asks_for_a_server_that_has_triton_and_keeps_workers(servers):
+    kernel = autotuned(Bench())
+    for _ in range(2):
+        call(kernel, 100)
+    assert servers == [(("tunesmith.toolchains.triton_ready",), True)]
+
+
 def test_what_a_program_reads_of_a_decorated_kernel():
     kernel = autotuned(no_bench)
     assert (kernel.fn, kernel.jit_function, kernel.base_fn) == (scaled_copy, scaled_copy, scaled_copy.fn)

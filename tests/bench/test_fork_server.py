@@ -158,6 +158,23 @@ def test_a_kept_server_forks_the_children_of_all_spawners_and_outlives_them(kept
     assert process._kept_server() is kept, "a second call starts no second server"
 
 
+def test_a_later_call_may_ask_for_more_and_loses_nothing_of_what_was_asked(kept):
+    process.keep_server((), keeps_workers=True)
+    assert process._kept_server() is kept
+    assert Spawner({}).keeps_workers
+    process.keep_server(("wave",))
+    more = process._kept_server()
+    try:
+        assert more is not kept
+        assert not kept.ended, "it may have children"
+        assert process._KEPT.preloaded == {"colorsys", "wave"}
+        assert process._KEPT.keeps_workers
+        process.keep_server(("colorsys",))
+        assert process._kept_server() is more
+    finally:
+        more.close()
+
+
 def test_children_of_one_server_have_variables_of_their_own(kept, tmp_path):
     for value in ("one", "two"):
         with Spawner({"TUNESMITH_TEST_VALUE": value}) as spawner:

@@ -15,7 +15,7 @@ from rich.console import Console
 from tunesmith.problems.custom import caller
 from tunesmith.records import UserError, Value
 from tunesmith.report import ProgressReport
-from tunesmith.session import Reuse, RunOutcome, TuningPlan
+from tunesmith.session import Reuse, RunOutcome, TuningPlan, keep_server
 from tunesmith.session import tune as tune_file
 from tunesmith.session.frame import events
 from tunesmith.toolchains import user_cache
@@ -160,6 +160,8 @@ def _tune_kernel(
     **described: Any,
 ) -> Tuned:
     description = described_kernel(kernel, location, **described)
+    # The process that forks all others imports while this one searches the device and plans.
+    keep_server(())
     text = DescriptionText(description)
     tuning = tuning_text(description, settle_first, fork, settings or {})
     register(description)

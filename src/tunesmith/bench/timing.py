@@ -112,8 +112,8 @@ def warm_up(sampler: Sampler, policy: Policy, clock: Clock, far_above: float = m
     """Execute until two successive medians of three agree within the noise, or the time to warm up is used up.
 
     A candidate that is above `far_above` in each of the first three has lost by far, and is warm enough to say by how
-    much. The first execution is dropped: it may pay for code loading and first touches. Returns the other times, which are at
-    least two.
+    much. The first execution is dropped: it may pay for code loading and first touches. Returns the other times, which
+    are at least two.
     """
     watch = _Stopwatch(clock)
     watch.run(sampler)

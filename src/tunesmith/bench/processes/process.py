@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Pipe
 from typing import IO, Any
 
@@ -111,24 +111,30 @@ def keep_server(preloaded: Sequence[str], keeps_workers: bool = False) -> None:
 
     So a program that tunes often imports `preloaded` once. Returns at once, while the server still imports. With
     `keeps_workers`, a GPU's worker that a run did not need waits for the next run (`standby`), and a run does not wait
-    for the end of its processes.
+    for the end of its processes. Later calls may ask for more: a server that imports more takes the place of the first,
+    which lives on for the children that it has.
     """
     global _KEPT
-    if _kept_server() is None:
-        environment, keeper = _server_environment(), ThreadPoolExecutor(1, "tunesmith-server")
-        server = keeper.submit(_Server, environment, tuple(preloaded))
-        _KEPT = _Kept(os.getpid(), environment, server, keeper, keeps_workers)
+    if _kept_server() is not None and _KEPT is not None:
+        preloaded, keeps_workers = tuple({*_KEPT.preloaded, *preloaded}), _KEPT.keeps_workers or keeps_workers
+        if len(preloaded) == len(_KEPT.preloaded):
+            _KEPT = replace(_KEPT, keeps_workers=keeps_workers)
+            return
+    environment, keeper = _server_environment(), ThreadPoolExecutor(1, "tunesmith-server")
+    server = keeper.submit(_Server, environment, tuple(preloaded))
+    _KEPT = _Kept(os.getpid(), environment, server, keeper, frozenset(preloaded), keeps_workers)
 
 
 @dataclass(frozen=True)
 class _Kept:
     """A kept server: the process that it serves, the variables with which it started, the server to be, the thread with
-    which it ends, and whether workers wait between runs."""
+    which it ends, what it imports, and whether workers wait between runs."""
 
     owner: int
     environment: Mapping[str, str]
     server: Future[_Server]
     keeper: ThreadPoolExecutor
+    preloaded: frozenset[str]
     keeps_workers: bool
 
 
