@@ -34,7 +34,7 @@ typedef struct {
     int (*current_stream)(int32_t device_type, int32_t device_id, void **stream);
 } Exchange;
 
-enum { CAPSULE_MAJOR = 1, ON_CUDA = 2, FLOATING = 2, MOST_AXES = 3 };
+enum { CAPSULE_MAJOR = 1, ON_CUDA = 2, MOST_AXES = 3 };
 
 /* ---- known products ---------------------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ typedef struct {
 typedef struct {
     Layout a, b, out;             /* all zeros for a missing out */
     uint64_t stream;
-    uint64_t precise;             /* whether torch multiplies float32 without TF32; 0 for other types */
+    uint64_t setting;             /* the hash of torch's setting for a's type; 0 if there is none */
 } Key;
 
 typedef struct {
@@ -87,7 +87,8 @@ typedef struct {
     PyObject_HEAD
     Exchange *exchange;
     PyObject *types;              /* the types of tensors that are taken */
-    PyObject *grad_enabled, *precision, *highest, *empty_like, *names, *format, *failed;
+    PyObject *settings;           /* (code, bits, function) for each type of which torch has a setting */
+    PyObject *grad_enabled, *empty_like, *names, *format, *failed;
     Words push, pop, capturing, move;
     Known *table[TABLE];
     Py_ssize_t count;
@@ -168,6 +169,25 @@ static int read_tensor(Products *self, PyObject *x, Layout *layout, uint64_t *ad
     return 1;
 }
 
+/* What torch is set to for the type of a. -1: an error is set. */
+static int read_setting(Products *self, Key *key)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->settings); ++i) {
+        unsigned int code, bits;
+        PyObject *function;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(self->settings, i), "IIO", &code, &bits, &function)) return -1;
+        if (key->a.dtype != (code | bits << 8 | 1 << 16)) continue;
+        PyObject *value = PyObject_CallNoArgs(function);
+        if (!value) return -1;
+        Py_hash_t hash = PyObject_Hash(value);
+        Py_DECREF(value);
+        if (hash == -1) return -1;
+        key->setting = (uint64_t)hash;
+        return 0;
+    }
+    return 0;
+}
+
 /* The key and the addresses of a call. 0: the call is not one of ours. -1: an error is set. */
 static int read_call(Products *self, PyObject *a, PyObject *b, PyObject *out, Key *key, uint64_t *address)
 {
@@ -177,14 +197,7 @@ static int read_call(Products *self, PyObject *a, PyObject *b, PyObject *out, Ke
     if ((taken = read_tensor(self, a, &key->a, &address[A])) < 1) return taken;
     if ((taken = read_tensor(self, b, &key->b, &address[B])) < 1) return taken;
     if (out != Py_None && (taken = read_tensor(self, out, &key->out, &address[OUT])) < 1) return taken;
-    if (key->a.dtype == (FLOATING | 32 << 8 | 1 << 16)) {
-        PyObject *precision = PyObject_CallNoArgs(self->precision);
-        if (!precision) return -1;
-        int same = PyObject_RichCompareBool(precision, self->highest, Py_EQ);
-        Py_DECREF(precision);
-        if (same < 0) return -1;
-        key->precise = (uint64_t)same;
-    }
+    if (read_setting(self, key)) return -1;
     if (self->exchange->current_stream(key->a.device_type, key->a.device_id, &stream)) return -1;
     key->stream = address[STREAM] = (uint64_t)(uintptr_t)stream;
     return 1;
@@ -466,19 +479,21 @@ static PyObject *clear_in_child(Products *self, PyObject *unused)
 }
 
 PyDoc_STRVAR(products_doc,
-"Products(capsule, types, grad_enabled, precision, empty_like, format, failed, push, pop, capturing, move)\n\n"
-"`capsule` is torch.Tensor.__dlpack_c_exchange_api__, `types` the types of tensors that are taken. The next four are\n"
-"functions of torch and torch.contiguous_format. failed(owner, step, status) raises the error of a step. The last four\n"
-"are addresses of cuCtxPushCurrent, cuCtxPopCurrent, cuStreamIsCapturing and cuTensorMapReplaceAddress, or 0.");
+"Products(capsule, types, grad_enabled, settings, empty_like, format, failed, push, pop, capturing, move)\n\n"
+"`capsule` is torch.Tensor.__dlpack_c_exchange_api__, `types` the types of tensors that are taken. `settings` has a\n"
+"triple (code, bits, function) for each of DLPack's types of which torch has a setting, which is part of a product.\n"
+"grad_enabled and empty_like are functions of torch, format is torch.contiguous_format. failed(owner, step, status)\n"
+"raises the error of a step. The last four are addresses of cuCtxPushCurrent, cuCtxPopCurrent, cuStreamIsCapturing and\n"
+"cuTensorMapReplaceAddress, or 0.");
 
 static int products_init(Products *self, PyObject *arguments, PyObject *named)
 {
-    PyObject *capsule, *types, *grad_enabled, *precision, *empty_like, *format, *failed;
+    PyObject *capsule, *types, *grad_enabled, *settings, *empty_like, *format, *failed;
     unsigned long long push, pop, capturing, move;
     if (named && PyDict_GET_SIZE(named)) return PyErr_SetString(PyExc_TypeError, "no keywords"), -1;
     if (self->exchange) return PyErr_SetString(PyExc_TypeError, "is initialised already"), -1;
-    if (!PyArg_ParseTuple(arguments, "OO!OOOOOKKKK", &capsule, &PyTuple_Type, &types, &grad_enabled, &precision,
-                          &empty_like, &format, &failed, &push, &pop, &capturing, &move))
+    if (!PyArg_ParseTuple(arguments, "OO!OO!OOOKKKK", &capsule, &PyTuple_Type, &types, &grad_enabled, &PyTuple_Type,
+                          &settings, &empty_like, &format, &failed, &push, &pop, &capturing, &move))
         return -1;
     Exchange *exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
     if (!exchange) return -1;
@@ -488,24 +503,23 @@ static int products_init(Products *self, PyObject *arguments, PyObject *named)
     self->exchange = exchange;
     self->types = Py_NewRef(types);
     self->grad_enabled = Py_NewRef(grad_enabled);
-    self->precision = Py_NewRef(precision);
+    self->settings = Py_NewRef(settings);
     self->empty_like = Py_NewRef(empty_like);
     self->format = Py_NewRef(format);
     self->failed = Py_NewRef(failed);
-    self->highest = PyUnicode_InternFromString("highest");
     self->names = Py_BuildValue("(s)", "memory_format");
     self->push = (Words)(uintptr_t)push;
     self->pop = (Words)(uintptr_t)pop;
     self->capturing = (Words)(uintptr_t)capturing;
     self->move = (Words)(uintptr_t)move;
-    return self->highest && self->names ? 0 : -1;
+    return self->names ? 0 : -1;
 }
 
 static void products_free(Products *self)
 {
     forget_all(self);
-    PyObject *kept[] = {self->types, self->grad_enabled, self->precision, self->highest, self->empty_like, self->names,
-                        self->format, self->failed};
+    PyObject *kept[] = {self->types, self->grad_enabled, self->settings, self->empty_like, self->names, self->format,
+                        self->failed};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; ++i) Py_XDECREF(kept[i]);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }

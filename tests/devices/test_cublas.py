@@ -94,6 +94,30 @@ def test_the_handle_is_made_once_and_follows_the_stream():
     assert [arguments[1] for name, arguments in fake.calls if name == "cublasSetStream_v2"] == [11, 12]
 
 
+@pytest.mark.parametrize(("dtype", "mode"), [("bfloat16", 0), ("float16", 0), ("float32", 16), ("float64", 16)])
+def test_loose_sums_have_a_handle_of_their_own_and_float32_has_none(dtype, mode):
+    fake = FakeCuBlas()
+    blas = CuBlas(fake)
+    kinds = {"dtype": dtype, "dest": dtype, "beta": 0.0}
+    strict, loose = (bound(blas, call(**kinds, **more), ADDRESSES, stream=11) for more in ({}, {"loose_sums": True}))
+    for enqueue in (strict, loose, strict, loose):
+        enqueue()
+    modes = [arguments[1] for name, arguments in fake.calls if name == "cublasSetMathMode"]
+    assert modes == ([16, 0] if mode == 0 else [16])
+    assert fake.names.count("cublasSetStream_v2") == len(modes), "each handle keeps its stream"
+
+
+def test_compiled_launches_with_loose_sums_have_a_handle_of_their_own(monkeypatch):
+    monkeypatch.setattr(cublas, "address_of", lambda function: 4242)
+    fake = FakeCuBlas()
+    blas = CuBlas(fake)
+    slots = {name: number for number, name in enumerate("ABD")}
+    for more in ({}, {"loose_sums": True}, {"loose_sums": True}):
+        steps = blas.native(call(dtype="bfloat16", dest="bfloat16", beta=0.0, **more), slots)
+        assert [step.name for step in steps] == ["cublasSetStream_v2", "cublasGemmStridedBatchedEx"]
+    assert [arguments[1] for name, arguments in fake.calls if name == "cublasSetMathMode"] == [16, 0]
+
+
 def test_with_beta_c_is_copied_first_and_its_padding_is_not(monkeypatch):
     """The copy has rows of M elements, at the leading dimensions of C and D, and N columns of each matrix."""
     copies = []

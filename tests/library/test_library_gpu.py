@@ -36,6 +36,20 @@ def torch():
     return torch
 
 
+LOOSE = {"b": "allow_bf16_reduced_precision_reduction", "h": "allow_fp16_reduced_precision_reduction"}
+"""Torch's settings, by the letters of the data types."""
+
+
+@pytest.fixture(autouse=True)
+def _strict_sums(torch):
+    """The bounds of these tests are those of strict sums. Torch's default is restored."""
+    for setting in LOOSE.values():
+        setattr(torch.backends.cuda.matmul, setting, False)
+    yield
+    for setting in LOOSE.values():
+        setattr(torch.backends.cuda.matmul, setting, True)
+
+
 NOTHING: Mapping[str, Value] = {}
 CHANGED = {"TritonTmaGemm": {"DepthU": 32}}
 """Changes to the defaults, which are the same for all families but illegal in some."""
@@ -60,16 +74,17 @@ def library(kernel, letter, batched=False, values=NOTHING, **more):
     return Library([(Path(f"{kind.name}.yaml"), logic(kernel, kind, values)) for kind in kinds])
 
 
-def close(found, a, b, rest=0.0, slack=1.0):
+def close(found, a, b, rest=0.0, slack=1.0, more=0.0):
     """|found - (a b + rest)| <= (4 sqrt(K) + 2) u |a||b| and a spacing of the result's type, `slack` times: half a
-    spacing for the result, and where cuBLAS rounds the product before it adds the rest, half a one for that."""
+    spacing for the result, and where cuBLAS rounds the product before it adds the rest, half a one for that. `more` is
+    added."""
     wide_a, wide_b = a.double(), b.double()
     product = wide_a @ wide_b
     expected = product + rest
     sums = (4 * a.shape[-1] ** 0.5 + 2) * UNIT * (wide_a.abs() @ wide_b.abs())
     name = str(found.dtype).removeprefix("torch.")
     largest = expected.abs().maximum(product.abs())
-    bound = slack * (sums + largest * SPACINGS[name] + 2.0**-24)
+    bound = slack * (sums + largest * SPACINGS[name] + 2.0**-24) + more
     assert bool(((found.double() - expected).abs() <= bound).all())
 
 
@@ -215,6 +230,22 @@ def test_a_graph_replays_a_batch_of_cublas(torch):
         graph.replay()
         torch.cuda.synchronize()
         close(found, a, b)
+
+
+@pytest.mark.parametrize("letter", ["b", "h"])
+def test_the_vendors_sums_are_as_strict_as_torchs(torch, letter):
+    """A part of a loose sum is rounded to the operands' type: by half a spacing of its magnitude, and again where it is
+    added. The parts' magnitudes are no more than |a||b| together."""
+    dtype, launched = getattr(torch, DTYPES[letter]), []
+    a, b = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((256, 2884), (2884, 1090)))
+    parts = SPACINGS[DTYPES[letter]] * (a.double().abs() @ b.double().abs())
+    with library("VendorBlas", letter) as lib:
+        lib._torch._launched = launched.append
+        for is_loose in (False, True, False):
+            setattr(torch.backends.cuda.matmul, LOOSE[letter], is_loose)
+            found = lib.matmul(a, b)
+            close(found, a, b, more=parts if is_loose else 0.0)
+            assert launched[-1].choice.name.endswith("loose sums") == is_loose
 
 
 def test_bias_activation_and_residual_are_torchs(torch):

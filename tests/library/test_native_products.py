@@ -26,10 +26,11 @@ class Machine:
     def __init__(self, module):
         self.calls, self.statuses, self.errors = [], {}, []
         self.kept = []
-        self.precision = "highest"
+        self.precision, self.loose = "highest", (True, True)
         self.products = module.Products(
             torch.Tensor.__dlpack_c_exchange_api__, (torch.Tensor, torch.nn.Parameter), torch.is_grad_enabled,
-            lambda: self.precision, torch.empty_like, torch.contiguous_format, self.fail,
+            ((2, 32, lambda: self.precision), (4, 16, lambda: self.loose)),
+            torch.empty_like, torch.contiguous_format, self.fail,
             self.function("push"), self.function("pop"), NOT_CAPTURED, self.function("move"),
         )  # fmt: skip
 
@@ -149,12 +150,32 @@ def test_a_gradient_that_torch_would_record_is_left_to_the_python_path(machine):
     assert machine.products.repeat(a, weights.detach(), None) is not None
 
 
-@pytest.mark.parametrize(("dtype", "matters"), [(torch.float32, True), (torch.bfloat16, False)])
-def test_torchs_precision_of_float32_is_part_of_a_call(machine, dtype, matters):
+@pytest.mark.parametrize(
+    ("dtype", "setting", "changed", "matters"),
+    [
+        (torch.float32, "precision", "high", True),
+        (torch.bfloat16, "precision", "high", False),
+        (torch.bfloat16, "loose", (False, True), True),
+        (torch.float32, "loose", (False, True), False),
+        (torch.float16, "loose", (False, True), False),
+    ],
+)
+def test_torchs_setting_for_the_data_type_is_part_of_a_call(machine, dtype, setting, changed, matters):
     a, b = matrices(dtype=dtype)
     assert machine.learn(a, b)
-    machine.precision = "high"
+    before = getattr(machine, setting)
+    setattr(machine, setting, changed)
     assert (machine.products.repeat(a, b, None) is None) == matters
+    setattr(machine, setting, before)
+    assert machine.products.repeat(a, b, None) is not None
+
+
+def test_an_error_of_a_setting_is_the_callers(machine):
+    a, b = matrices(dtype=torch.bfloat16)
+    assert machine.learn(a, b)
+    machine.loose = []  # has no hash
+    with pytest.raises(TypeError, match="unhashable"):
+        machine.products.repeat(a, b, None)
 
 
 def kernel_step(machine, pointers=(), maps=()):

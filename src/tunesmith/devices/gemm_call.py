@@ -16,7 +16,8 @@ class GemmCall:
     name of the type of A and B, `dest` of C and D. Leading dimensions, and strides from one matrix of the batch to the
     next, are in elements. Only some BLAS support the rest: products in TF32; a Bias of M numbers and an activation,
     which follow beta C; a scale for A and one for B (ScaleA, ScaleB). The call may use `workspace_bytes` of the plan's
-    workspace.
+    workspace. With `loose_sums`, parts of a sum of float16 or bfloat16 may be rounded to that type before they are
+    added. No plan of a kernel family asks for that.
     """
 
     dtype: str
@@ -42,6 +43,7 @@ class GemmCall:
     activation: str
     scaled: bool
     workspace_bytes: int
+    loose_sums: bool = False
 
     @staticmethod
     def of(step: LibraryCall) -> GemmCall:

@@ -22,13 +22,27 @@ from .cublas_names import DATA_TYPES, Addresses, checked, failure, sums_of
 from .driver import bindings, call
 from .native import STREAM, NativeStep, address_of, word
 
-STRICT_MATH = 0 | 16
-"""CUBLAS_DEFAULT_MATH, so no TF32 for float32, and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION. Without this bit
-cuBLAS adds parts of a sum in float16 or bfloat16, and the result is outside the bound that every kernel must meet.
+LOOSE_MATH = 0
+"""CUBLAS_DEFAULT_MATH, so no TF32 for float32. cuBLAS may add parts of a sum in float16 or bfloat16.
 Source: NVIDIA's documentation of cublasMath_t."""
+
+STRICT_MATH = LOOSE_MATH | 16
+"""With CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION. Without this bit a result may be outside the bound that every
+kernel must meet."""
+
+HALVES = ("float16", "bfloat16")
+"""The data types that have loose sums."""
 
 DEFAULT_ALGORITHM = -1
 """CUBLAS_GEMM_DEFAULT: cuBLAS chooses."""
+
+
+@dataclass(slots=True)
+class CuBlasHandle:
+    """A handle of cuBLAS for one math mode, and the stream that it was last set to."""
+
+    value: ctypes.c_void_p
+    stream: int | None = None
 
 
 @dataclass(slots=True)
@@ -39,14 +53,13 @@ class BlasCallState:
 
 
 class CuBlas:
-    """cuBLAS in the thread's current context. The handle is made at the first call. ctypes loaded `library`, cuBLAS,
-    and `extension`, its cuBLASLt."""
+    """cuBLAS in the thread's current context. A handle for each math mode is made at the first call that needs it.
+    ctypes loaded `library`, cuBLAS, and `extension`, its cuBLASLt."""
 
     def __init__(self, library: Any, extension: Any = None) -> None:
         self._library, self._extension = library, CuBlasLt(extension)
-        self._handle: ctypes.c_void_p | None = None
-        self._native_handle: ctypes.c_void_p | None = None
-        self._stream: int | None = None
+        self._handles: dict[int, CuBlasHandle] = {}
+        self._native_handles: dict[int, CuBlasHandle] = {}
         self._call_states: dict[LibraryCall, BlasCallState] = {}
         self._functions = {"gemm": self._gemm}
 
@@ -74,15 +87,19 @@ class CuBlas:
             return self._extension.matmul(step, addresses)
         a, b, d = pointers = [ctypes.c_void_p(addresses[name]) for name in "ABD"]
         name, arguments = gemm_arguments(step, dict(zip("ABD", pointers, strict=True)))
-        function = getattr(self._library, name)
+        function, mode = getattr(self._library, name), math_mode(step)
+        handle: CuBlasHandle | None = None
 
         def enqueue(stream: int, addresses: Addresses) -> None:
-            if stream != self._stream:
-                self._set_stream(stream)
+            nonlocal handle
+            handle = handle or self._handle_of(self._handles, mode)
+            if stream != handle.stream:
+                checked(self._library, "cublasSetStream_v2", handle.value, ctypes.c_void_p(stream))
+                handle.stream = stream
             if step.beta and addresses["C"] != addresses["D"]:
                 _copy(step, addresses, stream)
             a.value, b.value, d.value = addresses["A"], addresses["B"], addresses["D"]
-            if status := function(self._handle, *arguments):
+            if status := function(handle.value, *arguments):
                 raise failure(name, status)
 
         return enqueue
@@ -93,11 +110,10 @@ class CuBlas:
         step = GemmCall.of(called)
         if called.function != "gemm" or needs_cublas_lt(step) or step.beta:
             return None
-        if self._native_handle is None:
-            self._native_handle = self._new_handle()
+        handle = self._handle_of(self._native_handles, math_mode(step)).value
         pointers = {name: ctypes.c_void_p() for name in "ABD"}
         name, arguments = gemm_arguments(step, pointers)
-        words = tuple(word(argument) for argument in (self._native_handle, *arguments))
+        words = tuple(word(argument) for argument in (handle, *arguments))
         places = {id(pointer): slots[operand] for operand, pointer in pointers.items()}
         writes = tuple((index, places[id(x)], 0) for index, x in enumerate(arguments, 1) if id(x) in places)
         on_stream = NativeStep(
@@ -109,17 +125,18 @@ class CuBlas:
         """The state of a call. Equal calls share it, since cuBLAS chooses the same kernels for them."""
         return self._call_states.setdefault(step, BlasCallState())
 
-    def _set_stream(self, stream: int) -> None:
-        if self._handle is None:
-            self._handle = self._new_handle()
-        checked(self._library, "cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
-        self._stream = stream
+    def _handle_of(self, handles: dict[int, CuBlasHandle], mode: int) -> CuBlasHandle:
+        if mode not in handles:
+            handle = ctypes.c_void_p()
+            checked(self._library, "cublasCreate_v2", ctypes.byref(handle))
+            checked(self._library, "cublasSetMathMode", handle, ctypes.c_int(mode))
+            handles[mode] = CuBlasHandle(handle)
+        return handles[mode]
 
-    def _new_handle(self) -> ctypes.c_void_p:
-        handle = ctypes.c_void_p()
-        checked(self._library, "cublasCreate_v2", ctypes.byref(handle))
-        checked(self._library, "cublasSetMathMode", handle, ctypes.c_int(STRICT_MATH))
-        return handle
+
+def math_mode(step: GemmCall) -> int:
+    """The math mode that a call needs. Types without loose sums need no handle of their own."""
+    return LOOSE_MATH if step.loose_sums and step.dtype in HALVES else STRICT_MATH
 
 
 def needs_cublas_lt(step: GemmCall) -> bool:

@@ -58,7 +58,7 @@ def fold_scale(arguments: Arguments, scalars: Scalars, name: str, scale: float) 
     return arguments._replace(**{name: None}), scalars._replace(alpha=scalars.alpha * scale)
 
 
-def checked(views: Arguments, scalars: Scalars, tf32: bool = False) -> CheckedCall:
+def checked(views: Arguments, scalars: Scalars, tf32: bool = False, loose_sums: bool = False) -> CheckedCall:
     """The call with its matrices as batches. If `out` is missing, a row-major one stands for it. Raises TypeError for
     wrong data types, ValueError for every other mistake."""
     shape = result_shape(views.a.shape, views.b.shape)
@@ -93,7 +93,9 @@ def checked(views: Arguments, scalars: Scalars, tf32: bool = False) -> CheckedCa
     optional = {"Bias": views.bias, "ScaleA": views.scale_a, "ScaleB": views.scale_b}
     extra = {name: x for name, x in optional.items() if x is not None}
     alpha, beta = float(scalars.alpha), float(scalars.beta)
-    return CheckedCall(**batches, alpha=alpha, beta=beta, request=request, shape=shape, extra=extra)
+    return CheckedCall(
+        **batches, alpha=alpha, beta=beta, request=request, shape=shape, extra=extra, loose_sums=loose_sums
+    )
 
 
 def result_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -122,7 +124,8 @@ class CheckedCall:
     """D = activation(alpha A B + bias) + beta C with every matrix as batch x rows x columns.
 
     `shape` is the result's shape as the caller sees it. `extra` holds the bias and the scales by the problem's operand
-    names. `request` tells which parts of the epilogue (bias, scales, beta C) the call's kernel computes.
+    names. `request` tells which parts of the epilogue (bias, scales, beta C) the call's kernel computes. With
+    `loose_sums`, the vendor's BLAS may round parts of sums (`GemmCall`).
     """
 
     a: View
@@ -134,6 +137,7 @@ class CheckedCall:
     shape: tuple[int, ...]
     c: View | None = None
     extra: Mapping[str, View] = field(default_factory=dict)
+    loose_sums: bool = False
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

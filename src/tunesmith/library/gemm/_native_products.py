@@ -24,6 +24,9 @@ STRAIGHT = {"A": A, "B": B, "C": OUT, "D": OUT, "": WORKSPACE}
 SWAPPED = STRAIGHT | {"A": B, "B": A}
 """The slots of a problem's operands, for the product itself and for the transposed product. Nothing reads C."""
 
+FLOATING, BRAIN_FLOATING = 2, 4
+"""kDLFloat and kDLBfloat of dlpack.h."""
+
 DRIVER = ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamIsCapturing", "cuTensorMapReplaceAddress")
 
 
@@ -46,7 +49,7 @@ class NativeProducts:
         tensor = torch.Tensor
         self.types = tensor, torch.nn.Parameter
         self._table = module.Products(
-            tensor.__dlpack_c_exchange_api__, self.types, torch.is_grad_enabled, torch.get_float32_matmul_precision,
+            tensor.__dlpack_c_exchange_api__, self.types, torch.is_grad_enabled, settings_of(torch),
             torch.empty_like, torch.contiguous_format, _raise_failure, *driver,
         )  # fmt: skip
         self.repeat: Repeat = self._table.repeat
@@ -87,6 +90,17 @@ class NativeProducts:
                 steps = recipe.plan.native(SWAPPED if recipe.swapped else STRAIGHT)
             self._owners[id(recipe)] = recipe, None if steps is None else NativeOwner(steps, recipe)
         return self._owners[id(recipe)][1]
+
+
+def settings_of(torch: Any) -> tuple[tuple[int, int, Callable[[], object]], ...]:
+    """DLPack's code and the bits of each data type whose products torch has a setting for, with the function that gets
+    it. The same settings are part of a layout in `_torch_matmul`."""
+    bindings = torch._C
+    return (
+        (FLOATING, 32, torch.get_float32_matmul_precision),
+        (FLOATING, 16, bindings._get_cublas_allow_fp16_reduced_precision_reduction),
+        (BRAIN_FLOATING, 16, bindings._get_cublas_allow_bf16_reduced_precision_reduction),
+    )
 
 
 def native_products(torch: Any) -> NativeProducts | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
 from tunesmith.library.launch._host_launch import WORKSPACE, HostOperand
-from tunesmith.library.launch._launcher import Launcher, LaunchRecord, ReadyLaunch, with_left_out
+from tunesmith.library.launch._launcher import Launcher, LaunchRecord, ReadyLaunch, with_left_out, with_loose_sums
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, Configuration, Problem, ProblemType, UserError, unraised_copy
 
@@ -278,6 +278,8 @@ def _bound(
         first = operands(
             (*(x.address for x in matrices[:3]), *extra, 0), call.out.address, match.swapped, NOT_YET, unit_scale
         )
+        if call.loose_sums:
+            ready = with_loose_sums(ready)
         plan = launcher.gpu.repeated_plan(ready.launched.plan, ready.compiled.programs, first)
     return DirectLaunch(
         ready=ready,

@@ -49,7 +49,7 @@ class TorchMatmul(ArrayMatmul):
                 address = x.data_ptr()
                 layouts.append((x.shape, x.stride(), x.dtype, x.get_device(), address % ALIGNMENT))
                 addresses.append(address)
-            return (tuple(layouts), scalars, _tf32(torch, arguments.a)), addresses
+            return (tuple(layouts), scalars, _torchs_settings(torch, arguments.a)), addresses
         except (AttributeError, TypeError, RuntimeError):
             check_tensors(torch, arguments._asdict())
             raise
@@ -99,12 +99,27 @@ class TorchMatmul(ArrayMatmul):
         if torch.cuda.is_current_stream_capturing():
             raise not_ready()
         views = Arguments(*(None if x is None else view_of_torch(x) for x in arguments))
-        call = checked(views, scalars, _tf32(torch, arguments.a))
+        call = checked(views, scalars, *_torchs_settings(torch, arguments.a))
         device, ordinal = arguments.a.device, arguments.a.get_device()
         like = torch.empty((), dtype=getattr(torch, call.request.result), device=device).expand(call.shape)
         return self._make_recipe(key, selector(ordinal), call, TorchArrays(torch, device), ordinal=ordinal, like=like)
 
 
-def _tf32(torch: Any, a: Any) -> bool:
-    """Whether torch itself would multiply such tensors in TF32."""
-    return a.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest"
+def _torchs_settings(torch: Any, a: Any) -> tuple[bool, bool]:
+    """Whether torch itself would multiply such tensors in TF32, and whether its cuBLAS may round parts of sums."""
+    if a.dtype is torch.float32:
+        return torch.get_float32_matmul_precision() != "highest", False
+    return False, loose_sums(torch, a.dtype)
+
+
+def loose_sums(torch: Any, dtype: Any) -> bool:
+    """Whether torch lets cuBLAS round parts of sums of this data type: `allow_bf16_reduced_precision_reduction` and
+    `allow_fp16_reduced_precision_reduction` of `torch.backends.cuda.matmul`, without the way over that object."""
+    if dtype is torch.bfloat16:
+        found = torch._C._get_cublas_allow_bf16_reduced_precision_reduction()
+    elif dtype is torch.float16:
+        found = torch._C._get_cublas_allow_fp16_reduced_precision_reduction()
+    else:
+        return False
+    # Newer releases answer with a pair, whose second part is about split K.
+    return bool(found[0] if isinstance(found, tuple) else found)

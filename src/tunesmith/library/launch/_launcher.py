@@ -29,6 +29,7 @@ from tunesmith.records import (
     Step,
     TensorMapArgument,
     UserError,
+    Value,
 )
 
 from ._heuristic import heuristic_choices, heuristic_refusals
@@ -162,12 +163,8 @@ class Launcher:
         compiled = self._refusal(solution, problem) or self._compile(solution)
         if isinstance(compiled, Rejection):
             return None
-
-        def changed(step: Step) -> Step:
-            return replace(step, parameters=step.parameters | changes) if isinstance(step, LibraryCall) else step
-
         plan = kernel.plan(solution.configuration, problem, target, compiled.facts)
-        plan = replace(plan, steps=tuple(map(changed, plan.steps)))
+        plan = replace(plan, steps=tuple(_changed(step, changes) for step in plan.steps))
         if not aligned and _asks_for_alignment(plan):
             return None
         record = LaunchRecord(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution)
@@ -304,6 +301,22 @@ class Launcher:
 def with_left_out(what: str, errors: Sequence[UserError]) -> str:
     """The message with the files that could not be used appended: the missing type may be in one of them."""
     return what + "".join(f"; left out: {error.location}: {error.what}" for error in errors)
+
+
+def with_loose_sums(ready: ReadyLaunch) -> ReadyLaunch:
+    """A launch whose calls of the vendor's BLAS may round parts of sums. Its choice has a name of its own. A launch
+    without such calls stays as it is."""
+    launched = ready.launched
+    steps = tuple(_changed(step, {"loose_sums": True}) for step in launched.plan.steps)
+    if steps == launched.plan.steps:
+        return ready
+    choice = replace(launched.choice, name=f"{launched.choice.name}, loose sums")
+    return ReadyLaunch.of(replace(launched, choice=choice, plan=replace(launched.plan, steps=steps)), ready.compiled)
+
+
+def _changed(step: Step, changes: Mapping[str, Value]) -> Step:
+    """A step, with changes to the parameters if it is a library's call."""
+    return replace(step, parameters=step.parameters | changes) if isinstance(step, LibraryCall) else step
 
 
 def _asks_for_alignment(plan: Plan) -> bool:
