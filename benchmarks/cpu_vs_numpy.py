@@ -3,10 +3,11 @@
     python benchmarks/cpu_vs_numpy.py [LOGIC] [--sizes 60] [--json RESULT.json]
 
 Both sides write the same array. Short blocks of calls of both sides alternate; which side begins alternates too. If a
-kernel is launched, there is a pause before each block, since two thread pools that spin after each call slow each other
-down. A block's value is the median of its calls without the first. The ratio is the median of NumPy's time over ours
-over the pairs of blocks, and the extra time is the median of the differences. `least_ratio` is the ratio of the fastest
-calls of both sides, which other processes disturb the least. `own kernels alone` is the logic without the floor.
+kernel is launched, each block waits until no thread of this process runs: OpenBLAS's threads spin for a tenth of a
+second after a call, and a kernel that shares the processors with them takes up to twice as long. A block's value is
+the median of its calls without the first. The ratio is the median of NumPy's time over ours over the pairs of blocks,
+and the extra time is the median of the differences. `least_ratio` is the ratio of the fastest calls of both sides,
+which other processes disturb the least. `own kernels alone` is the logic without the floor.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ from tunesmith.toolchains.blas import numpy_blas
 Sizes = tuple[int, int, int]
 Call = Callable[[], object]
 
-BLOCKS, FEWEST, SIZE_SECONDS = 21, 5, 1.5
+BLOCKS, FEWEST, SIZE_SECONDS = 21, 7, 3.0
 """Pairs of blocks for each product, and the fewest if they take longer than so many seconds together."""
-BLOCK_SECONDS, PAUSE_SECONDS = 0.02, 0.08
+BLOCK_SECONDS = 0.02
+LOOK_SECONDS, RESTING, LONGEST_REST = 0.01, 0.1, 2.0
+"""A process rests if it uses less than this share of a look's seconds of a processor. It is waited for so long at
+most."""
 MOST_CALLS = 500
 LARGE = 128**3
 """Products of at least so many multiplications are judged by their ratio, smaller ones by the extra time."""
@@ -122,14 +126,28 @@ def times(library: Library, sizes: Sizes, launched: list[LaunchRecord]) -> SizeT
     wrong = np.abs(out - a.astype(float) @ b).max() if prod(sizes) <= LARGE else 0.0
     assert wrong < 1e-3, f"{sizes}: wrong by {wrong}"
     choice = launched[-1].choice
-    pause = 0.0 if choice.solution.kernel == VENDOR else PAUSE_SECONDS
-    sides = compared(lambda: library.matmul(a, b, out), lambda: np.matmul(a, b, out=out), pause)
+    wait = rest if choice.solution.kernel != VENDOR else nothing
+    sides = compared(lambda: library.matmul(a, b, out), lambda: np.matmul(a, b, out=out), wait)
     launched.clear()
     return SizeTimes(m, n, k, choice.name, choice.rule.value, **sides)
 
 
-def compared(ours: Call, peer: Call, pause: float) -> dict[str, float]:
-    """Both sides' times as in `SizeTimes`."""
+def nothing() -> None:
+    """What is done before a block if both sides are NumPy's BLAS."""
+
+
+def rest() -> None:
+    """Wait until no thread of this process runs."""
+    end = time.perf_counter() + LONGEST_REST
+    while time.perf_counter() < end:
+        before = time.process_time()
+        time.sleep(LOOK_SECONDS)
+        if time.process_time() - before < RESTING * LOOK_SECONDS:
+            return
+
+
+def compared(ours: Call, peer: Call, wait: Call) -> dict[str, float]:
+    """Both sides' times as in `SizeTimes`. `wait` is called before each block."""
     sides = (ours, peer)
     counts = [calls_in_a_block(call) for call in sides]
     values: tuple[list[float], list[float]] = ([], [])
@@ -139,7 +157,7 @@ def compared(ours: Call, peer: Call, pause: float) -> dict[str, float]:
         if number >= FEWEST and time.perf_counter() - began > SIZE_SECONDS:
             break
         for side in (0, 1) if number % 2 == 0 else (1, 0):
-            time.sleep(pause)
+            wait()
             seconds = block(sides[side], counts[side])[1:]
             values[side].append(statistics.median(seconds) * 1e6)
             least[side] = min(least[side], *seconds)

@@ -50,11 +50,11 @@ def logic(*rows, target=TARGET):
     return Logic(Document(origin, NN, named, rows or (row(),), 0))
 
 
-def row(sizes=MEASURED, own=1e-3, blas=None, wins=0):
+def row(sizes=MEASURED, own=1e-3, blas=None, wins=0, high=1.0):
     seconds = [own, blas]
     others = tuple((index, time) for index, time in enumerate(seconds) if index != wins and time is not None)
     winner = seconds[wins]
-    return SizeRow(sizes, (), wins, Estimate(winner, winner, winner, 7), 1.0, others)
+    return SizeRow(sizes, (), wins, Estimate(winner, winner, high * winner, 7), 1.0, others)
 
 
 def chosen(made, costs, *sizes, scalars=None):
@@ -69,6 +69,14 @@ def test_a_kernel_is_launched_if_it_is_faster_with_the_cost_of_its_launch(launch
     assert (choice is not None) is is_blas
     if choice:
         assert (choice.rule, choice.solution.kernel, choice.expected_seconds) == (Rule.VENDOR, "VendorBlas", blas)
+
+
+@pytest.mark.parametrize(("high", "is_blas"), [(1.09, False), (1.11, True)])
+@pytest.mark.parametrize("sizes", [MEASURED, (128, 256, 256)])
+def test_a_kernel_must_be_faster_at_the_upper_end_of_its_interval(high, is_blas, sizes):
+    """The BLAS takes 1.1 times as long."""
+    made = logic(row(high=high), row((16, 16, 16), own=1e-6))
+    assert (chosen(made, MadeUp(0, 1.1e-3), *sizes) is not None) is is_blas
 
 
 def test_both_times_are_scaled_to_a_size_that_was_not_measured_and_the_cost_of_a_launch_is_not():

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cuda_runner import configuration, cuda_device, toolchain
+from cuda_runner import configuration, cuda_device, toolchain, torch_on_gpu
 from tunesmith.devices.cuda.driver import call
 from tunesmith.kernels import KERNELS
 from tunesmith.library import Library
@@ -29,11 +29,7 @@ SPACINGS = {"float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
 
 @pytest.fixture(scope="module")
 def torch():
-    cuda_device()
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch has no GPU")
-    return torch
+    return torch_on_gpu()
 
 
 LOOSE = {"b": "allow_bf16_reduced_precision_reduction", "h": "allow_fp16_reduced_precision_reduction"}

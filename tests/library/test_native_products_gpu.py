@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cuda_runner import cuda_device
+from cuda_runner import torch_on_gpu
 from matmul_overhead import LAUNCHES, untuned
 from native_build import built
 from tunesmith.records import UserError
@@ -19,10 +19,7 @@ SPLIT = "split-K"
 
 @pytest.fixture(scope="module")
 def torch():
-    cuda_device()
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch has no GPU")
+    torch = torch_on_gpu()
     if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
         pytest.skip("this torch has no C exchange interface")
     return torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,15 @@ def cuda_device() -> CudaDevice:
     if found.target is None:
         pytest.skip(f"CUDA: {found.problem}")
     return APIS["CUDA"].open(found.target)  # type: ignore[return-value]
+
+
+def torch_on_gpu() -> Any:
+    """torch, with the first GPU open; a skip with the reason where there is none."""
+    cuda_device()
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no GPU")
+    return torch
 
 
 def toolchain(language: str) -> Toolchain:

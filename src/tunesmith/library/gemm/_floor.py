@@ -31,7 +31,8 @@ class Floor:
 
     Times in logic are times of kernels on the device. A call also pays for the launch, which is more than the whole
     product of small matrices. So a kernel is the choice only if its expected time and the launch's cost together are
-    less than the time of the BLAS.
+    less than the time of the BLAS. The expected time is taken at the upper end of the interval that was measured, since
+    the kernel must be known to be faster.
     """
 
     def __init__(self, target: Target, logics: Mapping[ProblemType, Logic], costs: Costs) -> None:
@@ -49,7 +50,8 @@ class Floor:
         if first is None or first.expected_seconds is None or not self._is_known(problem, first):
             return blas
         seconds = self._scaled(problem, first)
-        if first.expected_seconds + self._costs.launch() < seconds:
+        doubtful = self._doubt(problem.type, first.neighbour) * first.expected_seconds
+        if doubtful + self._costs.launch() < seconds:
             return None
         return replace(blas, expected_seconds=seconds, neighbour=first.neighbour, distance=first.distance)
 
@@ -80,6 +82,12 @@ class Floor:
             measured = replace(problem, sizes=sizes, leading=())
             self._at_rows[key] = self._costs.blas(measured) if tuned is None else tuned
         return self._at_rows[key] * math.prod(problem.sizes) / math.prod(sizes)
+
+    def _doubt(self, kind: ProblemType, where: tuple[int, ...]) -> float:
+        """The upper end of the interval at a measured size, over the time: that of the size's winner, since the logic
+        keeps no other interval."""
+        estimates = (row.estimate for row in self._logics[kind].document.rows if row.where == where)
+        return next((estimate.high / estimate.seconds for estimate in estimates), 1.0)
 
     def _tuned(self, kind: ProblemType, where: tuple[int, ...]) -> float | None:
         """The time of the BLAS that the logic has for a measured size; None if the logic has none."""
