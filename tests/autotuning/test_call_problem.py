@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from functools import partial
 
@@ -251,6 +253,24 @@ def test_promised_contents_are_made_once_when_the_run_shares_the_problem(tmp_pat
         caller.forget(problem.contents_key(array))
         assert caller.contents(problem.contents_key(array)) is None
     assert sorted(made) == ["x", "y"]
+
+
+def test_contents_that_find_no_room_are_told_with_the_folder_and_may_be_tried_again(monkeypatch):
+    key, made = "a key without room", []
+    caller.promise_contents(key, caller.PromisedContents((1000,), "float32", made.append))
+
+    def full(file, start, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(os, "posix_fallocate", full)
+        with pytest.raises(UserError, match=r"no room for an array of 4000 bytes .*No space left.*TMPDIR"):
+            caller.deliver_contents(key)
+    assert made == []
+    assert not [path for path in caller._folder().iterdir() if path.suffix != ".npy"], "nothing is left behind"
+    caller.deliver_contents(key)
+    assert len(made) == 1
+    caller.forget(key)
 
 
 def test_promised_contents_that_nobody_needed_are_forgotten():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +12,10 @@ SECONDS = 20.0
 
 
 class Compiling:
-    """Compiles as Triton does, and remembers what was asked, in which thread."""
+    """Makes a launcher when it may, and remembers what was asked, in which thread."""
 
     def __init__(self, error=None):
-        self.positions, self.handles, self.threads, self.error = [], 0, set(), error
+        self.positions, self.made, self.threads, self.error = [], 0, set(), error
         self.may_end = threading.Event()
 
     def __call__(self, position):
@@ -25,10 +24,7 @@ class Compiling:
         assert self.may_end.wait(SECONDS)
         if self.error:
             raise self.error
-        return SimpleNamespace(_init_handles=self.init_handles)
-
-    def init_handles(self):
-        self.handles += 1
+        self.made += 1
 
 
 def test_the_first_configuration_that_runs_is_compiled_in_a_thread():
@@ -36,10 +32,10 @@ def test_the_first_configuration_that_runs_is_compiled_in_a_thread():
     launcher = LauncherAhead(compiling)
     for position in (3, 0, 1):
         launcher.begin(position)
-    assert compiling.handles == 0, "begin returns while Triton compiles"
+    assert compiling.made == 0, "begin returns while Triton compiles"
     compiling.may_end.set()
     launcher.wait()
-    assert (compiling.positions, compiling.handles) == ([3], 1)
+    assert (compiling.positions, compiling.made) == ([3], 1)
     assert threading.current_thread() not in compiling.threads
 
 
@@ -50,10 +46,10 @@ def test_a_failure_is_left_to_the_launch(error):
     launcher = LauncherAhead(compiling)
     launcher.begin(0)
     launcher.wait()
-    assert (compiling.positions, compiling.handles) == ([0], 0)
+    assert (compiling.positions, compiling.made) == ([0], 0)
 
 
 def test_without_a_good_configuration_there_is_nothing_to_wait_for():
     launcher = LauncherAhead(Compiling())
     launcher.wait()
-    assert launcher.compiled.positions == []
+    assert launcher.make.positions == []

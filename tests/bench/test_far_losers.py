@@ -10,7 +10,7 @@ import pytest
 
 from bench_jobs import GPU, QUICK, batch, job, problem
 from tunesmith.bench import Bench, Policy
-from tunesmith.bench.timing import FAR, time_plan, warm_up
+from tunesmith.bench.timing import FAR, time_plan
 
 SCATTERED = Policy(noise=1e-6, sampling_seconds=1e9, minimum_samples=8, maximum_samples=40)
 """A policy whose noise no scattered times reach, so that only a lost cause ends the sampling early."""
@@ -32,13 +32,6 @@ def test_a_candidate_that_lost_by_far_has_the_fewest_samples_and_has_not_raced()
     assert not lost.raced
     assert lost.estimate.low == 2.0
     assert lost.estimate.high == 2.8
-
-
-@pytest.mark.parametrize(("far_above", "taken"), [(1.99, 3), (2.0, 6), (math.inf, 6)])
-def test_a_candidate_that_lost_by_far_is_hardly_warmed_up(far_above, taken):
-    """The sampler's third time after the first is its lowest, 2."""
-    long = replace(SCATTERED, warm_up_seconds=30.0)
-    assert len(warm_up(scattered(2.0), long, lambda: 0.0, far_above)) == taken
 
 
 @pytest.mark.parametrize("far_above", [2.4, 2.5, math.inf])

@@ -11,7 +11,7 @@ import pytest
 
 from bench_jobs import CPU, GPU, QUICK, batch, job
 from processes import processes
-from tunesmith.bench import Bench, keep_server
+from tunesmith.bench import Bench, Spawner, keep_server
 from tunesmith.bench.processes import process, standby
 from tunesmith.bench.processes.messages import PrepareRequest
 from tunesmith.bench.processes.standby import Standbys, standbys
@@ -86,6 +86,28 @@ def test_a_worker_that_does_not_fit_or_died_is_not_taken(change, keeping, tmp_pa
     assert gone(waiting)
 
 
+def test_a_worker_that_prepared_a_problem_does_not_wait(keeping, tmp_path):
+    """It holds arrays of its run, and the next run may have others under the same keys."""
+    with Bench(GPU, POLICY, tmp_path) as bench:
+        bench.prepare([job(fault="none")])
+        prepared = bench._tools.workers._standby.pid
+    assert standbys()._waiting is None
+    assert gone(prepared)
+
+
+def test_the_next_run_measures_when_the_processes_of_the_last_have_ended(keeping, tmp_path, monkeypatch):
+    ended = []
+    with Spawner({}) as spawner:
+        spawner.end_all([lambda: ended.append(time.sleep(0.3))])
+        assert ended == [], "end_all does not wait"
+        spawner.await_ends()
+        assert ended == [None]
+    awaited = []
+    monkeypatch.setattr(Spawner, "await_ends", lambda spawner: awaited.append(1))
+    run(tmp_path)
+    assert awaited
+
+
 def test_a_worker_does_not_wait_for_long(keeping, tmp_path, monkeypatch):
     monkeypatch.setattr(standby, "IDLE_SECONDS", 0.1)
     _, waiting = run(tmp_path)
@@ -110,14 +132,13 @@ def test_a_fork_of_the_program_has_no_waiting_worker(keeping, tmp_path, monkeypa
 
 def test_a_second_worker_that_is_kept_ends_the_first():
     class Ended:
+        may_be_taken, variables = True, dict(os.environ)
+
         def __init__(self):
             self.ends = 0
 
         def end(self):
             self.ends += 1
-
-        def poll(self):
-            return None
 
     kept, first, second = Standbys(), Ended(), Ended()
     kept.keep(first, GPU, POLICY)
@@ -135,10 +156,8 @@ def test_a_gpus_first_problem_is_prepared_while_its_candidates_are_compiled(tmp_
     with Bench(GPU, POLICY, tmp_path) as bench:
         only = job(fault="none")
         bench.prepare([only])
-        checks = sent[0].problems
-        assert sent == [PrepareRequest(checks)]
-        assert only.problem in checks
+        assert sent == [PrepareRequest(sent[0].problems)]
+        assert only.problem in sent[0].problems
         assert [measurement.ok for _, measurement in bench.run(batch([only]))] == [True]
-        before = len(sent)
-        assert [measurement.ok for _, measurement in bench.run(batch([job(fault="none", VectorWidth=2)]))] == [True]
-        assert len(sent) == before, "a worker that was asked already gets no such request"
+        bench.prepare([job(fault="none", VectorWidth=2)])
+        assert len(sent) == 1, "a worker that was asked already gets no such request"

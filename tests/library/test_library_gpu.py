@@ -38,12 +38,13 @@ LOOSE = {"b": "allow_bf16_reduced_precision_reduction", "h": "allow_fp16_reduced
 
 @pytest.fixture(autouse=True)
 def _strict_sums(torch):
-    """The bounds of these tests are those of strict sums. Torch's default is restored."""
-    for setting in LOOSE.values():
+    """The bounds of these tests are those of strict sums."""
+    before = {setting: getattr(torch.backends.cuda.matmul, setting) for setting in LOOSE.values()}
+    for setting in before:
         setattr(torch.backends.cuda.matmul, setting, False)
     yield
-    for setting in LOOSE.values():
-        setattr(torch.backends.cuda.matmul, setting, True)
+    for setting, is_allowed in before.items():
+        setattr(torch.backends.cuda.matmul, setting, is_allowed)
 
 
 NOTHING: Mapping[str, Value] = {}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from cuda_runner import H200
 from tunesmith.kernels import KERNELS
 from tunesmith.library import LaunchRecord
 from tunesmith.library.gemm._torch_matmul import loose_sums
 from tunesmith.library.launch._launcher import ReadyLaunch, with_loose_sums
 from tunesmith.logic import Choice, Rule
 from tunesmith.problems.gemm import gemm_type
-from tunesmith.records import Configuration, LibraryCall, Plan, Problem, Solution, Zero
+from tunesmith.records import Configuration, Plan, Problem, Solution, Zero
 
 torch = pytest.importorskip("torch")
 
@@ -43,13 +45,22 @@ def test_torch_has_the_settings():
 
 
 def test_a_call_with_loose_sums_is_named_apart_and_of_the_same_solution():
-    strict = ready(Zero("D", 0, 8), LibraryCall(0, "gemm", Configuration({"m": 64})))
+    (call,) = KERNELS["VendorBlas"].plan(SOLUTION.configuration, SIZE, H200).steps
+    strict = ready(Zero("D", 0, 8), call)
     loose = with_loose_sums(strict).launched
     assert loose.choice.name == "S0, loose sums"
     assert loose.solution == SOLUTION
     assert loose.plan.steps[0] == strict.launched.plan.steps[0]
-    assert dict(loose.plan.steps[1].parameters) == {"m": 64, "loose_sums": True}
+    assert loose.plan.steps[1] == replace(call, parameters=call.parameters | {"loose_sums": True})
     assert strict.launched.choice.name == "S0"
+
+
+def test_a_call_of_cublas_lt_stays_as_it_is():
+    kind = gemm_type("b", use_beta=False, bias=True)
+    size = Problem(kind, (64, 64, 64), (), Configuration({"alpha": 1.0}))
+    (call,) = KERNELS["VendorBlas"].plan(SOLUTION.configuration, size, H200).steps
+    strict = ready(call)
+    assert with_loose_sums(strict) is strict
 
 
 def test_a_launch_of_a_kernel_stays_as_it_is():

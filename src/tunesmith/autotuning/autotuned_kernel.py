@@ -168,8 +168,8 @@ class AutotunedKernel:
         with self.folder.tuning():
             # Another process may have chosen while this one waited.
             if not self._take(self.folder.choice(key, machine), configs, among):
-                compiled = partial(self._compiled, machine, configs, args, kwargs, grid)
-                self._tune(key, machine, configs, among, arguments, grid, compiled)
+                make_launcher = partial(self._make_launcher, machine, configs, args, kwargs, grid)
+                self._tune(key, machine, configs, among, arguments, grid, make_launcher)
 
     def _tune(
         self,
@@ -179,7 +179,7 @@ class AutotunedKernel:
         among: str,
         arguments: Mapping[str, Any],
         grid: Any,
-        compiled: Callable[[int], Any],
+        make_launcher: Callable[[int], object],
     ) -> None:
         from tunesmith.session import keep_server
 
@@ -210,7 +210,7 @@ class AutotunedKernel:
             reference=fingerprint(settings.reference) if settings.reference else "",
             location=location,
         )
-        self.measured = self._measured(problem, remaining, machine, location, compiled)
+        self.measured = self._measured(problem, remaining, machine, location, make_launcher)
         ties = [plain_config(configs[position]) for position in self.measured.ties]
         choice = KeptChoice(key, machine, plain_config(configs[self.measured.winner]), tuple(ties), among)
         self.folder.keep(choice)
@@ -223,7 +223,7 @@ class AutotunedKernel:
             )
             self._warn("results differ", f"{differ} that runs; if that one is wrong, give autotune a reference")
 
-    def _compiled(
+    def _make_launcher(
         self,
         machine: Machine,
         configs: Sequence[Any],
@@ -231,10 +231,14 @@ class AutotunedKernel:
         kwargs: Mapping[str, Any],
         grid: Any,
         position: int,
-    ) -> Any:
-        """What Triton compiles for a call with one of the configurations, on the machine's GPU and from any thread."""
+    ) -> None:
+        """Compile one of the configurations for a call, and make Triton's launcher for it, in any thread. The compiled
+        kernel is not loaded."""
+        from triton.runtime import driver
+
         with on_gpu(machine):
-            return self.fn.run(*args, grid=grid, warmup=True, **kwargs, **configs[position].all_kwargs())
+            compiled = self.fn.run(*args, grid=grid, warmup=True, **kwargs, **configs[position].all_kwargs())
+            driver.active.launcher_cls(compiled.src, compiled.metadata)
 
     def _measured(
         self,
@@ -242,14 +246,14 @@ class AutotunedKernel:
         arguments: Mapping[str, Any],
         machine: Machine,
         location: str,
-        compiled: Callable[[int], Any],
+        make_launcher: Callable[[int], object],
     ) -> MeasuredCall:
         from .launcher_ahead import LauncherAhead
         from .measured_call import CallSettings, measure_call
 
         settings = self.settings
         # Hooks of the user's run with every compilation, so that one ahead would run them once too often.
-        launcher = None if getattr(self.jit_function, "pre_run_hooks", ()) else LauncherAhead(compiled)
+        launcher = None if getattr(self.jit_function, "pre_run_hooks", ()) else LauncherAhead(make_launcher)
         how = CallSettings(settings.reference, settings.settings, settings.quiet, launcher)
         measure = self._measure or measure_call
         return measure(problem, arguments, self.folder.path, machine, how, location)

@@ -1,7 +1,8 @@
 """Triton's own launcher of a call, made while the call's configurations are measured.
 
-Before the first launch of a signature, Triton compiles a small C program. That takes a quarter of a second, whatever
-the configuration is. A thread lets Triton do so as soon as a configuration is known to compile and to run.
+Before the first launch of a signature, some releases of Triton (3.6) compile a small C program. That takes a quarter of
+a second, whatever the configuration is, and Triton keeps the program. A thread makes a launcher as soon as a
+configuration is known to compile and to run.
 """
 
 from __future__ import annotations
@@ -10,20 +11,19 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass
 class LauncherAhead:
-    """`compiled` compiles the configuration at a position for the call, without a launch: Triton's compiled kernel."""
+    """`make` makes a launcher for the configuration at a position. It loads and launches nothing."""
 
-    compiled: Callable[[int], Any]
+    make: Callable[[int], object]
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def begin(self, position: int) -> None:
-        """Begin with the configuration at a position, at the first call."""
+        """Begin with the configuration at a position. A second call does nothing."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._make, args=(position,), name="tunesmith-launcher", daemon=True)
+            self._thread = threading.Thread(target=self._work, args=(position,), name="tunesmith-launcher", daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
@@ -31,7 +31,7 @@ class LauncherAhead:
         if self._thread is not None:
             self._thread.join()
 
-    def _make(self, position: int) -> None:
-        # What fails here fails again at the launch, where the caller sees it.
+    def _work(self, position: int) -> None:
+        # The launch makes a launcher of its own if there is none, and raises what is wrong.
         with suppress(Exception):
-            self.compiled(position)._init_handles()
+            self.make(position)

@@ -73,9 +73,8 @@ def measure_call(
             outcome = tune_file(path, folder, device=device, order="file", checks_logic=False, observe=screening)
         except UserError as error:
             raise at_the_call(error, path.parent, location) from error
-        finally:
-            if how.launcher:
-                how.launcher.wait()
+    if how.launcher:
+        how.launcher.wait()
     return chosen(problem, outcome, screening.measured, location)
 
 

@@ -31,7 +31,8 @@ class Bench:
     Its requests are data (`Batch`, `Job`, `Module`), which can be pickled and sent from another process. `cache_dir`
     holds compiled programs and the compilers' own caches; runs may share it. `observe` is called with every event.
     `spawner` starts the processes; without it, the bench makes a spawner for this cache. Use the bench as a context
-    manager, or call `close`. Its processes end with it, and with the program that made it.
+    manager, or call `close`. Its processes end with it, except for a worker that may wait for the program's next bench
+    (`keep_server`); all end with the program that made it.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class Bench:
         return [results[index] for index in range(len(jobs))]
 
     def close(self) -> None:
-        """Kill every process at once."""
+        """Kill every process at once, except for a worker that waits for the next bench."""
         self._tools.workers.close()
         self._tools.compilers.close()
         self._opened.close()

@@ -106,8 +106,8 @@ class BenchTools:
         return candidate
 
     def prepare(self, problem: Problem) -> None:
-        """Let the first worker prepare a problem while its candidates are compiled."""
-        if self.workers.are_idle:
+        """Let the worker that was begun prepare a problem while its candidates are compiled."""
+        if self.workers.has_only_begun:
             checks = OPERATIONS[problem.type.operation].checks(problem)
             self.share(checks)
             self.workers.prepare(checks)

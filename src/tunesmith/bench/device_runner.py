@@ -57,8 +57,9 @@ class DeviceRunner:
     def prepare_problems(self, problems: Sequence[Problem]) -> None:
         """Bring what verifying these problems needs to the device. What fails fails again when a candidate needs it,
         and is that candidate's result."""
-        with suppress(LaunchError, UserError, MemoryError, OSError):
+        with suppress(Exception):
             for problem in problems:
+                self._report(StageEntered("preparing"))
                 self._verifier.hold(self._cases.get(problem))
 
     def measure(self, request: MeasureRequest) -> Done:

@@ -89,13 +89,11 @@ class BatchRun:
                 self._tools.workers.drop()
 
     def _begin(self) -> None:
-        """Begin to compile; on a GPU also open the device and prepare the first problem meanwhile."""
+        """Begin to compile, and on a GPU to open the device meanwhile."""
         if self._waiting and not self._alternates:
-            first = self._waiting[0].job.problem
             self._request_builds()
             self._tools.compilers.hand_out()
             self._tools.workers.begin()
-            self._tools.prepare(first)
 
     @property
     def _alternates(self) -> bool:

@@ -88,7 +88,7 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
     so that there is an interval; a hopeless candidate has its warm-up times only. An interval above `far_above` ends
     the sampling too, and the candidate has not raced: it has a full measurement, of the fewest samples.
     """
-    warm = warm_up(sampler, policy, clock, far_above)
+    warm = warm_up(sampler, policy, clock)
     if min(warm) > HOPELESS * race_above:
         return Timed(tuple(warm), raced=True)
     watch = _Stopwatch(clock)
@@ -108,12 +108,11 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
     return Timed(tuple(samples))
 
 
-def warm_up(sampler: Sampler, policy: Policy, clock: Clock, far_above: float = math.inf) -> list[float]:
+def warm_up(sampler: Sampler, policy: Policy, clock: Clock) -> list[float]:
     """Execute until two successive medians of three agree within the noise, or the time to warm up is used up.
 
-    A candidate that is above `far_above` in each of the first three has lost by far, and is warm enough to say by how
-    much. The first execution is dropped: it may pay for code loading and first touches. Returns the other times, which
-    are at least two.
+    The first execution is dropped: it may pay for code loading and first touches. Returns the other times, which are at
+    least two.
     """
     watch = _Stopwatch(clock)
     watch.run(sampler)
@@ -123,7 +122,7 @@ def warm_up(sampler: Sampler, policy: Policy, clock: Clock, far_above: float = m
         times.append(watch.run(sampler))
         if len(times) % _WARM_UP_BLOCK == 0:
             block = statistics.median(times[-_WARM_UP_BLOCK:])
-            if abs(block - previous) <= policy.noise * block or min(times) > far_above:
+            if abs(block - previous) <= policy.noise * block:
                 break
             previous = block
     return times

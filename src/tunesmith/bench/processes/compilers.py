@@ -163,7 +163,7 @@ class Compilers:
     def close(self) -> None:
         for process in self._pool:
             process.child.kill()
-        self._spawner.finish([process.child.end for process in self._pool])
+        self._spawner.end_all([process.child.end for process in self._pool])
         self._pool.clear()
 
     def _add(self, key: str, request: Module | Probe) -> _Task:

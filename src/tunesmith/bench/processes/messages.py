@@ -63,7 +63,7 @@ class MeasureRequest:
 @pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class PrepareRequest:
-    """Bring problems to the device that the next candidate will be verified on. There is no answer."""
+    """Bring the problems on which the next candidate will be verified to the device. There is no answer."""
 
     problems: tuple[Problem, ...]
 

@@ -34,6 +34,12 @@ NUMBER = struct.Struct("i")
 """What the fork server answers: a child's process id, or minus the error number if the system forks no process; later
 how the child ended: minus a signal's number, or the exit status."""
 
+_ENDING: list[threading.Thread] = []
+"""Threads that wait for the ends of killed children."""
+
+_ENDING_SECONDS = 5.0
+"""How long a run waits at most for the end of an earlier run's child, whose driver may hang."""
+
 UNWATCHED_SECONDS = 5.0
 """If a deadline passed more than this long ago when it is looked at, this process was stopped meanwhile. Its children
 may have been stopped too (a paused container), so they get their time again."""
@@ -86,13 +92,21 @@ class Spawner:
         """Whether a worker that had no request may wait for the next run of this program."""
         return _KEPT is not None and _KEPT.keeps_workers and _kept_server() is not None
 
-    def finish(self, ends: Sequence[Callable[[], object]]) -> None:
-        """Call functions that end killed children. If the server outlives this spawner, nobody waits for them."""
+    def end_all(self, ends: Sequence[Callable[[], object]]) -> None:
+        """Call functions that end killed children. If workers wait between runs, this does not wait for the ends:
+        `await_ends` does, before the next run measures."""
         if not self.keeps_workers:
             for end in ends:
                 end()
         elif ends:
-            threading.Thread(target=lambda: [end() for end in ends], name="tunesmith-ending", daemon=True).start()
+            thread = threading.Thread(target=lambda: [end() for end in ends], name="tunesmith-ending", daemon=True)
+            _ENDING.append(thread)
+            thread.start()
+
+    def await_ends(self) -> None:
+        """Wait until the killed children of earlier runs have ended, so that they have left the device."""
+        while _ENDING:
+            _ENDING.pop().join(_ENDING_SECONDS)
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -115,20 +129,23 @@ def keep_server(preloaded: Sequence[str], keeps_workers: bool = False) -> None:
     which lives on for the children that it has.
     """
     global _KEPT
+    former: tuple[_Kept, ...] = ()
     if _kept_server() is not None and _KEPT is not None:
+        former = (_KEPT,)
         preloaded, keeps_workers = tuple({*_KEPT.preloaded, *preloaded}), _KEPT.keeps_workers or keeps_workers
         if len(preloaded) == len(_KEPT.preloaded):
             _KEPT = replace(_KEPT, keeps_workers=keeps_workers)
             return
     environment, keeper = _server_environment(), ThreadPoolExecutor(1, "tunesmith-server")
     server = keeper.submit(_Server, environment, tuple(preloaded))
-    _KEPT = _Kept(os.getpid(), environment, server, keeper, frozenset(preloaded), keeps_workers)
+    _KEPT = _Kept(os.getpid(), environment, server, keeper, frozenset(preloaded), keeps_workers, former)
 
 
 @dataclass(frozen=True)
 class _Kept:
     """A kept server: the process that it serves, the variables with which it started, the server to be, the thread with
-    which it ends, what it imports, and whether workers wait between runs."""
+    which it ends, what it imports, whether workers wait between runs, and the server whose place it took, which ends
+    if nobody holds it."""
 
     owner: int
     environment: Mapping[str, str]
@@ -136,6 +153,7 @@ class _Kept:
     keeper: ThreadPoolExecutor
     preloaded: frozenset[str]
     keeps_workers: bool
+    former: tuple[_Kept, ...] = ()
 
 
 _KEPT: _Kept | None = None

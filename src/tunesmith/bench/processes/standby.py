@@ -1,19 +1,18 @@
 """A worker that waits between two runs of one program, with its device open, so that the next run need not open it.
 
-Only a worker that has had no request waits. It ends `IDLE_SECONDS` after its run, or with the program.
+Only a worker that has had no request waits: another holds arrays of its run. It ends `IDLE_SECONDS` after its run, or
+with the program.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tunesmith.records import Target, UserError
+from tunesmith.records import Target
 
 from ..job import Policy
-from .messages import Done
 from .worker_handle import Worker
 
 IDLE_SECONDS = 15.0
@@ -22,16 +21,15 @@ IDLE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class WaitingWorker:
-    """A worker, what it was started for, and the variables of the program at that time."""
+    """A worker, and what it was started for."""
 
     worker: Worker
     target: Target
     policy: Policy
-    variables: Mapping[str, str]
     timer: threading.Timer
 
     def fits(self, target: Target, policy: Policy) -> bool:
-        return (self.target, self.policy, self.variables) == (target, policy, dict(os.environ))
+        return (self.target, self.policy, self.worker.variables) == (target, policy, dict(os.environ))
 
     def end(self) -> None:
         self.timer.cancel()
@@ -54,7 +52,7 @@ class Standbys:
         """Let a worker wait that has had no request. One that waited before ends."""
         timer = threading.Timer(IDLE_SECONDS, self._expire, (worker,))
         timer.daemon = True
-        self._replace(WaitingWorker(worker, target, policy, dict(os.environ), timer))
+        self._replace(WaitingWorker(worker, target, policy, timer))
         timer.start()
 
     def take(self, target: Target, policy: Policy) -> Worker | None:
@@ -63,7 +61,7 @@ class Standbys:
         if waiting is None:
             return None
         waiting.timer.cancel()
-        if waiting.fits(target, policy) and _is_alive(waiting.worker):
+        if waiting.fits(target, policy) and waiting.worker.may_be_taken:
             return waiting.worker
         waiting.end()
         return None
@@ -81,15 +79,6 @@ class Standbys:
                 return
             self._waiting = None
         worker.end()
-
-
-def _is_alive(worker: Worker) -> bool:
-    """Whether a worker that had no request has its device open, or still opens it."""
-    try:
-        answer = worker.poll()
-    except UserError:
-        return False
-    return answer is None or isinstance(answer, Done)
 
 
 _STANDBYS = Standbys()

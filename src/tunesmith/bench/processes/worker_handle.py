@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ class Worker:
     """One process with the device open. Call `ask`, then `poll` for the answer; a Death is an answer too.
 
     The worker sends one answer without being asked: when it has opened the device. `is_open` says whether `poll` has
-    given that answer. `deadline` is when `poll` must be called if no message comes before.
+    given that answer, `is_fresh` that the worker has had no request, and `variables` are those of the program at the
+    start. `deadline` is when `poll` must be called if no message comes before.
     """
 
     def __init__(self, child: Child, target: Target, policy: Policy) -> None:
@@ -59,17 +61,30 @@ class Worker:
         self._at = StageEntered("opening the device")
         self.pid, self.connection = child.pid, child.connection
         self.deadline = self._end_of_stage = time.monotonic() + _OPENING_SECONDS
-        self.served, self.is_open = 0, False
+        self.served, self.is_open, self.is_fresh = 0, False, True
+        self.variables = dict(os.environ)
         child.send(Start(target, policy))
 
     def ask(self, request: MeasureRequest | InterleaveRequest) -> None:
         self._enter(StageEntered("preparing"))
         self.served += 1
+        self.is_fresh = False
         self._child.send(request)
 
     def prepare(self, request: PrepareRequest) -> None:
         """Let the worker prepare problems before it is asked. It gives no answer."""
+        self.is_fresh = False
         self._child.send(request)
+
+    @property
+    def may_be_taken(self) -> bool:
+        """Whether a worker without a request has its device open, or still opens it."""
+        if self.is_open:
+            return not self._child.has_message  # The only message of an idle worker is its end.
+        try:
+            return isinstance(self.poll(), Done | None)
+        except UserError:
+            return False
 
     def poll(self) -> Done | Death | None:
         """The answer; None if there is none yet. Raises the UserError that the worker sent."""

@@ -31,6 +31,7 @@ class Workers:
         if self._current is None:
             self._current, self._standby = self._standby or self._start(), None
             self._await_opened(self._current)
+            self._spawner.await_ends()
             if not self._target.shares_the_host:
                 self._standby = self._start()
         return self._current
@@ -41,12 +42,12 @@ class Workers:
             self._standby = self._start()
 
     @property
-    def are_idle(self) -> bool:
-        """Whether a worker was begun and none has been asked yet."""
+    def has_only_begun(self) -> bool:
+        """Whether there is no current worker, and one was begun that will be."""
         return self._current is None and self._standby is not None
 
     def prepare(self, problems: tuple[Problem, ...]) -> None:
-        """Let an idle worker prepare problems that it will verify, while their candidates are compiled."""
+        """Let the worker that was begun prepare problems, while their candidates are compiled."""
         if self._standby is not None:
             self._standby.prepare(PrepareRequest(problems))
 
@@ -70,7 +71,7 @@ class Workers:
 
     def close(self) -> None:
         standby, self._standby = self._standby, None
-        if standby is not None and self._spawner.keeps_workers:
+        if standby is not None and standby.is_fresh and self._spawner.keeps_workers:
             standbys().keep(standby, self._target, self._policy)
             standby = None
         # Both are killed before one is waited for: a driver takes its time to leave the device.
@@ -78,7 +79,7 @@ class Workers:
         for worker in ending:
             worker.kill()
         self._current = None
-        self._spawner.finish([worker.end for worker in ending])
+        self._spawner.end_all([worker.end for worker in ending])
 
     def _start(self) -> Worker:
         kept = standbys().take(self._target, self._policy) if self._spawner.keeps_workers else None

@@ -82,7 +82,7 @@ class DeviceMemory(HostMemory):
 
     @property
     def inputs(self) -> Mapping[str, Buffer]:
-        """The content of each operand that is read, as it is before a launch, without guard bands; by name."""
+        """Where the content of each operand that is read lies, as it is before a launch and without guard bands."""
         return {operand.name: self._storage(region) for operand, region in self._contents()}
 
     def release(self) -> None:

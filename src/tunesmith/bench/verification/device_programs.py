@@ -37,9 +37,10 @@ Steps = tuple[tuple[int, int], ...]
 
 
 @cache
-def module(language: str) -> Module:
+def module(language: str, on_cpu: bool = False) -> Module:
     sources = (files(__package__).joinpath("source", name).read_text("utf-8") for name in ("dialect.h", "checks.h"))
-    return Module(language, f"#define BLOCK_SIZE {BLOCK}\n" + "\n".join(sources), ENTRIES)
+    head = f"#define BLOCK_SIZE {BLOCK}\n" + "#define CONTIGUOUS\n" * on_cpu
+    return Module(language, head + "\n".join(sources), ENTRIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class VerificationPrograms:
         if language is None or not target.double_precision or TOOLCHAINS[language].unavailable():
             return None
         try:
-            program = device.load(TOOLCHAINS[language].compile(module(language), target))
+            program = device.load(TOOLCHAINS[language].compile(module(language, target.shares_the_host), target))
         except (CompileError, LaunchError):
             return None
         groups = _GROUPS_PER_UNIT * target.compute_units

@@ -12,7 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from tunesmith.devices import Device
+from tunesmith.devices.cuda.cublas import needs_cublas_lt
 from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
+from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._shipped import is_of_sibling
 from tunesmith.library.arrays._libraries import Array
@@ -305,9 +307,14 @@ def with_left_out(what: str, errors: Sequence[UserError]) -> str:
 
 def with_loose_sums(ready: ReadyLaunch) -> ReadyLaunch:
     """A launch whose calls of the vendor's BLAS may round parts of sums. Its choice has a name of its own. A launch
-    without such calls stays as it is."""
+    without such calls stays as it is, and so does a call of cuBLASLt, which has no such setting."""
     launched = ready.launched
-    steps = tuple(_changed(step, {"loose_sums": True}) for step in launched.plan.steps)
+    steps = tuple(
+        _changed(step, {"loose_sums": True})
+        if isinstance(step, LibraryCall) and not needs_cublas_lt(GemmCall.of(step))
+        else step
+        for step in launched.plan.steps
+    )
     if steps == launched.plan.steps:
         return ready
     choice = replace(launched.choice, name=f"{launched.choice.name}, loose sums")

@@ -15,12 +15,14 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tunesmith.problems.base import Array
+from tunesmith.records import UserError
 
 VARIABLE = "TUNESMITH_CALLER_FOLDER"
 PREFIX = "caller:"
@@ -62,24 +64,38 @@ def register_contents(key: str, array: Array) -> None:
 
 
 def promise_contents(key: str, contents: PromisedContents) -> None:
-    """`register_contents`, but the array is filled when this process calls `deliver_contents` or `contents`."""
+    """As `register_contents`. The array is filled when this process calls `deliver_contents` or `contents`."""
     _folder()
     _PROMISED[key] = contents
 
 
 def deliver_contents(key: str) -> None:
     """Fill promised contents, if they were not filled yet, so that the processes that this one started have them."""
-    if (promised := _PROMISED.pop(key, None)) is None:
+    if (promised := _PROMISED.get(key)) is None:
         return
     path = _folder() / f"{key}.npy"
-    unfinished = path.with_suffix(".unfinished")
-    # The array is the file, which saves a copy of what may be hundreds of megabytes.
-    promised.fill(np.lib.format.open_memmap(unfinished, "w+", np.dtype(promised.dtype), promised.shape))
-    unfinished.replace(path)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            # The array is the file, which saves a copy of what may be hundreds of megabytes.
+            array = np.lib.format.open_memmap(file.name, "w+", np.dtype(promised.dtype), promised.shape)
+            os.posix_fallocate(file.fileno(), 0, Path(file.name).stat().st_size)
+            promised.fill(array)
+            Path(file.name).replace(path)
+        except OSError as error:
+            what = f"has no room for an array of {array_bytes(promised)} bytes ({error.strerror})"
+            raise UserError(str(path.parent), what, "free room there, or set TMPDIR to another folder") from error
+        finally:
+            Path(file.name).unlink(missing_ok=True)
+    del _PROMISED[key]
+
+
+def array_bytes(contents: PromisedContents) -> int:
+    return prod(contents.shape) * np.dtype(contents.dtype).itemsize
 
 
 def contents(key: str) -> Array | None:
-    """The registered contents; None if this process is not of the program that registered them."""
+    """The registered contents, which are not to be written; None if this process is not of the program that registered
+    them."""
     deliver_contents(key)
     path = _file(f"{key}.npy")
     return np.load(path, mmap_mode="r", allow_pickle=False) if path else None

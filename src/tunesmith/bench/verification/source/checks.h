@@ -18,7 +18,7 @@ INLINE u64 before(u64 word, u64 end)
 // `inside` into the storage, `around` into what surrounds it.
 KERNEL lay(GLOBAL u64 *memory, u64 words, u64 begin, u64 end, u64 inside, u64 around)
 {
-    for (u64 i = GLOBAL_ID; i < words; i += GLOBAL_SIZE) {
+    EACH(i, words) {
         u64 storage = i * WORD_BYTES < begin ? 0 : before(i, end);
         memory[i] = (inside & storage) | (around & ~storage);
     }
@@ -28,7 +28,7 @@ KERNEL lay(GLOBAL u64 *memory, u64 words, u64 begin, u64 end, u64 inside, u64 ar
 KERNEL guards(const GLOBAL u64 *memory, u64 words, u64 begin, u64 end, u64 around, GLOBAL u32 *flags, u32 flag)
 {
     u64 in_front = begin / WORD_BYTES, last = end / WORD_BYTES;
-    for (u64 i = GLOBAL_ID; i < in_front + words - last; i += GLOBAL_SIZE) {
+    EACH(i, in_front + words - last) {
         u64 word = i < in_front ? i : last + i - in_front;
         u64 storage = i < in_front ? 0 : before(word, end);
         if ((memory[word] ^ around) & ~storage) flags[flag] = 1;
@@ -51,7 +51,7 @@ KERNEL elements(const GLOBAL u64 *memory, u64 begin, u64 count, u32 bits, u64 po
 {
     const GLOBAL u64 *storage = memory + begin / WORD_BYTES;
     u64 lanes = 64 / bits, mask = ~(u64)0 >> (64 - bits);
-    for (u64 i = GLOBAL_ID; i * lanes < count; i += GLOBAL_SIZE) {
+    EACH(i, (count + lanes - 1) / lanes) {
         u64 difference = storage[i] ^ poison;
         for (u64 lane = 0; lane < lanes && i * lanes + lane < count; ++lane) {
             int held = (difference >> lane * bits & mask) == 0;
@@ -116,7 +116,7 @@ KERNEL values(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits, 
     LOCAL_ARRAY(double, differences, BLOCK_SIZE);
     LOCAL_ARRAY(double, squares, BLOCK_SIZE);
     double of_differences = 0, of_values = 0;
-    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+    EACH(i, count) {
         double wanted = value[i];
         double difference = number(element(memory, begin, places[i], bits), bits, exponent_bits, is_signed) - wanted;
         // Written so that a NaN on either side counts as wrong.
@@ -138,7 +138,7 @@ KERNEL values(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits, 
 KERNEL exact(const GLOBAL u64 *memory, u64 begin, u32 bits, u64 count, const GLOBAL u64 *places,
              const GLOBAL u64 *value, GLOBAL u32 *flags, u32 flag)
 {
-    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE)
+    EACH(i, count)
         if (element(memory, begin, places[i], bits) != value[i]) flags[flag] = 1;
 }
 
@@ -150,7 +150,7 @@ KERNEL changes(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits,
     LOCAL_ARRAY(double, squares, BLOCK_SIZE);
     LOCAL_ARRAY(double, numbers, BLOCK_SIZE);
     double of_squares = 0, of_changes = 0;
-    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+    EACH(i, count) {
         u64 word = element(memory, begin, i, bits);
         double now = number(word, bits, exponent_bits, is_signed);
         // NaN and infinity minus themselves are NaN.
@@ -174,7 +174,7 @@ KERNEL changes(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits,
 KERNEL learn(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits, u32 is_signed, u64 count,
              GLOBAL u64 *places, GLOBAL double *value, GLOBAL double *bound, double tolerance, double typical)
 {
-    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+    EACH(i, count) {
         double now = number(element(memory, begin, i, bits), bits, exponent_bits, is_signed);
         places[i] = i;
         value[i] = now;
@@ -184,7 +184,7 @@ KERNEL learn(const GLOBAL u64 *memory, u64 begin, u32 bits, u32 exponent_bits, u
 
 KERNEL learn_exact(const GLOBAL u64 *memory, u64 begin, u32 bits, u64 count, GLOBAL u64 *places, GLOBAL u64 *value)
 {
-    for (u64 i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+    EACH(i, count) {
         places[i] = i;
         value[i] = element(memory, begin, i, bits);
     }
@@ -196,7 +196,7 @@ KERNEL digest(const GLOBAL u64 *memory, u64 words, GLOBAL u64 *sums, u32 slot)
 {
     LOCAL_ARRAY(u64, part, BLOCK_SIZE);
     u64 sum = 0;
-    for (u64 i = GLOBAL_ID; i < words; i += GLOBAL_SIZE) {
+    EACH(i, words) {
         u64 x = memory[i] ^ (i + 1) * GOLDEN;
         x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
         x = (x ^ x >> 27) * 0x94D049BB133111EB;

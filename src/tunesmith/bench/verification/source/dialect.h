@@ -1,4 +1,4 @@
-// One C for OpenCL and CUDA: `checks.h` is written in it. Loops are grid-stride, integers sized, bytes little-endian.
+// One C for OpenCL and CUDA: `checks.h` is written in it. Integers are sized, bytes little-endian.
 
 #ifdef __OPENCL_VERSION__
 
@@ -49,3 +49,13 @@ INLINE double bits_double(u64 x) { return __longlong_as_double((i64)x); }
 
 #define GLOBAL_ID ((u64)GROUP_ID * BLOCK_SIZE + LOCAL_ID)
 #define GLOBAL_SIZE ((u64)GROUPS * BLOCK_SIZE)
+
+// A loop over so many elements, of which each work-item gets its share. On a GPU neighbours take neighbouring elements. A
+// CPU carries out one work-item after the other, so there each takes elements that follow one another.
+#ifdef CONTIGUOUS
+#define EACH(i, count)                                                                                        \
+    for (u64 share = ((count) + GLOBAL_SIZE - 1) / GLOBAL_SIZE, i = GLOBAL_ID * share,                        \
+             end_of_share = i + share < (count) ? i + share : (count); i < end_of_share; ++i)
+#else
+#define EACH(i, count) for (u64 i = GLOBAL_ID; i < (count); i += GLOBAL_SIZE)
+#endif
