@@ -8,11 +8,14 @@ import ctypes
 import gc
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from native_build import built
 from tunesmith.devices.cuda.native import OUT, STREAM, WORKSPACE, A, B
+from tunesmith.library.gemm._checked_call import Arguments
+from tunesmith.library.gemm._native_products import NativeProducts
 
 torch = pytest.importorskip("torch")
 
@@ -325,3 +328,26 @@ def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
     with pytest.raises(ValueError, match=message):
         machine.products.learn(*matrices(), None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
     assert machine.products.repeat(*matrices(), None) is None
+
+
+class SubclassedTensor(torch.Tensor):
+    """A tensor whose operations may mean something else."""
+
+
+@pytest.mark.parametrize("refused", ["subclass", "no plan on a GPU", "a launch for each matrix"])
+def test_what_compiled_code_cannot_repeat_is_not_kept(refused):
+    kept = []
+    products = object.__new__(NativeProducts)
+    products.types, products._owners = (torch.Tensor, torch.nn.Parameter), {}
+    products._table = SimpleNamespace(learn=lambda *described: kept.append(described) or True)
+    plan = SimpleNamespace(native=lambda slots: (), context=7)
+    launched = SimpleNamespace(launched=SimpleNamespace(plan=SimpleNamespace(zeroed=0)))
+    recipe = SimpleNamespace(plan=plan, launches=1, ready=launched, swapped=False, reads=((0, 4), (1, 8)), writes=16)
+    a, b = matrices()
+    assert products.learn(recipe, Arguments(a, b), None, 0) is True
+    assert len(kept) == 1
+    if refused == "subclass":
+        a = a.as_subclass(SubclassedTensor)
+    changed = {"no plan on a GPU": {"plan": None}, "a launch for each matrix": {"launches": 2}}.get(refused, {})
+    assert products.learn(SimpleNamespace(**{**vars(recipe), **changed}), Arguments(a, b), None, 0) is False
+    assert len(kept) == 1

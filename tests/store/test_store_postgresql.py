@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from sqlalchemy import make_url
 from test_store import START, entry
 
 from postgresql_server import USER, postgresql_server
@@ -291,6 +292,13 @@ def test_the_tables_have_todays_version(postgresql, url):
     Store.open(url).close()
     Store.open(url).close()
     assert postgresql.execute("SELECT version FROM tunesmith_schema", url) == [(SCHEMA_VERSION,)]
+
+
+def test_settings_of_the_url_go_before_our_own(monkeypatch):
+    made = []
+    monkeypatch.setattr(backend, "create_engine", lambda url, connect_args, **pool: made.append(connect_args))
+    backend._engine(make_url("postgresql://me@host/db?connect_timeout=3"), "a store")
+    assert made == [{"keepalives_idle": 30, "tcp_user_timeout": 60_000, "prepare_threshold": None}]
 
 
 WITHOUT = """
