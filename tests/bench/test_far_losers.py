@@ -10,6 +10,7 @@ import pytest
 
 from bench_jobs import GPU, QUICK, batch, job, problem
 from tunesmith.bench import Bench, Policy
+from tunesmith.bench.statistics import median_interval, relative_half_width
 from tunesmith.bench.timing import FAR, time_plan
 
 SCATTERED = Policy(noise=1e-6, sampling_seconds=1e9, minimum_samples=8, maximum_samples=40)
@@ -22,22 +23,35 @@ def scattered(lowest):
     return lambda: next(times)
 
 
-def timed(lowest, far_above):
-    return time_plan(scattered(lowest), SCATTERED, math.inf, lambda: 0.0, far_above)
+def timed(lowest, rival):
+    return time_plan(scattered(lowest), SCATTERED, math.inf, lambda: 0.0, rival)
 
 
 def test_a_candidate_that_lost_by_far_has_the_fewest_samples_and_has_not_raced():
-    lost = timed(2.0, 1.99)
+    lost = timed(2.0, 1.99 / FAR)
     assert len(lost.samples) == SCATTERED.minimum_samples
     assert not lost.raced
     assert lost.estimate.low == 2.0
     assert lost.estimate.high == 2.8
 
 
-@pytest.mark.parametrize("far_above", [2.4, 2.5, math.inf])
-def test_a_candidate_whose_interval_reaches_the_limit_is_sampled_on(far_above):
+@pytest.mark.parametrize("rival", [2.4 / FAR, 2.5, math.inf])
+def test_a_candidate_whose_interval_reaches_the_limit_is_sampled_on(rival):
     """The median is 2.4."""
-    assert len(timed(2.0, far_above).samples) == SCATTERED.maximum_samples
+    assert len(timed(2.0, rival).samples) == SCATTERED.maximum_samples
+
+
+@pytest.mark.parametrize(
+    ("rival", "share", "is_enough"),
+    [(1.99, 0.34, True), (1.99, 0.33, False), (2.2, 0.34, False), (2.2, 1.01, True)],
+)
+def test_the_median_of_a_candidate_that_lost_need_be_known_less_well(rival, share, is_enough):
+    """The noise that is asked for is a share of what fifteen samples reach, which are three of each time. With a rival
+    of 2.2 nothing is lost yet."""
+    first = [sampler() for sampler in [scattered(2.0)] * 15]
+    policy = replace(SCATTERED, noise=share * relative_half_width(median_interval(first)), minimum_samples=15)
+    samples = time_plan(scattered(2.0), replace(policy, warm_up_seconds=0.0), math.inf, lambda: 0.0, rival).samples
+    assert (len(samples) == 15) == is_enough
 
 
 def test_a_bench_compares_with_the_best_of_the_same_race_and_problem(tmp_path):

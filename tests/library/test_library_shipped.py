@@ -13,7 +13,7 @@ import tunesmith
 from gpu_fakes import HostGpu
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._configurations import mistake_in
-from tunesmith.library._untuned import shared_library
+from tunesmith.library._default_library import shared_library
 from tunesmith.logic import Rule, read_shipped, shipped, shipped_files, write_logic
 from tunesmith.models.choice.model_file import parse_choice_model
 from tunesmith.models.intensity.policies.known_targets import known_target

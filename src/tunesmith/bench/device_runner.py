@@ -72,7 +72,7 @@ class DeviceRunner:
                     sampler = held.enter_context(self._sampler(request.candidate))
                     self._report(StageEntered("timing"))
                     pass_point("timing")
-                    limits = request.race_above, time.perf_counter, request.far_above
+                    limits = request.race_above, time.perf_counter, request.rival
                     record.timed = time_plan(sampler, self._policy, *limits)
         return Done((record.measurement(),), 0 if record.poisoned else None)
 

@@ -36,6 +36,11 @@ FAR = 1.5
 """A candidate outside of a race whose interval lies above this many times a rival's upper bound has lost. How much it
 lost by matters for tables only, so it gets the fewest samples that the policy allows."""
 
+LOST_NOISE = 3.0
+"""A candidate outside of a race whose interval lies above a rival's upper bound has lost at this size. Its median need
+be known within this many times the policy's noise only: it serves tables and means over sizes, and whatever may still
+win is measured again in blocks."""
+
 ALIKE = 0.5
 """Share of the noise that a policy allows. Finalists that differ by no more need no further block, since the choice
 between them does not matter."""
@@ -80,13 +85,14 @@ def race_above(rival: float) -> float:
     return rival * (1 + RACE_SLACK)
 
 
-def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock, far_above: float = math.inf) -> Timed:
+def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock, rival: float = math.inf) -> Timed:
     """Warm up, then sample until the median is known as well as the policy asks.
 
     Sampling ends when half the interval is within `noise` of the median, when the time or the number of samples is
     used up, or when the interval's lower end exceeds `race_above` (infinite: no race). There are at least six samples,
-    so that there is an interval; a hopeless candidate has its warm-up times only. An interval above `far_above` ends
-    the sampling too, and the candidate has not raced: it has a full measurement, of the fewest samples.
+    so that there is an interval; a hopeless candidate has its warm-up times only. `rival` is the upper end of another
+    candidate's interval: a candidate that lies above it is sampled less (`LOST_NOISE`, `FAR`). It has not raced, since
+    its measurement is complete.
     """
     warm = warm_up(sampler, policy, clock)
     if min(warm) > HOPELESS * race_above:
@@ -101,9 +107,11 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
             continue
         if ordered[interval_rank(len(ordered)) - 1] > race_above:
             return Timed(tuple(samples), raced=True)
-        if ordered[interval_rank(len(ordered)) - 1] > far_above:
+        low = ordered[interval_rank(len(ordered)) - 1]
+        noise = policy.noise if low <= rival else LOST_NOISE * policy.noise
+        if low > FAR * rival or relative_half_width(median_interval(ordered)) <= noise:
             break
-        if watch.spent > policy.sampling_seconds or relative_half_width(median_interval(ordered)) <= policy.noise:
+        if watch.spent > policy.sampling_seconds:
             break
     return Timed(tuple(samples))
 

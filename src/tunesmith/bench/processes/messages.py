@@ -48,15 +48,15 @@ class Candidate:
 @pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """Verify and time one candidate. Stop early if it is provably slower than `race_above` seconds, or so far behind
-    that it is above `far_above` (`timing.FAR`).
+    """Verify and time one candidate. Stop early if it is provably slower than `race_above` seconds. Take fewer samples
+    if it has lost to `rival`, the upper end of another candidate's interval in seconds (`timing.time_plan`).
 
     `ahead` are problems that later candidates will be verified on. The worker prepares them while the device is busy.
     """
 
     candidate: Candidate
     race_above: float
-    far_above: float = math.inf
+    rival: float = math.inf
     ahead: tuple[Problem, ...] = ()
 
 
