@@ -307,8 +307,11 @@ def test_products_wait_at_the_bench_together_and_none_is_stopped_for_anothers_sa
     task, out = SweepTask(products, tile=TileFilter(16, 16, 8), grids=3), tmp_path / "out"
     first = sweep_stream_k(task, out, device="OpenCL")
     assert batches[0] == [{(16, 16, 24)}, {(640, 640, 24)}]
-    assert len(batches) >= 3, "the others are the anchor, after the first product, whenever it is due, and at the end"
-    assert all(batch == [{(16, 16, 24)}] for batch in batches[1:])
+    assert all(len(sizes) == 1 for batch in batches for sizes in batch), "a race has one product"
+    anchors = [batch for batch in batches[1:] if batch == [{(16, 16, 24)}]]
+    assert len(anchors) >= 2, "the anchor is measured after the first product, whenever it is due, and at the end"
+    # A product's second race, if its first one leaves neighbours to try, is with those of the other products.
+    assert all(batch in ([{(16, 16, 24)}], [{(640, 640, 24)}], batches[0]) for batch in batches[1:])
     assert not any(map(all, stopped.values())), "of each product something was measured to the end"
     assert [product.listed.family for product in first.plan.swept] == ["few", "few", "other"]
     assert first.plan.swept[2].finals == first.plan.swept[0].finals

@@ -117,7 +117,8 @@ def nobody(event: Event) -> None:
 
 
 class BatchMerger:
-    """Passes events on to an observer. Within `together`, batches are reported as parts of the announced batch."""
+    """Passes events on to an observer. Within `together`, batches are reported as parts of the announced batch, which
+    grows if more is done than was announced."""
 
     def __init__(self, observe: Observer) -> None:
         self._observe = observe
@@ -128,7 +129,8 @@ class BatchMerger:
         `reused`; it is dropped if the part found nothing in the store."""
         if self._whole and isinstance(event, BatchBegan | CellMeasured):
             newly_done = event.reused if isinstance(event, BatchBegan) else 1
-            self._whole = replace(self._whole, reused=self._whole.reused + newly_done)
+            done = self._whole.reused + newly_done
+            self._whole = replace(self._whole, cells=max(self._whole.cells, done), reused=done)
             if isinstance(event, BatchBegan):
                 if not newly_done:
                     return
