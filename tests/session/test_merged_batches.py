@@ -7,18 +7,18 @@ from tunesmith.session.frame.events import BatchBegan, BatchMerger, Message
 
 def merged(cells, *parts):
     """What an observer is told of parts that found so many cells in the store."""
-    seen = []
-    merger = BatchMerger(seen.append)
+    observed = []
+    merger = BatchMerger(observed.append)
     with merger.together(BatchBegan("all", cells, 0)):
         for reused in parts:
             merger(BatchBegan("a part", 9, reused))
     merger(BatchBegan("later", 3, 1))
-    return seen
+    return observed
 
 
 def test_parts_become_the_whole_with_all_that_was_done():
-    told = merged(16, 4, 0, 12)
-    assert told == [*(BatchBegan("all", 16, done) for done in (0, 4, 16)), BatchBegan("later", 3, 1)]
+    announced = merged(16, 4, 0, 12)
+    assert announced == [*(BatchBegan("all", 16, done) for done in (0, 4, 16)), BatchBegan("later", 3, 1)]
 
 
 def test_a_whole_grows_if_more_is_done_than_was_announced():
@@ -26,8 +26,8 @@ def test_a_whole_grows_if_more_is_done_than_was_announced():
 
 
 def test_other_events_are_passed_on():
-    seen = []
-    merger = BatchMerger(seen.append)
+    observed = []
+    merger = BatchMerger(observed.append)
     with merger.together(BatchBegan("all", 2, 0)):
         merger(Message("a sentence"))
-    assert seen[1:] == [Message("a sentence")]
+    assert observed[1:] == [Message("a sentence")]
