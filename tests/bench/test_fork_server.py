@@ -173,11 +173,14 @@ def test_a_later_call_may_ask_for_more(kept):
     more.close()
 
 
-def test_children_of_a_server_that_was_replaced_live_on(spawner):
+@pytest.mark.parametrize("change", ["more to import", "a variable that acts at a start"])
+def test_children_of_a_server_that_was_replaced_live_on(spawner, monkeypatch, change):
     """Only the module knows the server then: a server that nobody holds ends, and its children with it."""
     process.keep_server(("colorsys",))
     child = asked(spawner, "sleep")
     assert child.receive() == "asleep"
+    if change == "a variable that acts at a start":
+        monkeypatch.setenv("LD_LIBRARY_PATH", "/no/such/folder")
     process.keep_server(("wave",))
     second = asked(spawner, "sleep")
     assert second.receive() == "asleep"

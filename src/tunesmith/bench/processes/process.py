@@ -129,9 +129,8 @@ def keep_server(preloaded: Sequence[str], keeps_workers: bool = False) -> None:
     which lives on for the children that it has.
     """
     global _KEPT
-    former: tuple[_Kept, ...] = ()
+    former = (_KEPT,) if _KEPT is not None and _KEPT.owner == os.getpid() else ()
     if _kept_server() is not None and _KEPT is not None:
-        former = (_KEPT,)
         preloaded, keeps_workers = tuple({*_KEPT.preloaded, *preloaded}), _KEPT.keeps_workers or keeps_workers
         if len(preloaded) == len(_KEPT.preloaded):
             _KEPT = replace(_KEPT, keeps_workers=keeps_workers)

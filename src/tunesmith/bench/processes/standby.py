@@ -52,12 +52,13 @@ class Standbys:
         """Let a worker wait that has had no request. One that waited before ends."""
         timer = threading.Timer(IDLE_SECONDS, self._expire, (worker,))
         timer.daemon = True
-        self._replace(WaitingWorker(worker, target, policy, timer))
+        if (before := self._swap(WaitingWorker(worker, target, policy, timer))) is not None:
+            before.end()
         timer.start()
 
     def take(self, target: Target, policy: Policy) -> Worker | None:
         """The waiting worker, which is the caller's from now on; None if there is none that lives and fits."""
-        waiting = self._replace(None, ended=False)
+        waiting = self._swap(None)
         if waiting is None:
             return None
         waiting.timer.cancel()
@@ -66,11 +67,10 @@ class Standbys:
         waiting.end()
         return None
 
-    def _replace(self, new: WaitingWorker | None, ended: bool = True) -> WaitingWorker | None:
+    def _swap(self, new: WaitingWorker | None) -> WaitingWorker | None:
+        """Let this one wait, or none; the one that waited before, which is the caller's now."""
         with self._lock:
             before, self._waiting = self._waiting, new
-        if before is not None and ended:
-            before.end()
         return before
 
     def _expire(self, worker: Worker) -> None:
