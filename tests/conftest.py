@@ -17,6 +17,7 @@ from described import EXAMPLES, STENCIL
 from postgresql_server import postgresql_server
 from shared_programs import own_folder, share_programs
 from triton_on_host import interpreting
+from tunesmith.autotuning.tune_function import PRELOADED
 from tunesmith.bench import keep_server
 from tunesmith.bench.processes import process
 from tunesmith.devices import choice
@@ -46,13 +47,13 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def start_from_kept_server(spawner, module):
+def start_from_kept_server(spawner, module, *variables):
     """`Spawner.start`, by a server that forks the processes of all benches of this session. No worker waits for the
     next run, since tests look for processes that are left behind."""
-    keep_server(("preloaded",))
+    keep_server(("preloaded", *PRELOADED))
     assert process._KEPT is not None
     process._KEPT = replace(process._KEPT, keeps_workers=False)
-    return start_process(spawner, module)
+    return start_process(spawner, module, *variables)
 
 
 start_process = process.Spawner.start

@@ -11,7 +11,7 @@ import pytest
 from bench_jobs import GPU, QUICK, batch, job, problem
 from tunesmith.bench import Bench, Policy
 from tunesmith.bench.statistics import median_interval, relative_half_width
-from tunesmith.bench.timing import FAR, time_plan
+from tunesmith.bench.timing import GAP_SHARE, time_plan
 
 SCATTERED = Policy(noise=1e-6, sampling_seconds=1e9, minimum_samples=8, maximum_samples=40)
 """A policy whose noise no scattered times reach, so that only a lost cause ends the sampling early."""
@@ -23,39 +23,40 @@ def scattered(lowest):
     return lambda: next(times)
 
 
-def timed(lowest, rival):
-    return time_plan(scattered(lowest), SCATTERED, math.inf, lambda: 0.0, rival)
+TWO_OR_MORE = itertools.cycle([2.0, 2.4, 2.8])
 
 
 def test_a_candidate_that_lost_by_far_has_the_fewest_samples_and_has_not_raced():
-    lost = timed(2.0, 1.99 / FAR)
+    """Its warm-up times count."""
+    calls = []
+    lost = time_plan(lambda: calls.append(0) or next(TWO_OR_MORE), SCATTERED, math.inf, lambda: 0.0, rival=0.5)
     assert len(lost.samples) == SCATTERED.minimum_samples
+    assert len(calls) == SCATTERED.minimum_samples + 1, "the first execution is dropped"
     assert not lost.raced
     assert lost.estimate.low == 2.0
     assert lost.estimate.high == 2.8
 
 
-@pytest.mark.parametrize("rival", [2.4 / FAR, 2.5, math.inf])
-def test_a_candidate_whose_interval_reaches_the_limit_is_sampled_on(rival):
-    """The median is 2.4."""
-    assert len(timed(2.0, rival).samples) == SCATTERED.maximum_samples
+@pytest.mark.parametrize("rival", [1.99, 2.5, math.inf])
+def test_a_candidate_that_did_not_lose_by_far_is_sampled_on(rival):
+    """The median is 2.4, and 2.0 is the least."""
+    timed = time_plan(scattered(2.0), SCATTERED, math.inf, lambda: 0.0, rival)
+    assert len(timed.samples) == SCATTERED.maximum_samples
 
 
-@pytest.mark.parametrize(
-    ("rival", "share", "is_enough"),
-    [(1.99, 0.34, True), (1.99, 0.33, False), (2.2, 0.34, False), (2.2, 1.01, True)],
-)
-def test_the_median_of_a_candidate_that_lost_need_be_known_less_well(rival, share, is_enough):
-    """The noise that is asked for is a share of what fifteen samples reach, which are three of each time. With a rival
-    of 2.2 nothing is lost yet."""
+@pytest.mark.parametrize(("share", "is_enough"), [(1.02, True), (0.98, False)])
+def test_the_median_of_a_loser_may_be_off_by_a_share_of_its_gap(share, is_enough):
+    """Fifteen samples are three of each time; the rival makes the gap that their interval needs, or a little less."""
     first = [sampler() for sampler in [scattered(2.0)] * 15]
-    policy = replace(SCATTERED, noise=share * relative_half_width(median_interval(first)), minimum_samples=15)
-    samples = time_plan(scattered(2.0), replace(policy, warm_up_seconds=0.0), math.inf, lambda: 0.0, rival).samples
-    assert (len(samples) == 15) == is_enough
+    estimate = median_interval(first)
+    gap = share * (relative_half_width(estimate) - SCATTERED.noise) / GAP_SHARE
+    policy = replace(SCATTERED, minimum_samples=15, warm_up_seconds=0.0)
+    rival = estimate.low / (1 + gap)
+    assert (len(time_plan(scattered(2.0), policy, math.inf, lambda: 0.0, rival).samples) == 15) == is_enough
 
 
 def test_a_bench_compares_with_the_best_of_the_same_race_and_problem(tmp_path):
-    """The fastest comes first; without a race, only what is slower by more than FAR has fewer samples."""
+    """The fastest comes first; without a race, only what is slower has fewer samples."""
     tiles = ((8, 8), (8, 4), (4, 4), (2, 2))
     large, small = problem(512, 512, 512), problem(384, 384, 384)
     jobs = [job(size=large, ThreadTile=tile, FakeNoise=2) for tile in tiles]
@@ -68,10 +69,9 @@ def test_a_bench_compares_with_the_best_of_the_same_race_and_problem(tmp_path):
         found = {each.key: measurement for each, measurement in bench.run(batch(jobs, other))}
     assert not any(measurement.raced for measurement in found.values())
     best = found[jobs[0].key].estimate.high
-    far = [found[each.key].estimate.low > FAR * best for each in jobs]
-    assert [len(found[each.key].samples) for each in jobs] == [
-        policy.minimum_samples if is_far else policy.maximum_samples for is_far in far
-    ]
-    assert far[0] is False
-    assert far[-1] is True
+    lost = [found[each.key].estimate.low > best for each in jobs]
+    assert [len(found[each.key].samples) < policy.maximum_samples for each in jobs] == lost
+    assert lost[0] is False
+    assert lost[-1] is True
+    assert len(found[jobs[-1].key].samples) == policy.minimum_samples
     assert all(len(found[each.key].samples) == policy.maximum_samples for each in other)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import IO, Any
 
+from tunesmith.autotuning.tune_function import PRELOADED
 from tunesmith.bench import keep_server
 from tunesmith.bench.processes import fork_server, process
 
@@ -86,5 +87,6 @@ def serve_by_fork() -> None:
     Call it first in a process: a fork takes over what any other thread has locked. It returns when the fork is made.
     """
     start_servers_by_fork()
-    keep_server(())
+    # What `tunesmith.tune` asks for: its call would start another server, a fork amid its imports.
+    keep_server(PRELOADED)
     assert process._kept_server() is not None

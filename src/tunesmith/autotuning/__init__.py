@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .arguments import In, InOut, KernelLaunch, LocalMemory, Out, Scalar, Scratch
     from .decorator import AutotunedKernel, autotune, patch_triton
+    from .tune_function import tune
     from .tuned import Tuned
-    from .tuning import tune
 
 _MODULE_OF_NAME = {
     **dict.fromkeys(("In", "InOut", "KernelLaunch", "LocalMemory", "Out", "Scalar", "Scratch"), "arguments"),
     **dict.fromkeys(("AutotunedKernel", "autotune", "patch_triton"), "decorator"),
     "Tuned": "tuned",
-    "tune": "tuning",
+    "tune": "tune_function",
 }
 
 __all__ = [

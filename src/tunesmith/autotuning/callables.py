@@ -18,6 +18,9 @@ from tunesmith.records import UserError
 
 ResultT = TypeVar("ResultT")
 
+CALLABLE_SECONDS = 60.0
+"""The time limit of a user's function, unless the user gives another."""
+
 PACKAGE = str(Path(__file__).parents[1])
 DEEPEST = 8
 """Levels of nested values that a fingerprint looks into."""

@@ -1,4 +1,4 @@
-"""`tunesmith.tune`: tunes a tuning file, or a kernel that a Python program describes."""
+"""What `tunesmith.tune` does: a kernel that a Python program describes becomes a tuning file, which is carried out."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from rich.console import Console
 
 from tunesmith.problems.custom import caller
 from tunesmith.records import UserError, Value
 from tunesmith.report import ProgressReport
-from tunesmith.session import Reuse, RunOutcome, TuningPlan, keep_server
-from tunesmith.session import tune as tune_file
+from tunesmith.session import Reuse, RunOutcome, TuningPlan
+from tunesmith.session import tune as carry_out
 from tunesmith.session.frame import events
 from tunesmith.toolchains import user_cache
 
 from .arguments import DenseArray, Formula, Formulas, KernelLaunch, argument_of
-from .callables import callers_location, in_time, location_of, parameters_of
+from .callables import CALLABLE_SECONDS, in_time, location_of, parameters_of
 from .kernel import (
     DescriptionText,
     KernelDescription,
@@ -38,94 +38,8 @@ TUNING_FILES = (".yaml", ".yml")
 ELEMENTS = "Elements"
 """The name of the only size of a kernel whose arrays have fixed shapes: the elements of the largest array."""
 
-CALLABLE_SECONDS = 60.0
 
-
-@overload
-def tune(
-    kernel: str | Path,
-    folder: str | Path | None = None,
-    *,
-    device: str | None = None,
-    budget_minutes: float | None = None,
-    quiet: bool = False,
-    max_size: int | None = None,
-    order: str | None = None,
-    reuse: Reuse = Reuse.ALL,
-    store: str | None = None,
-    observe: events.Observer | None = None,
-) -> RunOutcome[TuningPlan]: ...
-
-
-@overload
-def tune(
-    kernel: str | Path | Mapping[str, str | Path],
-    folder: str | Path | None = None,
-    *,
-    arguments: Mapping[str, Any],
-    reference: Callable[..., Any],
-    parameters: Mapping[str, Sequence[Value]],
-    sizes: Mapping[str, int] | Sequence[Mapping[str, int]] | None = None,
-    entry: str = "",
-    work_group: Formulas | None = None,
-    grid: Formulas | None = None,
-    work_items: Formulas | None = None,
-    local_memory: Formula | None = None,
-    launches: Sequence[KernelLaunch] = (),
-    constraints: Formula | Sequence[Formula] = (),
-    tolerance: Formula | None = None,
-    flops: Formula | None = None,
-    bytes: Formula | None = None,
-    settle_first: Sequence[str | Sequence[str]] = (),
-    fork: Sequence[str] = (),
-    settings: Mapping[str, Value] | None = None,
-    name: str = "",
-    language: str = "",
-    options: Sequence[str] = (),
-    divisible_by_16: Sequence[str] = (),
-    callable_seconds: float = CALLABLE_SECONDS,
-    device: str | None = None,
-    budget_minutes: float | None = None,
-    quiet: bool = False,
-    reuse: Reuse = Reuse.ALL,
-    store: str | None = None,
-    observe: events.Observer | None = None,
-) -> Tuned: ...
-
-
-def tune(kernel: Any, folder: str | Path | None = None, **options: Any) -> Any:
-    """Tune a kernel of your own, or carry out a tuning file.
-
-    `tune("file.yaml", "out")` does what `tunesmith tune file.yaml -o out` does, and returns its outcome. Otherwise
-    `kernel` is the text of a kernel in OpenCL C or CUDA C++, or its file; a mapping gives a text for each language.
-    Everything is measured by the same bench: configurations are compiled in parallel, a hanging or wrong one is
-    recorded and not chosen, and the same call goes on with what `folder` has. Without `folder`, that is a folder of
-    the kernel's own in the user's cache.
-
-    `arguments` names the kernel's arguments in their order (`In`, `Out`, `InOut`, `Scratch`, `Scalar`, `LocalMemory`;
-    a bare array is read, a bare number or expression is passed by value). `sizes` is a mapping of names to numbers, or
-    several of them; without it, all shapes are those of the given arrays. `parameters` has the values of each macro.
-    `grid` counts work-groups, `work_items` the work-items of all groups. `constraints` must hold for a configuration
-    to be tried. `reference` is called with the inputs, sizes and numbers that its parameters name, and returns the
-    output, a pair (output, magnitude), or a mapping of these by the outputs' names; see docs/custom-kernels.md for
-    magnitude and `tolerance`. Formulas are numbers, expressions, or functions of sizes and parameters.
-
-    By default every legal configuration is measured at every size. `settle_first` lists parameters (or groups of them)
-    that are decided before the others, one after the other; each value of the parameters in `fork` is tuned by itself.
-    `settings` are GlobalParameters of a tuning file, such as SearchStrategy. After `budget_minutes` the run stops.
-    `store` is the path or URL of a store that keeps the measurements, if that is no file in the folder. A call waits
-    for another process that tunes in the folder.
-
-    Raises UserError with the line of the program for what is wrong, and if nothing ran right. Ctrl-C keeps everything
-    that was measured.
-    """
-    location = callers_location()
-    if not options.keys() & {"arguments", "parameters", "reference"}:
-        return _tune_file(kernel, folder, location, **options)
-    return _tune_kernel(kernel, folder, location, **options)
-
-
-def _tune_file(
+def tune_file(
     file: Any,
     folder: str | Path | None,
     location: str,
@@ -140,10 +54,10 @@ def _tune_file(
     if folder is None:
         raise UserError(location, "tune has no folder for the results", 'name one: tune("file.yaml", "out")')
     with progress(quiet, observe) as observer:
-        return tune_file(Path(file), Path(folder), observe=observer, **{"wait": True, **options})
+        return carry_out(Path(file), Path(folder), observe=observer, **{"wait": True, **options})
 
 
-def _tune_kernel(
+def tune_kernel(
     kernel: Any,
     folder: str | Path | None,
     location: str,
@@ -160,8 +74,6 @@ def _tune_kernel(
     **described: Any,
 ) -> Tuned:
     description = described_kernel(kernel, location, **described)
-    # The process that forks all others imports while this one searches the device and plans.
-    keep_server(())
     text = DescriptionText(description)
     tuning = tuning_text(description, settle_first, fork, settings or {})
     register(description)
@@ -169,7 +81,7 @@ def _tune_kernel(
     run: dict[str, Any] = {"device": device, "budget_minutes": budget_minutes, "reuse": reuse, "store": store}
     path = write(results / "source", description, text, tuning)
     with progress(quiet, observe) as observer, _in_users_lines(path, text):
-        outcome = tune_file(path, results, order="file", wait=True, observe=observer, **run)
+        outcome = carry_out(path, results, wait=True, observe=observer, **run)
     return Tuned(outcome, description, tuning, path.parent)
 
 

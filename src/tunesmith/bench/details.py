@@ -1,16 +1,24 @@
-"""What a job's kernel family and operation say about it: modules, probe and plans. Runs in the bench's own process."""
+"""What a job's kernel family and operation say about it: modules, probes and plans. Runs in the bench's own process."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tunesmith.kernels import KERNELS
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import CompiledFacts, Module, Plan, Problem, Rejection, Target, pickled_by_fields
+from tunesmith.records import CompiledFacts, Launch, Module, Plan, Problem, Rejection, Target, pickled_by_fields
 
 from .job import Job
+
+SMALL_GRID = 65_536
+"""PoCL compiles a kernel for its work-group and for grids of fewer work-items than these along each dimension; for
+another work-group or a larger grid it compiles again."""
+
+MOST_PROBED = 1 << 28
+"""The largest problem, in bytes of operands, that compile processes launch: they have operands of their own."""
 
 
 @pickled_by_fields
@@ -43,25 +51,49 @@ class JobDetails:
         return tuple((module.digest(), module) for module in modules)
 
     @cached_property
-    def probe(self) -> tuple[Problem, Plan]:
-        """A small problem with its plan, for compilers that finish only at the first launch."""
-        small = self._operation.small(self.job.problem)
-        is_rejected = any(self._family.rejections_for(self.job.solution.configuration, small, self._target))
-        problem = self.job.problem if is_rejected else small
-        return problem, self._plan(problem)
+    def probes(self) -> tuple[tuple[str, Problem, Plan], ...]:
+        """Problems with their plans and keys, a small one first, for compilers that finish only at the first launch: to
+        execute them compiles what this job will launch. There is at least one."""
+        problem = self.job.problem
+        planned = {each: self._plan(each) for each in (*self._checks, problem)}
+        missing = set().union(*map(_variants, planned.values()))
+        probes = {each: plan for each, plan in planned.items() if self._operation.bytes(each) <= MOST_PROBED}
+        small = self._operation.small(problem)
+        if not any(self._family.rejections_for(self.job.solution.configuration, small, self._target)):
+            probes = {small: self._plan(small)} | probes
+        probes = probes or {problem: planned[problem]}
+        needed: list[Problem] = []
+        for probed, plan in probes.items():
+            if _variants(plan) & missing:
+                needed.append(probed)
+                missing -= _variants(plan)
+        return tuple((self._probe_key(probes[each]), each, probes[each]) for each in needed or list(probes)[:1])
+
+    def _probe_key(self, plan: Plan) -> str:
+        return " ".join(["probe", *(digest for digest, _ in self.modules), plan.digest()])
 
     @cached_property
-    def probe_key(self) -> str:
-        return " ".join(["probe", *(digest for digest, _ in self.modules), self.probe[1].digest()])
+    def _checks(self) -> tuple[Problem, ...]:
+        """The problems to verify before the job's problem is timed."""
+        problem = self.job.problem
+        return self._family.checks(self.job.solution.configuration, problem, self._operation.checks(problem))
 
     def plans(self, facts: Sequence[CompiledFacts]) -> JobPlans | Rejection:
         """The plans to launch; or the rejection, if the compiler's facts make the job useless."""
         config, problem = self.job.solution.configuration, self.job.problem
         if rejection := next(self._family.rejections_compiled(config, facts, self._target), None):
             return rejection
-        checks = self._family.checks(config, problem, self._operation.checks(problem))
-        plans = {each: self._plan(each, facts) for each in dict.fromkeys((problem, *checks))}
-        return JobPlans(plans[problem], tuple((check, plans[check]) for check in checks))
+        plans = {each: self._plan(each, facts) for each in dict.fromkeys((problem, *self._checks))}
+        return JobPlans(plans[problem], tuple((check, plans[check]) for check in self._checks))
 
     def _plan(self, problem: Problem, facts: Sequence[CompiledFacts] = ()) -> Plan:
         return self._family.plan(self.job.solution.configuration, problem, self._target, facts)
+
+
+def _variants(plan: Plan) -> set[tuple[int, str, tuple[int, int, int], bool]]:
+    """What a plan's launches have compiled: module, entry, work-group, and whether the grid is small."""
+    return {
+        (step.module, step.entry, step.work_group, max(map(operator.mul, step.grid, step.work_group)) < SMALL_GRID)
+        for step in plan.steps
+        if isinstance(step, Launch)
+    }

@@ -32,14 +32,10 @@ CLEAR = 0.999
 """Confidence at which finalists are told apart before their last block. A confidence this high does not spoil the final
 interval (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
 
-FAR = 1.5
-"""A candidate outside of a race whose interval lies above this many times a rival's upper bound has lost. How much it
-lost by matters for tables only, so it gets the fewest samples that the policy allows."""
-
-LOST_NOISE = 3.0
-"""A candidate outside of a race whose interval lies above a rival's upper bound has lost at this size. Its median need
-be known within this many times the policy's noise only: it serves tables and means over sizes, and whatever may still
-win is measured again in blocks."""
+GAP_SHARE = 0.5
+"""A candidate outside of a race whose times lie above a rival's upper bound has lost at this size. By how much matters
+only for tables and means over sizes, so its median need be known within the policy's noise and this share of the gap.
+Whatever may still win is measured again in blocks."""
 
 ALIKE = 0.5
 """Share of the noise that a policy allows. Finalists that differ by no more need no further block, since the choice
@@ -91,36 +87,41 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
     Sampling ends when half the interval is within `noise` of the median, when the time or the number of samples is
     used up, or when the interval's lower end exceeds `race_above` (infinite: no race). There are at least six samples,
     so that there is an interval; a hopeless candidate has its warm-up times only. `rival` is the upper end of another
-    candidate's interval: a candidate that lies above it is sampled less (`LOST_NOISE`, `FAR`). It has not raced, since
-    its measurement is complete.
+    candidate's interval: a candidate that lies above it is sampled less (`GAP_SHARE`), and its warm-up times count. It
+    has not raced, since its measurement is complete.
     """
-    warm = warm_up(sampler, policy, clock)
+    warm = warm_up(sampler, policy, clock, rival)
     if min(warm) > HOPELESS * race_above:
         return Timed(tuple(warm), raced=True)
     watch = _Stopwatch(clock)
-    samples: list[float] = []
-    ordered: list[float] = []
+    # Samples of a loser need no better warm-up than that these times agree with each other.
+    samples = warm if min(warm) > rival else []
+    ordered = sorted(samples)
     while len(samples) < policy.maximum_samples or len(samples) < SMALLEST_COUNT:
         samples.append(watch.run(sampler))
         bisect.insort(ordered, samples[-1])
         if len(samples) < max(policy.minimum_samples, SMALLEST_COUNT):
             continue
-        if ordered[interval_rank(len(ordered)) - 1] > race_above:
-            return Timed(tuple(samples), raced=True)
         low = ordered[interval_rank(len(ordered)) - 1]
-        noise = policy.noise if low <= rival else LOST_NOISE * policy.noise
-        if low > FAR * rival or relative_half_width(median_interval(ordered)) <= noise:
+        if low > race_above:
+            return Timed(tuple(samples), raced=True)
+        if relative_half_width(median_interval(ordered)) <= _noise_allowed(policy, low, rival):
             break
         if watch.spent > policy.sampling_seconds:
             break
     return Timed(tuple(samples))
 
 
-def warm_up(sampler: Sampler, policy: Policy, clock: Clock) -> list[float]:
+def _noise_allowed(policy: Policy, lowest: float, rival: float) -> float:
+    """How well the median of a candidate must be known, relative, if it takes at least `lowest` seconds."""
+    return policy.noise + GAP_SHARE * max(0.0, lowest / rival - 1)
+
+
+def warm_up(sampler: Sampler, policy: Policy, clock: Clock, rival: float = math.inf) -> list[float]:
     """Execute until two successive medians of three agree within the noise, or the time to warm up is used up.
 
     The first execution is dropped: it may pay for code loading and first touches. Returns the other times, which are at
-    least two.
+    least two. With a `rival`, those of a loser need not agree as well (`GAP_SHARE`).
     """
     watch = _Stopwatch(clock)
     watch.run(sampler)
@@ -130,7 +131,7 @@ def warm_up(sampler: Sampler, policy: Policy, clock: Clock) -> list[float]:
         times.append(watch.run(sampler))
         if len(times) % _WARM_UP_BLOCK == 0:
             block = statistics.median(times[-_WARM_UP_BLOCK:])
-            if abs(block - previous) <= policy.noise * block:
+            if abs(block - previous) <= _noise_allowed(policy, min(times), rival) * block:
                 break
             previous = block
     return times

@@ -3,10 +3,21 @@
 from .absent import absent_target
 from .api import Api, FoundDevice
 from .base import NOT_SUPPORTED, Buffer, Bytes, Device, LaunchError, Prepared, Program
-from .choice import APIS, asks_for_hidden, choose, discover, environment, open_device, target_here
+from .choice import (
+    APIS,
+    COMPILING,
+    asks_for_hidden,
+    begin_to_choose,
+    choose,
+    discover,
+    environment,
+    open_device,
+    target_here,
+)
 
 __all__ = [
     "APIS",
+    "COMPILING",
     "NOT_SUPPORTED",
     "Api",
     "Buffer",
@@ -18,6 +29,7 @@ __all__ = [
     "Program",
     "absent_target",
     "asks_for_hidden",
+    "begin_to_choose",
     "choose",
     "discover",
     "environment",

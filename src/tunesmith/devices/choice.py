@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import threading
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +41,15 @@ FIND_SECONDS, TRIAL_SECONDS = 60.0, 180.0
 
 SELECTOR_VARIABLE = "TUNESMITH_DEVICE"
 
+COMPILING = {"POCL_AFFINITY": "0"}
+"""Variables of a process that only compiles. PoCL compiles in its own threads. If they were pinned, as in a process
+that times, compilations of several processes would wait for the same core while another is idle."""
+
 _MORE = "`tunesmith devices` shows more"
 
+_SEARCHING = threading.RLock()
+"""Held while devices are searched and tried out."""
+os.register_at_fork(after_in_child=lambda: globals().update(_SEARCHING=threading.RLock()))
 _listings: dict[str, tuple[FoundDevice, ...]] = {}
 _trial_problems: dict[tuple[str, str], str] = {}
 """Devices found, by API, and problems of trials (or nothing), by API and selector. They are kept, since a driver does
@@ -64,7 +73,7 @@ def discover(selector: str = "", check: bool = True) -> tuple[FoundDevice, ...]:
     `selector` restricts the search to one API (`OpenCL:...`). With `check`, each device compiles and runs a small
     kernel.
     """
-    with _started() as drivers:
+    with _SEARCHING, _started() as drivers:
         found = _found_by(selector, drivers)
         return tuple(sorted((after_trial(device, drivers) for device in found) if check else found, key=_rank))
 
@@ -92,7 +101,7 @@ def choose(selector: str | Target | None = None, languages: Collection[str] = ()
     requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
     location = "device" if selector is not None or not requested else SELECTOR_VARIABLE
     failed = []
-    with _started() as drivers:
+    with _SEARCHING, _started() as drivers:
         found = sorted(_found_by(requested, drivers), key=_rank)
         matching = [device for device in found if device.target and _matches(device.target, requested)]
         suitable = [device for device in matching if device.target and _runs(device.target, languages)]
@@ -103,6 +112,17 @@ def choose(selector: str | Target | None = None, languages: Collection[str] = ()
     if matching and not suitable:
         raise _no_common_language(location, matching, languages)
     raise _no_match(location, requested, failed or [device for device in found if device.problem], found)
+
+
+def begin_to_choose(selector: str | Target | None = None) -> None:
+    """Begin a search in the background. `choose` with the same selector, which will soon be called, goes on with what
+    has been found."""
+
+    def search() -> None:
+        with suppress(Exception):  # what fails will fail again where somebody asks
+            choose(selector)
+
+    threading.Thread(target=search, name="tunesmith-devices", daemon=True).start()
 
 
 def open_device(device: Target | str) -> Device:

@@ -41,7 +41,7 @@ TASK = RandomTask(
 )
 
 
-def no_process(self, module):
+def no_process(self, module, *variables):
     raise AssertionError(f"a process was started: {module}")
 
 

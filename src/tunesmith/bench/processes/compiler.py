@@ -67,7 +67,7 @@ class _Builder:
         return TOOLCHAINS[module.language].compile(module, self._target)
 
     def _launch(self, request: Probe) -> None:
-        """Execute a small plan once, since some compilers only run at the first launch."""
+        """Execute a plan once, since some compilers only run at the first launch."""
         injected_faults.pass_point("probing")
         device = self._device = self._device or open_device(self._target)
         plan, operands = request.plan, OPERATIONS[request.problem.type.operation].operands(request.problem)

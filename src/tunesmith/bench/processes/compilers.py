@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
+from tunesmith.devices import COMPILING
 from tunesmith.records import Binary, CompiledFacts, Measurement, Module, Outcome, Target, UserError
 from tunesmith.toolchains import BinaryCache
 
@@ -39,10 +40,12 @@ class Compilation:
 
 @dataclass(eq=False)
 class _Task:
-    """A module to compile or a probe to launch, once for all jobs that need it."""
+    """A module to compile or a probe to launch, once for all jobs that need it. `built_by` are the processes that
+    compiled a probe's modules: they need not load them."""
 
     key: str
     request: Module | Probe
+    built_by: tuple[int, ...] = ()
     built: Built | None = None
     failure: Measurement | None = None
     tried: int = 0
@@ -135,7 +138,7 @@ class Compilers:
         """Give waiting tasks to idle processes."""
         while self._queue and (process := self._free_process(self._queue[0])):
             seconds = self._policy.compile_timeout_seconds if process.started else _STARTING_SECONDS
-            process.task = self._queue.popleft()
+            process.task = self._next_task(process)
             process.child.send(process.task.request)
             process.allow(seconds)
 
@@ -148,13 +151,14 @@ class Compilers:
         binaries = tuple(task.built.binary for task in tasks if task.built and task.built.binary)
         if not self._target.shares_the_host:
             return binaries
-        probe = self._add(job.probe_key, Probe(binaries, *job.probe))
-        return self._failure([probe]) or (binaries if probe.built else None)
+        built_by = tuple(pid for task in tasks for pid in task.built_by)
+        probes = [self._add(key, Probe(binaries, problem, plan), built_by) for key, problem, plan in job.probes]
+        return self._failure(probes) or (binaries if all(probe.built for probe in probes) else None)
 
     def charge(self, job: JobDetails) -> float:
         """Seconds that building the job took, without those that another job was charged for already."""
         keys = [digest for digest, _ in job.modules]
-        keys += [job.probe_key] if self._target.shares_the_host else []
+        keys += [key for key, *_ in job.probes] if self._target.shares_the_host else []
         seconds = 0.0
         for task in (self._tasks[key] for key in keys if key in self._tasks):
             seconds, task.uncharged = seconds + task.uncharged, 0.0
@@ -166,9 +170,9 @@ class Compilers:
         self._spawner.end_all([process.child.end for process in self._pool])
         self._pool.clear()
 
-    def _add(self, key: str, request: Module | Probe) -> _Task:
+    def _add(self, key: str, request: Module | Probe, built_by: tuple[int, ...] = ()) -> _Task:
         if key not in self._tasks:
-            task = self._tasks[key] = _Task(key, request)
+            task = self._tasks[key] = _Task(key, request, built_by)
             if isinstance(request, Module) and (binary := self._cache.find(request)):
                 task.found = True
                 self._settle(task, Built(0.0, binary), Outcome.OK)
@@ -178,6 +182,15 @@ class Compilers:
 
     def _failure(self, tasks: Sequence[_Task]) -> Measurement | None:
         return next((replace(task.failure, started=time.time()) for task in tasks if task.failure), None)
+
+    def _next_task(self, process: _PoolProcess) -> _Task:
+        """The first waiting task whose modules the process compiled, or else the first of all. Tasks that are tried
+        again are not passed over."""
+        first = self._queue[0]
+        own = (task for task in self._queue if process.child.pid in task.built_by)
+        task = first if first.tried else next(own, first)
+        self._queue.remove(task)
+        return task
 
     def _free_process(self, task: _Task) -> _PoolProcess | None:
         """An idle process for a task, started if need be. A task that is tried again gets a fresh process."""
@@ -189,7 +202,7 @@ class Compilers:
             if idle is None:
                 return None
             self._end(idle)
-        process = _PoolProcess(self._spawner.start("tunesmith.bench.processes.compiler"))
+        process = _PoolProcess(self._spawner.start("tunesmith.bench.processes.compiler", COMPILING))
         process.child.send(Start(self._target, self._policy))
         self._pool.append(process)
         return process
@@ -228,6 +241,7 @@ class Compilers:
 
     def _finished(self, process: _PoolProcess, task: _Task, built: Built) -> None:
         process.task, process.served = None, process.served + 1
+        task.built_by = (process.child.pid,)
         if built.poisoned:
             self._end(process)
         if isinstance(task.request, Probe):
@@ -248,7 +262,7 @@ class Compilers:
             return
         seconds = self._timeout(process)
         output = "\n".join(filter(None, [cause, process.child.last_words()]))
-        activity = "the first launch of a small problem" if isinstance(task.request, Probe) else "compiling"
+        activity = "the first launch" if isinstance(task.request, Probe) else "compiling"
         if not cause:
             reason = COMPILER_WAITED if waited else TIMEOUT if process.running else TIMED_OUT
             self._settle(

@@ -100,7 +100,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The request to launch a small plan once, for compilers that finish at the first launch."""
+    """The request to launch a plan once, for compilers that finish at the first launch."""
 
     binaries: tuple[Binary, ...]
     problem: Problem

@@ -20,6 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Pipe
+from types import MappingProxyType
 from typing import IO, Any
 
 from tunesmith.records import UserError
@@ -70,22 +71,23 @@ class Spawner:
         self._thread = ThreadPoolExecutor(1, "tunesmith-spawner")
         self._server: _Server | None = None
 
-    def start(self, module: str) -> Child:
-        """Start a child that calls `main` of a module with its connection.
+    def start(self, module: str, variables: Mapping[str, str] = MappingProxyType({})) -> Child:
+        """Start a child that calls `main` of a module with its connection. `variables` of its own go before those of
+        all children.
 
         Raises UserError if the system cannot start a process.
         """
         try:
-            return self._thread.submit(self._start, module).result()
+            return self._thread.submit(self._start, module, variables).result()
         except OSError as error:
             remedy = "free memory, files or room, and run the same command again: it goes on where it stopped"
             raise UserError(module, f"the system starts no process ({error})", remedy) from error
 
-    def _start(self, module: str) -> Child:
+    def _start(self, module: str, variables: Mapping[str, str]) -> Child:
         server = _kept_server() or self._server
         if server is None or server.ended:
             server = self._server = _Server({**_server_environment(), **self._environment}, self._preloaded)
-        return server.fork(module, self._environment)
+        return server.fork(module, {**self._environment, **variables})
 
     @property
     def keeps_workers(self) -> bool:

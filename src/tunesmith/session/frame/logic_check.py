@@ -9,25 +9,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tunesmith.bench import Spawner
-from tunesmith.library.logic_check_process import share_references
+from tunesmith.bench import Child, Spawner
+from tunesmith.library import logic_check_process
 
 SECONDS = 120.0
 """The limit for all launches together."""
 
 
-def check_logic(logic: Sequence[Path], spawner: Spawner, seconds: float = SECONDS) -> list[str]:
+def started_checker(spawner: Spawner) -> Child:
+    """The process that makes the check; it imports while the caller does something else."""
+    return spawner.start(logic_check_process.__name__)
+
+
+def check_logic(
+    logic: Sequence[Path], spawner: Spawner, seconds: float = SECONDS, checker: Child | None = None
+) -> list[str]:
     """Sentences on what is wrong with the logic files; empty if all is well.
 
     For every logic that can be called with NumPy arrays, each solution is launched through `tunesmith.load` at the
     smallest size that it won. The library must launch the solution that the logic names there, with a right result.
-    `spawner` starts the process with the bench's cache, so that its compiled programs are found again.
+    `spawner` starts the process with the bench's cache, so that its compiled programs are found again, unless there is
+    a `checker` already.
     """
     if not logic:
         return []
     for path in logic:
-        share_references(path)
-    child = spawner.start("tunesmith.library.logic_check_process")
+        logic_check_process.share_references(path)
+    child = checker or started_checker(spawner)
     try:
         child.send(list(logic))
         if not child.connection.poll(seconds):

@@ -30,7 +30,7 @@ from .earlier import SizeKey
 from .health import HealthWatch
 from .ledger import OutOfBudgetError
 from .lock import held_folder
-from .logic_check import check_logic
+from .logic_check import check_logic, started_checker
 from .many_devices import BenchFactory, DeviceShare, ManyDevices
 from .measure import RecordedMeasure
 from .oracle import ConfigurationOracle
@@ -288,11 +288,14 @@ class Run:
         for measure in self._measures.values():
             measure.deadline = None  # the budget does not limit the anchor
         pass_point("closing")
+        checks = self.plan.checks_logic and self.outcome.logic_files
+        # It imports while the anchor is measured, which must have a CPU for itself.
+        checker = started_checker(self.spawner) if checks and not self.outcome.target.shares_the_host else None
         self.anchor.visit()
         if self.cautions() != self._written_cautions:
             self.write_decided()
-        if self.plan.checks_logic:
-            self.outcome.look_at += check_logic(self.outcome.logic_files, self.spawner)
+        if checks:
+            self.outcome.look_at += check_logic(self.outcome.logic_files, self.spawner, checker=checker)
 
     def remarks(self) -> Iterator[str]:
         """Sentences for a person that any command's run may have."""

@@ -1,12 +1,16 @@
-"""The order of a step's candidates in `tunesmith tune`: those nearest to a policy's choice are measured first."""
+"""The order of a step's candidates in `tunesmith tune`: those nearest to a policy's choice are measured first. Without
+a policy, kernels whose family guesses no time come in a random order."""
 
 from __future__ import annotations
 
+import zlib
+
+from tunesmith.kernels import Kernel
 from tunesmith.models.intensity.policies import DEFAULT_POLICY, POLICIES
 from tunesmith.models.intensity.policies.mappings import MAPPINGS
 from tunesmith.models.intensity.policies.nearness import PolicyDistance
 from tunesmith.protocol import Cell, Phases
-from tunesmith.records import UserError
+from tunesmith.records import Configuration, UserError
 from tunesmith.session.frame.oracle import ConfigurationOracle
 from tunesmith.session.frame.order import Rank
 
@@ -27,16 +31,29 @@ def checked_order(order: str | None) -> str:
 
 def rank_of(order: str, oracle: ConfigurationOracle) -> Rank | None:
     """The rank of a cell: the distance of its configuration from the policy's choice for its problem. None if `order`
-    is `file`."""
+    is `file`.
+
+    A configuration of which neither the policy nor its family knows anything gets a random rank, the same in every
+    run. In the file's order, neighbours differ in one parameter only, so that a good candidate may come late, and a
+    budget may end with a part of the space unseen.
+    """
     if order == AS_IN_FILE:
         return None
     distance = PolicyDistance(POLICIES[order], oracle.target)
 
     def rank(cell: Cell) -> float:
         config, problem = cell
-        return distance(oracle.family(config), oracle.launched(config, problem).configuration, problem)
+        family = oracle.family(config)
+        if family.name not in MAPPINGS and not _guesses_times(family):
+            return _random(config)
+        return distance(family, oracle.launched(config, problem).configuration, problem)
 
     return rank
+
+
+def _random(config: Configuration) -> float:
+    """A number from 0 to 1 that depends on the configuration only."""
+    return zlib.crc32(config.to_json().encode()) / 2**32
 
 
 def described_order(order: str, phases: Phases, oracle: ConfigurationOracle) -> str:
@@ -44,8 +61,14 @@ def described_order(order: str, phases: Phases, oracle: ConfigurationOracle) -> 
     without_policy = "in the file's order" if oracle.target.shares_the_host else "by the kernel family's own guess"
     if order == AS_IN_FILE:
         return without_policy
-    legal = (config for config in first_configurations(phases) if not oracle.rejections(config))
+    legal = [config for config in first_configurations(phases) if not oracle.rejections(config)]
     names = list(dict.fromkeys(oracle.family(config).name for config in legal))
     if any(name in MAPPINGS for name in names):
         return f"nearest to what the policy {order} chooses first"
+    if names and not any(_guesses_times(oracle.family(config)) for config in legal):
+        without_policy = "in a random order"
     return f"{without_policy}, since no policy knows {', '.join(names) or 'these kernels'}"
+
+
+def _guesses_times(family: Kernel) -> bool:
+    return type(family).guess is not Kernel.guess
