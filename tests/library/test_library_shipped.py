@@ -172,17 +172,17 @@ def test_a_smaller_sibling_gets_what_is_legal_there():
                 assert not list(kernel.rejections_for(choice.solution.configuration, problem, small))
 
 
-def test_another_architecture_gets_a_policys_choice():
+def test_another_architecture_gets_the_vendors_blas():
     ampere = replace(known_target("sm_80"), selector="CUDA:0")
     with tunesmith.load(device=gpu(ampere)) as library:
-        assert library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B").rule is Rule.HEURISTIC
+        assert library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B").rule is Rule.VENDOR
     with tunesmith.load(device=gpu(ampere), strict=True) as library, pytest.raises((UserError, ValueError)):
         library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B")
 
 
-def test_other_data_types_get_a_policys_choice():
+def test_other_data_types_get_the_vendors_blas():
     with tunesmith.load(device=gpu(H100)) as library:
-        assert library.select(512, 512, 512, problem_type="Cij_Aki_Bkj_HB").rule is Rule.HEURISTIC
+        assert library.select(512, 512, 512, problem_type="Cij_Aki_Bkj_HB").rule is Rule.VENDOR
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_ones_own_logic_comes_before_the_package(own_folder, monkeypatch):
 def test_a_named_folder_is_all_that_is_loaded(own_folder):
     with tunesmith.load(own_folder, device=gpu(H100)) as library:
         assert [kind.name for kind in library.problem_types] == ["Cij_Aki_Bkj_B"]
-        assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.HEURISTIC
+        assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.VENDOR
 
 
 def test_a_setting_that_names_nothing_is_a_mistake(tmp_path, monkeypatch):
@@ -232,7 +232,7 @@ def test_a_damaged_file_costs_a_warning(tmp_path, monkeypatch):
     with tunesmith.load(device=gpu(H100)) as library:
         with pytest.warns(UserWarning, match=r"json\.gz: is damaged \(.*\); install tunesmith again; the "):
             choice = library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B")
-        assert choice.rule is Rule.HEURISTIC
+        assert choice.rule is Rule.VENDOR
 
 
 def test_matmul_without_a_library_uses_the_same_logic(own_folder, monkeypatch):

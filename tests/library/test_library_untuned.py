@@ -22,7 +22,7 @@ from library_fakes import TARGET
 from opencl_runner import opencl_device
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.devices.opencl.device import OpenCLDevice
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library import DeviceAbsentError, LaunchRecord, Library
 from tunesmith.library._device import open_untuned
 from tunesmith.library.launch import _heuristic
@@ -283,7 +283,9 @@ def test_every_type_has_its_own_name():
 
 @pytest.mark.parametrize("letter", ["b", "s", "d", "i8"])
 @pytest.mark.parametrize("sizes", [(255, 129, 67), (4096, 4096, 4096), (1, 31, 17)])
-def test_families_follow_in_the_policies_order_each_legal_or_with_its_reason(letter, sizes, monkeypatch):
+def test_families_follow_the_vendors_blas_in_the_policies_order_each_legal_or_with_its_reason(
+    letter, sizes, monkeypatch
+):
     monkeypatch.setattr(_heuristic, "_missing_compiler", lambda language: None)
     problem, hopper = Problem(gemm_type(letter, transpose_b=False), sizes), known_target("sm_90")
     choices, refusals = list(heuristic_choices(problem, hopper)), heuristic_refusals(problem, hopper)
@@ -291,7 +293,8 @@ def test_families_follow_in_the_policies_order_each_legal_or_with_its_reason(let
     families = family_order.kernel_order(problem, hopper)
     order = [kernel.name for kernel in policy_named(DEFAULT_POLICY).ordered(problem, hopper, families)]
     assert sorted(order) == sorted(kernel.name for kernel in families)
-    assert chosen == [name for name in order if name not in refusals]
+    assert chosen == [name for name in dict.fromkeys((VENDOR, *order)) if name not in refusals]
+    assert [choice.rule for choice in choices] == [Rule.VENDOR if name == VENDOR else Rule.HEURISTIC for name in chosen]
     assert set(chosen).isdisjoint(refusals)
     assert len({choice.name for choice in choices}) == len(choices) > 0
     for choice in choices:
@@ -339,6 +342,19 @@ def rig(monkeypatch):
     monkeypatch.setattr(family_order, "ORDER", known)
     monkeypatch.setattr(policy, "mapping_of", lambda name: VendorMapping())
     return Rig(monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore:no logic is for")
+def test_a_layout_that_the_logic_lacks_is_taken_as_it_lies(rig):
+    """The logic's type would need a copy of a; a type without a logic needs none."""
+    lib = rig.library(gemm_type(transpose_b=False))
+    for a in (rig.normal(6, 5), rig.normal(5, 6).mT):
+        b = rig.normal(5, 7)
+        np.testing.assert_allclose(numbers(lib.matmul(a, b)), product(a, b), rtol=1e-5)
+    transposes = [
+        [problem.type.fields.flag(name) for name in ("TransposeA", "TransposeB")] for problem in rig.device.problems
+    ]
+    assert transposes == [[False, False], [False, True]]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

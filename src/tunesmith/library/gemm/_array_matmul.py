@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tunesmith.library.arrays._libraries import Arrays, NumPyArrays
-from tunesmith.library.launch._launcher import Launcher
+from tunesmith.library.launch._launcher import Launcher, LaunchRecord
 from tunesmith.library.launch._layout_cache import LayoutCache
 from tunesmith.logic import Rule
 
@@ -111,8 +111,8 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
             _warn_once(launcher, f"{what}; tune that type to have a kernel")
         elif isinstance(recipe, DirectLaunch) and recipe.ready.launched.choice.rule is Rule.HEURISTIC:
             _warn_once(launcher, untuned_sentence(launcher, recipe.ready.launched.problem.type))
-        elif isinstance(recipe, ByBlas) and recipe.launched.problem.type not in launcher.logics:
-            _warn_once(launcher, blas_sentence(launcher, recipe.launched.problem.type))
+        elif launched := _by_blas_unasked(launcher, recipe):
+            _warn_once(launcher, blas_sentence(launcher, launched.problem.type))
         return self._remember(key, LayoutRecipe(recipe, launcher, arrays, call.request, call.shape, **more))
 
     def _on_copies(self, layout: LayoutRecipe, recipe: Copied, arguments: Arguments, scalars: Scalars) -> Any:
@@ -164,6 +164,17 @@ def _warn_once(launcher: Launcher, sentence: str) -> None:
     while frame and frame.f_globals.get("__name__", "").startswith("tunesmith."):
         frame, level = frame.f_back, level + 1
     warnings.warn(sentence, stacklevel=level)
+
+
+def _by_blas_unasked(launcher: Launcher, recipe: Recipe) -> LaunchRecord | None:
+    """The launch, if a BLAS computes a type without a logic; else None."""
+    if isinstance(recipe, ByBlas):
+        launched = recipe.launched
+    elif isinstance(recipe, DirectLaunch) and recipe.ready.launched.choice.rule is Rule.VENDOR:
+        launched = recipe.ready.launched
+    else:
+        return None
+    return launched if launched.problem.type not in launcher.logics else None
 
 
 def _copy(layout: LayoutRecipe, x: Any, axes: tuple[int, ...], once: bool) -> Any:

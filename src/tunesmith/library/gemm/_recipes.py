@@ -197,12 +197,16 @@ def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
 def _approach(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, CheckedCall, list[str]] | None:
     """The best match, the part of the call that one launch computes, and the arguments that do not fit. The match is
     with a type that has a logic, else with a type that policies choose kernels for. On a GPU no batch is copied into
-    interleaved order to fit a type. None if no kernel computes the product."""
+    interleaved order to fit a type, and nothing is copied if kernels without a logic take it as it lies: a copy takes
+    up to three times as long as the product. None if no kernel computes the product."""
     logics = launcher.logics
     match = best_match(call, logics)
     if match and match.copied_bytes and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
         match = best_match(call, {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)})
-    match = match or (None if launcher.strict else untuned_match(launcher, call))
+    if not launcher.strict and (match is None or (match.copied_bytes and not call.out.on_host)):
+        untuned = untuned_match(launcher, call)
+        if match is None or (untuned and not untuned.copied_bytes and untuned.computed == match.computed):
+            match = untuned
     if match is None:
         return None
     part = call.first() if match.one_by_one else call

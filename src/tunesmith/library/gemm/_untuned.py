@@ -42,8 +42,9 @@ def untuned_sentence(launcher: Launcher, kind: ProblemType) -> str:
 
 
 def blas_sentence(launcher: Launcher, kind: ProblemType) -> str:
-    """The warning for a type without a logic, which the host's BLAS computes."""
-    return f"{no_logic(launcher, kind)}: NumPy's BLAS computes it; tune that type to have what is faster"
+    """The warning for a type without a logic, which the BLAS of the host or of a GPU's vendor computes."""
+    blas = "NumPy's BLAS" if launcher.device.target.kind == "CPU" else "the vendor's BLAS"
+    return f"{no_logic(launcher, kind)}: {blas} computes it; tune that type to have what is faster"
 
 
 def unserved_type(launcher: Launcher, call: CheckedCall) -> ProblemType | None:
