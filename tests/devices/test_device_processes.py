@@ -6,11 +6,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+import threading
 
 import pytest
 
 from portblas_kernels import GPU
-from tunesmith.devices import choice, choose, discover, driver_process, open_device
+from tunesmith.devices import begin_to_choose, choice, choose, discover, driver_process, open_device
 from tunesmith.records import UserError
 
 FOUND = {"name": "a card", "target": dataclasses.asdict(GPU), "problem": "", "remedy": ""}
@@ -121,6 +122,24 @@ def test_a_search_is_of_the_named_api_or_of_all_that_are_shown(processes):
     assert [found.target for found in discover()] == [GPU]
     assert questions(asked) == [["find", "CUDA"], ["find", "OpenCL"], ["trial", "OpenCL", GPU.selector]]
     assert [found.usable for found in discover("fake")][:1] == [True]
+
+
+def test_a_search_that_began_in_the_background_is_not_made_again(processes):
+    """The second call waits for what the first one asked, or asks first and leaves nothing to ask."""
+    asked = processes()
+    begin_to_choose("OpenCL")
+    assert choose("OpenCL") == GPU
+    for thread in threading.enumerate():
+        if thread.name == "tunesmith-devices":
+            thread.join()
+    assert questions(asked) == [["find", "OpenCL"], ["trial", "OpenCL", GPU.selector]]
+
+
+def test_what_the_background_did_not_find_is_an_error_where_somebody_asks(processes):
+    processes(trial="it computed [0]")
+    begin_to_choose("OpenCL")
+    with pytest.raises(UserError, match="it computed"):
+        choose("OpenCL")
 
 
 def test_what_cannot_be_tried_out_stands_behind_what_works(processes):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tunesmith.cli.app import app
 from tunesmith.devices.fake import fake_target
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, Kernel
 from tunesmith.kernels.fake import FakeGemm
 from tunesmith.models.intensity.policies import DEFAULT_POLICY, POLICIES, PolicyChoice
 from tunesmith.models.intensity.policies.known_targets import KNOWN_TARGETS
@@ -99,6 +99,17 @@ def test_what_no_policy_knows_keeps_its_order():
     assert rank_of(AS_IN_FILE, oracle) is None
 
 
+def test_what_nobody_guesses_a_time_for_comes_in_a_random_order_that_stays(monkeypatch):
+    monkeypatch.setattr(FakeGemm, "guess", Kernel.guess)
+    first, second = (
+        [rank_of(DEFAULT_POLICY, ConfigurationOracle(KIND, fake_target(kind)))(cell) for cell in cells(*TILES)]
+        for kind in ("CPU", "GPU")
+    )
+    assert first == second
+    assert len(set(first)) == len(TILES), "the sizes of a configuration have one rank"
+    assert all(0 <= number < 1 for number in first)
+
+
 class Ranked(TuningPlan):
     """A tuning file with a rank of one's own."""
 
@@ -182,7 +193,7 @@ def test_an_order_that_does_not_exist_is_the_users_mistake(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_plan_says_which_order_is_taken_and_why(tmp_path):
+def test_a_plan_says_which_order_is_taken_and_why(tmp_path, monkeypatch):
     def order_line(path, *options, device):
         made = CliRunner().invoke(app, ["plan", str(path), "--no-calibrate", "--device", device, *options])
         return next(line.strip() for line in made.stdout.splitlines() if line.startswith("order: "))
@@ -191,6 +202,8 @@ def test_a_plan_says_which_order_is_taken_and_why(tmp_path):
     assert order_line(fake, device="fake:CPU:8") == "order: in the file's order, since no policy knows FakeGemm"
     assert order_line(fake, device="fake:GPU:8").startswith("order: by the kernel family's own guess, since")
     assert order_line(fake, "--order", "file", device="fake:CPU:8") == "order: in the file's order"
+    monkeypatch.setattr(FakeGemm, "guess", Kernel.guess)
+    assert order_line(fake, device="fake:CPU:8") == "order: in a random order, since no policy knows FakeGemm"
 
 
 @pytest.mark.opencl

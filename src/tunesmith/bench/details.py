@@ -70,7 +70,8 @@ class JobDetails:
         return tuple((self._probe_key(probes[each]), each, probes[each]) for each in needed or list(probes)[:1])
 
     def _probe_key(self, plan: Plan) -> str:
-        return " ".join(["probe", *(digest for digest, _ in self.modules), plan.digest()])
+        """The same for all plans that compile the same, so that one of them is launched for jobs of any size."""
+        return " ".join(["probe", *(digest for digest, _ in self.modules), *map(str, sorted(_variants(plan)))])
 
     @cached_property
     def _checks(self) -> tuple[Problem, ...]:
