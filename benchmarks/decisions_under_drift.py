@@ -25,7 +25,7 @@ from itertools import chain
 import numpy as np
 
 from tunesmith.bench import Policy
-from tunesmith.bench.timing import interleave, race_above, time_plan
+from tunesmith.bench.timing import interleave, lost_above, time_plan
 from tunesmith.protocol import Cell, Contest, Objective, TimeTable, choose
 from tunesmith.records import Configuration, Estimate, Problem, ProblemType
 
@@ -102,7 +102,7 @@ class SimulatedMeasure:
             best = math.inf
             for config, problem in group:
                 self.machine.wait(VERIFICATION)
-                limit = race_above(best) if racing else math.inf
+                limit = lost_above(best) if racing else math.inf
                 timed = time_plan(self._sampler(config), self.policy, limit, self.machine.clock)
                 self.raced += timed.raced
                 best = min(best, timed.estimate.high)

@@ -17,7 +17,7 @@ from described import EXAMPLES, STENCIL
 from postgresql_server import postgresql_server
 from shared_programs import own_folder, share_programs
 from triton_on_host import interpreting
-from tunesmith.autotuning.tune_function import PRELOADED
+from tunesmith.autotuning.tuning import PRELOADED
 from tunesmith.bench import keep_server
 from tunesmith.bench.processes import process
 from tunesmith.devices import choice

@@ -26,6 +26,6 @@ def test_equals_are_rarely_told_apart_and_what_is_faster_is_found(scenario):
 
 def test_the_simulation_can_tell_a_bad_rule(monkeypatch):
     """Without the tolerance for drift, equal candidates are stopped early in half of all runs."""
-    monkeypatch.setattr(simulation, "race_above", lambda rival: rival)
+    monkeypatch.setattr(simulation, "lost_above", lambda rival: rival)
     rates = simulation.rates(simulation.SCENARIOS[-1], 40, 1, SECONDS)
     assert rates["raced out"] > 0.2

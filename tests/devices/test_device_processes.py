@@ -124,20 +124,36 @@ def test_a_search_is_of_the_named_api_or_of_all_that_are_shown(processes):
     assert [found.usable for found in discover("fake")][:1] == [True]
 
 
-def test_a_search_that_began_in_the_background_is_not_made_again(processes):
-    """The second call waits for what the first one asked, or asks first and leaves nothing to ask."""
-    asked = processes()
-    begin_to_choose("OpenCL")
-    assert choose("OpenCL") == GPU
+def finish_searches():
+    """Wait for the searches in the background."""
     for thread in threading.enumerate():
         if thread.name == "tunesmith-devices":
             thread.join()
-    assert questions(asked) == [["find", "OpenCL"], ["trial", "OpenCL", GPU.selector]]
+
+
+def test_a_search_that_began_in_the_background_is_not_made_again(processes):
+    asked = processes()
+    begin_to_choose("OpenCL")
+    finish_searches()
+    in_background = questions(asked)
+    assert in_background == [["find", "OpenCL"], ["trial", "OpenCL", GPU.selector]]
+    assert choose("OpenCL") == GPU
+    assert questions(asked) == in_background
+
+
+def test_without_an_api_nothing_is_tried_out_in_the_background(processes):
+    """The caller's language decides which device may be tried out."""
+    asked = processes()
+    for selector in (None, "GPU"):
+        begin_to_choose(selector)
+        finish_searches()
+    assert {task for task, *_ in questions(asked)} == {"find"}
 
 
 def test_what_the_background_did_not_find_is_an_error_where_somebody_asks(processes):
     processes(trial="it computed [0]")
     begin_to_choose("OpenCL")
+    finish_searches()
     with pytest.raises(UserError, match="it computed"):
         choose("OpenCL")
 

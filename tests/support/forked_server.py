@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import IO, Any
 
-from tunesmith.autotuning.tune_function import PRELOADED
+from tunesmith.autotuning.tuning import PRELOADED
 from tunesmith.bench import keep_server
 from tunesmith.bench.processes import fork_server, process
 

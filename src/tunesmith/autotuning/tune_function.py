@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from tunesmith.bench import keep_server
 from tunesmith.devices import begin_to_choose
 from tunesmith.records import Value
 
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 
     from .arguments import Formula, Formulas, KernelLaunch
     from .tuned import Tuned
-
-
-PRELOADED = ("tunesmith.library.logic_check_process",)
-"""What a run's processes need beside the bench's own modules."""
 
 
 @overload
@@ -103,9 +98,8 @@ def tune(kernel: Any, folder: str | Path | None = None, **options: Any) -> Any:
     that was measured.
     """
     location = callers_location()
-    # Looking for devices and starting the server of processes go on while the rest is imported.
+    # The search for devices goes on while the rest is imported.
     begin_to_choose(options.get("device"))
-    keep_server(PRELOADED)
     from .tuning import tune_file, tune_kernel
 
     if not options.keys() & {"arguments", "parameters", "reference"}:

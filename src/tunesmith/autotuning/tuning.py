@@ -15,7 +15,7 @@ from rich.console import Console
 from tunesmith.problems.custom import caller
 from tunesmith.records import UserError, Value
 from tunesmith.report import ProgressReport
-from tunesmith.session import Reuse, RunOutcome, TuningPlan
+from tunesmith.session import Reuse, RunOutcome, TuningPlan, keep_server
 from tunesmith.session import tune as carry_out
 from tunesmith.session.frame import events
 from tunesmith.toolchains import user_cache
@@ -35,6 +35,9 @@ from .kernel import (
 from .tuned import Tuned
 
 TUNING_FILES = (".yaml", ".yml")
+PRELOADED = ("tunesmith.library.logic_check_process",)
+"""What a run's processes need beside the bench's own modules."""
+
 ELEMENTS = "Elements"
 """The name of the only size of a kernel whose arrays have fixed shapes: the elements of the largest array."""
 
@@ -74,6 +77,8 @@ def tune_kernel(
     **described: Any,
 ) -> Tuned:
     description = described_kernel(kernel, location, **described)
+    # The process that forks all others imports while this one searches the device and plans.
+    keep_server(PRELOADED)
     text = DescriptionText(description)
     tuning = tuning_text(description, settle_first, fork, settings or {})
     register(description)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tunesmith.kernels import KERNELS
-from tunesmith.problems import OPERATIONS
+from tunesmith.problems import OPERATIONS, storage_bytes
 from tunesmith.records import CompiledFacts, Launch, Module, Plan, Problem, Rejection, Target, pickled_by_fields
 
 from .job import Job
@@ -17,8 +17,8 @@ SMALL_GRID = 65_536
 """PoCL compiles a kernel for its work-group and for grids of fewer work-items than these along each dimension; for
 another work-group or a larger grid it compiles again."""
 
-MOST_PROBED = 1 << 28
-"""The largest problem, in bytes of operands, that compile processes launch: they have operands of their own."""
+MOST_PROBED = 1 << 26
+"""The most bytes of operands and workspace with which a compile process launches: each process has its own."""
 
 
 @pickled_by_fields
@@ -28,6 +28,17 @@ class JobPlans:
 
     timed: Plan
     checks: tuple[tuple[Problem, Plan], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedProbe:
+    """A problem with its plan that a compile process launches for all jobs with this key. If the problem is small,
+    its failure is that of all these jobs. Otherwise another size may still run, and the worker finds it out."""
+
+    key: str
+    problem: Problem
+    plan: Plan
+    is_small: bool
 
 
 class JobDetails:
@@ -51,13 +62,13 @@ class JobDetails:
         return tuple((module.digest(), module) for module in modules)
 
     @cached_property
-    def probes(self) -> tuple[tuple[str, Problem, Plan], ...]:
-        """Problems with their plans and keys, a small one first, for compilers that finish only at the first launch: to
-        execute them compiles what this job will launch. There is at least one."""
+    def probes(self) -> tuple[PlannedProbe, ...]:
+        """What to launch, a small problem first, for compilers that finish only at the first launch: it compiles what
+        this job will launch. There is at least one probe."""
         problem = self.job.problem
         planned = {each: self._plan(each) for each in (*self._checks, problem)}
         missing = set().union(*map(_variants, planned.values()))
-        probes = {each: plan for each, plan in planned.items() if self._operation.bytes(each) <= MOST_PROBED}
+        probes = {each: plan for each, plan in planned.items() if self._memory(each, plan) <= MOST_PROBED}
         small = self._operation.small(problem)
         if not any(self._family.rejections_for(self.job.solution.configuration, small, self._target)):
             probes = {small: self._plan(small)} | probes
@@ -67,7 +78,13 @@ class JobDetails:
             if _variants(plan) & missing:
                 needed.append(probed)
                 missing -= _variants(plan)
-        return tuple((self._probe_key(probes[each]), each, probes[each]) for each in needed or list(probes)[:1])
+        return tuple(
+            PlannedProbe(self._probe_key(probes[each]), each, probes[each], each == small)
+            for each in needed or list(probes)[:1]
+        )
+
+    def _memory(self, problem: Problem, plan: Plan) -> int:
+        return sum(map(storage_bytes, self._operation.operands(problem))) + plan.workspace_bytes
 
     def _probe_key(self, plan: Plan) -> str:
         """The same for all plans that compile the same, so that one of them is launched for jobs of any size."""

@@ -19,7 +19,7 @@ from .job import Batch, Job
 from .machine_failures import WAITED
 from .processes.messages import Done, MeasureRequest
 from .processes.worker_handle import TIMEOUT, Death, Worker, wait_until
-from .timing import race_above
+from .timing import lost_above
 
 BROKE_THE_NEXT = "broke the next"
 """Reason of a candidate that ran, but after which another candidate crashes, which runs well alone."""
@@ -148,7 +148,7 @@ class BatchRun:
     def _send(self, ready_job: ReadyJob) -> None:
         problem = ready_job.job.problem
         rival = self._best.get((ready_job.race, problem), math.inf)
-        race_limit, rival = (race_above(rival), math.inf) if self._racing else (math.inf, rival)
+        race_limit, rival = (lost_above(rival), math.inf) if self._racing else (math.inf, rival)
         candidate = self._tools.candidate(ready_job)
         ahead = self._ahead(problem) if candidate.verify else ()
         request = MeasureRequest(candidate, race_limit, rival, ahead)

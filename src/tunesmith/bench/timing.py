@@ -33,9 +33,9 @@ CLEAR = 0.999
 interval (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
 
 GAP_SHARE = 0.5
-"""A candidate outside of a race whose times lie above a rival's upper bound has lost at this size. By how much matters
-only for tables and means over sizes, so its median need be known within the policy's noise and this share of the gap.
-Whatever may still win is measured again in blocks."""
+"""A candidate outside of a race that would have lost one (`RACE_SLACK`) has lost at this size. By how much matters only
+for tables and means over sizes, so its median need be known within the policy's noise and this share of what it takes
+longer than a race would allow. Whatever may still win is measured again in blocks."""
 
 ALIKE = 0.5
 """Share of the noise that a policy allows. Finalists that differ by no more need no further block, since the choice
@@ -76,8 +76,8 @@ class _Stopwatch:
         return max(self._clock() - self._since, self._device)
 
 
-def race_above(rival: float) -> float:
-    """Seconds above which a candidate has lost a race; `rival` is the upper end of the rival's interval in seconds."""
+def lost_above(rival: float) -> float:
+    """Seconds above which a candidate has lost; `rival` is the upper end of the rival's interval in seconds."""
     return rival * (1 + RACE_SLACK)
 
 
@@ -87,15 +87,16 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
     Sampling ends when half the interval is within `noise` of the median, when the time or the number of samples is
     used up, or when the interval's lower end exceeds `race_above` (infinite: no race). There are at least six samples,
     so that there is an interval; a hopeless candidate has its warm-up times only. `rival` is the upper end of another
-    candidate's interval: a candidate that lies above it is sampled less (`GAP_SHARE`), and its warm-up times count. It
-    has not raced, since its measurement is complete.
+    candidate's interval: a candidate that lies far above it is sampled less (`GAP_SHARE`), and its warm-up times count.
+    It has not raced, since its measurement is complete.
     """
     warm = warm_up(sampler, policy, clock, rival)
     if min(warm) > HOPELESS * race_above:
         return Timed(tuple(warm), raced=True)
     watch = _Stopwatch(clock)
     # Samples of a loser need no better warm-up than that these times agree with each other.
-    samples = warm if min(warm) > rival else []
+    counted = warm if min(warm) > lost_above(rival) else []
+    samples = list(counted)
     ordered = sorted(samples)
     while len(samples) < policy.maximum_samples or len(samples) < SMALLEST_COUNT:
         samples.append(watch.run(sampler))
@@ -105,6 +106,10 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
         low = ordered[interval_rank(len(ordered)) - 1]
         if low > race_above:
             return Timed(tuple(samples), raced=True)
+        if counted and low <= lost_above(rival):
+            samples, counted = samples[len(counted) :], []
+            ordered = sorted(samples)
+            continue
         if relative_half_width(median_interval(ordered)) <= _noise_allowed(policy, low, rival):
             break
         if watch.spent > policy.sampling_seconds:
@@ -114,7 +119,7 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
 
 def _noise_allowed(policy: Policy, lowest: float, rival: float) -> float:
     """How well the median of a candidate must be known, relative, if it takes at least `lowest` seconds."""
-    return policy.noise + GAP_SHARE * max(0.0, lowest / rival - 1)
+    return policy.noise + GAP_SHARE * max(0.0, lowest / lost_above(rival) - 1)
 
 
 def warm_up(sampler: Sampler, policy: Policy, clock: Clock, rival: float = math.inf) -> list[float]:

@@ -116,11 +116,15 @@ def choose(selector: str | Target | None = None, languages: Collection[str] = ()
 
 def begin_to_choose(selector: str | Target | None = None) -> None:
     """Begin a search in the background. `choose` with the same selector, which will soon be called, goes on with what
-    has been found."""
+    has been found. Only a device whose API is named is tried out, since the caller may need another language."""
+    requested = selector if selector is not None else os.environ.get(SELECTOR_VARIABLE, "")
 
     def search() -> None:
         with suppress(Exception):  # what fails will fail again where somebody asks
-            choose(selector)
+            if isinstance(requested, Target) or requested.partition(":")[0] in APIS:
+                choose(requested)
+            else:
+                discover(requested, check=False)
 
     threading.Thread(target=search, name="tunesmith-devices", daemon=True).start()
 

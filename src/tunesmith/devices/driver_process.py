@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -11,11 +12,15 @@ import sys
 import tempfile
 import time
 from typing import IO, Any
+from weakref import WeakSet
 
 COMMAND = (sys.executable, "-m", "tunesmith.devices.trial")
 """The last argument is the number of the socket for questions and answers."""
 
 _MOST_BYTES = 65536
+
+_LIVE: WeakSet[DriverProcess] = WeakSet()
+"""A program may end while a thread in the background still waits for an answer (`choice.begin_to_choose`)."""
 
 
 class DriverProcess:
@@ -28,6 +33,7 @@ class DriverProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._apis: set[str] = set()
+        _LIVE.add(self)
 
     def ask(self, seconds: float, task: str, api: str, *selector: str) -> tuple[Any, str]:
         """The answer to `find API` or `trial API SELECTOR`; and how the process failed instead, if it did.
@@ -109,3 +115,9 @@ class DriverProcess:
         self._messages.seek(0, os.SEEK_SET)
         messages = self._messages.read().decode(errors="replace").strip()
         return f"failed: {(messages.splitlines() or ['no message'])[-1]}"
+
+
+@atexit.register
+def _close_all() -> None:
+    for drivers in list(_LIVE):
+        drivers.close()

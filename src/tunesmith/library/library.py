@@ -89,11 +89,11 @@ def load(
 class Library:
     """Tuned solutions on one device. The device is opened, and solutions are compiled, at their first use.
 
-    `matmul` and `select` also serve types and devices without a logic, unless the library is `strict`: a policy then
-    chooses (`Rule.HEURISTIC`). On the host's CPU the BLAS is the choice (`Rule.VENDOR`) unless a kernel is known to be
-    faster, host time included; without `floor`, it is not. If the library `ships`, the logic in the package serves the
-    types that have no other, on the devices that it is for (`_shipped`). Calls from several threads run one after the
-    other, except those of the BLAS.
+    `matmul` and `select` also serve types and devices without a logic, unless the library is `strict`: by the BLAS of a
+    GPU's vendor (`Rule.VENDOR`), or by a policy's choice (`Rule.HEURISTIC`). On the host's CPU the BLAS is the choice
+    unless a kernel is known to be faster, host time included; without `floor`, it is not. If the library `ships`, the
+    logic in the package serves the types that have no other, on the devices that it is for (`_shipped`). Calls from
+    several threads run one after the other, except those of the BLAS.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ class Compilation:
 @dataclass(eq=False)
 class _Task:
     """A module to compile or a probe to launch, once for all jobs that need it. `built_by` are the processes that
-    compiled a probe's modules: they need not load them."""
+    compiled it, or a probe's modules: they need not load them."""
 
     key: str
     request: Module | Probe
@@ -152,13 +152,16 @@ class Compilers:
         if not self._target.shares_the_host:
             return binaries
         built_by = tuple(pid for task in tasks for pid in task.built_by)
-        probes = [self._add(key, Probe(binaries, problem, plan), built_by) for key, problem, plan in job.probes]
-        return self._failure(probes) or (binaries if all(probe.built for probe in probes) else None)
+        probes = {
+            probe: self._add(probe.key, Probe(binaries, probe.problem, probe.plan), built_by) for probe in job.probes
+        }
+        failure = self._failure([task for probe, task in probes.items() if probe.is_small])
+        return failure or (binaries if all(task.built for task in probes.values()) else None)
 
     def charge(self, job: JobDetails) -> float:
         """Seconds that building the job took, without those that another job was charged for already."""
         keys = [digest for digest, _ in job.modules]
-        keys += [key for key, *_ in job.probes] if self._target.shares_the_host else []
+        keys += [probe.key for probe in job.probes] if self._target.shares_the_host else []
         seconds = 0.0
         for task in (self._tasks[key] for key in keys if key in self._tasks):
             seconds, task.uncharged = seconds + task.uncharged, 0.0

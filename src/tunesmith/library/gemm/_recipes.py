@@ -9,6 +9,7 @@ from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
 from tunesmith.library.launch._host_launch import WORKSPACE, HostOperand
 from tunesmith.library.launch._launcher import Launcher, LaunchRecord, ReadyLaunch, with_left_out, with_loose_sums
+from tunesmith.logic import Rule
 from tunesmith.problems.gemm import is_interleaved
 from tunesmith.records import ZEROED_HEAD, Configuration, Problem, ProblemType, UserError, unraised_copy
 
@@ -197,20 +198,29 @@ def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
 def _approach(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, CheckedCall, list[str]] | None:
     """The best match, the part of the call that one launch computes, and the arguments that do not fit. The match is
     with a type that has a logic, else with a type that policies choose kernels for. On a GPU no batch is copied into
-    interleaved order to fit a type, and nothing is copied if kernels without a logic take it as it lies: a copy takes
-    up to three times as long as the product. None if no kernel computes the product."""
+    interleaved order to fit a type, and nothing is copied if the vendor's BLAS takes it as it lies: a copy may take
+    several times as long as the product. None if no kernel computes the product."""
     logics = launcher.logics
     match = best_match(call, logics)
     if match and match.copied_bytes and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
         match = best_match(call, {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)})
     if not launcher.strict and (match is None or (match.copied_bytes and not call.out.on_host)):
         untuned = untuned_match(launcher, call)
-        if match is None or (untuned and not untuned.copied_bytes and untuned.computed == match.computed):
+        if match is None or (untuned and _is_vendors(launcher, call, untuned, match)):
             match = untuned
     if match is None:
         return None
     part = call.first() if match.one_by_one else call
     return match, part, misfits(part.only(match.computed), match.type, match.swapped)
+
+
+def _is_vendors(launcher: Launcher, call: CheckedCall, match: LayoutMatch, other: LayoutMatch) -> bool:
+    """Whether the vendor's BLAS is the choice for a match without a logic, without copies. It must compute as much of
+    the request as the `other` match, in no more launches."""
+    if match.copied_bytes or match.computed != other.computed or match.one_by_one > other.one_by_one:
+        return False
+    first = next(launcher.choices(problem_of(call.first() if match.one_by_one else call, match)), None)
+    return first is not None and first.rule is Rule.VENDOR
 
 
 def _direct(launcher: Launcher, call: CheckedCall, part: CheckedCall, match: LayoutMatch) -> DirectLaunch | None:

@@ -291,6 +291,8 @@ class Run:
         checks = self.plan.checks_logic and self.outcome.logic_files
         # It imports while the anchor is measured, which must have a CPU for itself.
         checker = started_checker(self.spawner) if checks and not self.outcome.target.shares_the_host else None
+        if checker:
+            self.opened.callback(checker.end)
         self.anchor.visit()
         if self.cautions() != self._written_cautions:
             self.write_decided()
