@@ -11,7 +11,7 @@ import pytest
 from bench_jobs import GPU, QUICK, batch, job, problem
 from tunesmith.bench import Bench, Policy
 from tunesmith.bench.statistics import median_interval, relative_half_width
-from tunesmith.bench.timing import GAP_SHARE, RACE_SLACK, time_plan
+from tunesmith.bench.timing import GAP_SHARE, time_plan
 
 SCATTERED = Policy(noise=1e-6, sampling_seconds=1e9, minimum_samples=8, maximum_samples=40)
 """A policy whose noise no scattered times reach, so that only a lost cause ends the sampling early."""
@@ -51,7 +51,7 @@ def test_the_median_of_a_loser_may_be_off_by_a_share_of_its_gap(share, is_enough
     estimate = median_interval(first)
     gap = share * (relative_half_width(estimate) - SCATTERED.noise) / GAP_SHARE
     policy = replace(SCATTERED, minimum_samples=15, warm_up_seconds=0.0)
-    rival = estimate.low / (1 + gap) / (1 + RACE_SLACK)
+    rival = estimate.low / (1 + gap)
     assert (len(time_plan(scattered(2.0), policy, math.inf, lambda: 0.0, rival).samples) == 15) == is_enough
 
 

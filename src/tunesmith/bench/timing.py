@@ -33,9 +33,10 @@ CLEAR = 0.999
 interval (Haybittle and Peto's rule for looking at a trial before its end, British Journal of Cancer 34, 1976, 585)."""
 
 GAP_SHARE = 0.5
-"""A candidate outside of a race that would have lost one (`RACE_SLACK`) has lost at this size. By how much matters only
-for tables and means over sizes, so its median need be known within the policy's noise and this share of what it takes
-longer than a race would allow. Whatever may still win is measured again in blocks."""
+"""A candidate outside of a race whose interval lies above a rival's upper bound has lost at this size. By how much
+matters only for tables and means over sizes, so its median need be known within the policy's noise and this share of
+the gap. Whatever may still win is measured again in blocks. To warm up less, it must have lost as in a race
+(`RACE_SLACK`), since the first times of a good candidate may be slow."""
 
 ALIKE = 0.5
 """Share of the noise that a policy allows. Finalists that differ by no more need no further block, since the choice
@@ -110,16 +111,16 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
             samples, counted = samples[len(counted) :], []
             ordered = sorted(samples)
             continue
-        if relative_half_width(median_interval(ordered)) <= _noise_allowed(policy, low, rival):
+        if relative_half_width(median_interval(ordered)) <= _noise_allowed(policy, low / rival):
             break
         if watch.spent > policy.sampling_seconds:
             break
     return Timed(tuple(samples))
 
 
-def _noise_allowed(policy: Policy, lowest: float, rival: float) -> float:
-    """How well the median of a candidate must be known, relative, if it takes at least `lowest` seconds."""
-    return policy.noise + GAP_SHARE * max(0.0, lowest / lost_above(rival) - 1)
+def _noise_allowed(policy: Policy, ratio: float) -> float:
+    """How well a candidate's median must be known, relative, if it takes at least `ratio` times as long as it may."""
+    return policy.noise + GAP_SHARE * max(0.0, ratio - 1)
 
 
 def warm_up(sampler: Sampler, policy: Policy, clock: Clock, rival: float = math.inf) -> list[float]:
@@ -136,7 +137,7 @@ def warm_up(sampler: Sampler, policy: Policy, clock: Clock, rival: float = math.
         times.append(watch.run(sampler))
         if len(times) % _WARM_UP_BLOCK == 0:
             block = statistics.median(times[-_WARM_UP_BLOCK:])
-            if abs(block - previous) <= _noise_allowed(policy, min(times), rival) * block:
+            if abs(block - previous) <= _noise_allowed(policy, min(times) / lost_above(rival)) * block:
                 break
             previous = block
     return times
