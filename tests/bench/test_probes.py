@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from bench_jobs import CPU, QUICK, batch, job, problem
-from tunesmith.bench import Bench
+from tunesmith.bench import Bench, Spawner
 from tunesmith.bench.details import SMALL_GRID, JobDetails, _variants
 from tunesmith.bench.processes.compilers import Compilers, _Task
+from tunesmith.devices import environment
 from tunesmith.problems.gemm import GemmOperation
 from tunesmith.toolchains import BinaryCache
 
@@ -68,3 +69,18 @@ def test_a_process_launches_first_what_it_compiled_itself(tmp_path, tried, expec
     process = SimpleNamespace(child=SimpleNamespace(pid=7))
     compilers._queue.extend([_Task("first", None, (8,), tried=tried), _Task("own", None, (7,)), _Task("last", None)])
     assert [compilers._next_task(process).key for _ in range(3)] == expected
+
+
+def test_only_the_worker_pins_its_threads(tmp_path, monkeypatch):
+    """Pinned threads of several compile processes would share a core."""
+    started, start = {}, Spawner.start
+
+    def noted(spawner, module, *variables):
+        started[module.rpartition(".")[2]] = variables
+        return start(spawner, module, *variables)
+
+    monkeypatch.setattr(Spawner, "start", noted)
+    with Bench(CPU, QUICK, tmp_path) as bench:
+        assert [measurement.ok for _, measurement in bench.run(batch([job()]))] == [True]
+    assert started == {"compiler": ({"POCL_AFFINITY": "0"},), "worker": ()}
+    assert environment(tmp_path)["POCL_AFFINITY"] == "1"

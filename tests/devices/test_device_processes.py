@@ -151,11 +151,14 @@ def test_without_an_api_nothing_is_tried_out_in_the_background(processes):
 
 
 def test_what_the_background_did_not_find_is_an_error_where_somebody_asks(processes):
-    processes(trial="it computed [0]")
+    asked = processes(trial="it computed [0]")
     begin_to_choose("OpenCL")
     finish_searches()
+    in_background = questions(asked)
+    assert [task for task, *_ in in_background] == ["find", "trial"]
     with pytest.raises(UserError, match="it computed"):
         choose("OpenCL")
+    assert questions(asked) == in_background
 
 
 def test_what_cannot_be_tried_out_stands_behind_what_works(processes):

@@ -1,5 +1,5 @@
-"""The order of a step's candidates in `tunesmith tune`: those nearest to a policy's choice are measured first. Without
-a policy, kernels whose family guesses no time come in a random order."""
+"""The order of a step's candidates in `tunesmith tune`: those nearest to a policy's choice are measured first.
+Kernels that no policy knows, and whose family guesses no time, come in a random order."""
 
 from __future__ import annotations
 
