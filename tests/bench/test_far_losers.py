@@ -29,12 +29,22 @@ TWO_OR_MORE = itertools.cycle([2.0, 2.4, 2.8])
 def test_a_candidate_that_lost_by_far_has_the_fewest_samples_and_has_not_raced():
     """Its warm-up times count."""
     calls = []
-    lost = time_plan(lambda: calls.append(0) or next(TWO_OR_MORE), SCATTERED, math.inf, lambda: 0.0, rival=0.5)
+    lost = time_plan(lambda: calls.append(0) or next(TWO_OR_MORE), SCATTERED, math.inf, lambda: 0.0, rival=0.7)
     assert len(lost.samples) == SCATTERED.minimum_samples
     assert len(calls) == SCATTERED.minimum_samples + 1, "the first execution is dropped"
     assert not lost.raced
     assert lost.estimate.low == 2.0
     assert lost.estimate.high == 2.8
+
+
+@pytest.mark.parametrize(("rival", "executions"), [(0.55e-3, 4), (0.56e-3, SCATTERED.minimum_samples + 1)])
+def test_a_hopeless_candidate_has_three_samples_and_has_not_raced(rival, executions):
+    """It has lost above 1.2 times the rival's time, and 2 ms are more than three times 0.66 ms."""
+    calls, times = [], itertools.cycle([2.0e-3, 2.4e-3, 2.8e-3])
+    timed = time_plan(lambda: calls.append(0) or next(times), SCATTERED, math.inf, lambda: 0.0, rival)
+    assert len(calls) == executions
+    assert len(timed.samples) == executions - 1, "the first execution is dropped"
+    assert not timed.raced
 
 
 @pytest.mark.parametrize("rival", [1.99, 2.5, math.inf])

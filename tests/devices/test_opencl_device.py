@@ -115,19 +115,6 @@ class TestPlans:
         expected = first + values.reshape(4, 16)[:, ::-1].ravel()
         np.testing.assert_array_equal(device.read(operands["out"], 4 * COUNT).view(np.float32), expected)
 
-    def test_plans_prepared_together_keep_their_own_arguments(self, device, binary):
-        """An OpenCL kernel object holds its arguments: two plans of one program must not share one."""
-        program, source = device.load(binary), floats(device, np.ones(COUNT))
-        outs = [device.allocate(4 * COUNT) for _ in range(2)]
-        plans = [
-            device.prepare(Plan((scaled(by),)), [program], {"out": out, "in": source}, None)
-            for by, out in zip((2.0, 5.0), outs, strict=True)
-        ]
-        for prepared in plans:
-            prepared.enqueue()
-        device.synchronize()
-        assert [device.read(out, 4).view(np.float32)[0] for out in outs] == [2.0, 5.0]
-
     def test_workspace_is_addressed_and_zeroed_at_its_offset(self, device, binary):
         offset = 3 * device.alignment
         workspace = device.allocate(offset + 4 * COUNT)

@@ -13,6 +13,7 @@ from tunesmith.devices import environment
 from tunesmith.records import Measurement, Module, Target, UserError
 from tunesmith.toolchains import BinaryCache
 
+from .alternating_run import AlternatingRun
 from .bench_tools import BenchTools, ReadyJob
 from .details import JobDetails
 from .events import Event
@@ -102,7 +103,8 @@ class Bench:
         A good result is yielded when the next job has its own result, or at the end. Raises UserError when the device
         cannot be opened, and when compilers cannot write.
         """
-        return BatchRun(self._tools, batch).results()
+        run = AlternatingRun if self._tools.target.shares_the_host else BatchRun
+        return run(self._tools, batch).results()
 
     def run_together(self, batch: Batch) -> Iterator[list[tuple[Job, Measurement]]]:
         """`run`, with the results that came together in one list. No result waits for another."""

@@ -50,9 +50,8 @@ class DeviceRunner:
         self._verifier = Verifier(device)
 
     def prepare(self) -> None:
-        """Do what every verification needs. A GPU's worker has time for it while candidates are compiled."""
-        if not self._device.target.shares_the_host:
-            self._verifier.prepare()
+        """Do what every verification needs. A worker has time for it while the first candidates are compiled."""
+        self._verifier.prepare()
 
     def prepare_problems(self, problems: Sequence[Problem]) -> None:
         """Bring what verifying these problems needs to the device. What fails fails again when a candidate needs it,
@@ -64,9 +63,9 @@ class DeviceRunner:
 
     def measure(self, request: MeasureRequest) -> Done:
         """Verify one candidate and time it. The measurement says what went wrong, if anything."""
-        record = _CandidateRecord()
+        record = _CandidateRecord(is_timed=request.times)
         with _recording(lambda: record), ExitStack() as held:
-            if self._verified(request.candidate, 0, record):
+            if self._verified(request.candidate, 0, record) and request.times:
                 self._cases.ahead(request.ahead)
                 with record.spending("timing"):
                     sampler = held.enter_context(self._sampler(request.candidate))
@@ -204,8 +203,9 @@ class Rotation:
 
 @dataclass
 class _CandidateRecord:
-    """What happened to one candidate so far."""
+    """What happened to one candidate so far. Without `is_timed` it is verified only."""
 
+    is_timed: bool = True
     started: float = field(default_factory=time.time)
     spent: dict[str, float] = field(default_factory=lambda: {"verify": 0.0, "timing": 0.0})
     wrong: Defect | None = None
@@ -229,6 +229,8 @@ class _CandidateRecord:
         if self.wrong:
             wrong = self.wrong
             return Measurement(Outcome.WRONG_RESULT, wrong.reason, wrong.detail, cost=cost, started=self.started)
+        if not self.is_timed:
+            return Measurement(Outcome.OK, "", error_detail(self.error), cost=cost, started=self.started)
         if self.timed is None:
             return Measurement(Outcome.LAUNCH_ERROR, "not run", "another candidate broke the device", cost=cost)
         timed, detail = self.timed, error_detail(self.error)

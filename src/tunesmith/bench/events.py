@@ -29,7 +29,7 @@ class ModuleCompiled:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """A job was sent to the worker, which verifies it and then times it."""
+    """A job was sent to the worker to be timed. The worker verifies it before, unless it is verified."""
 
     key: str
 

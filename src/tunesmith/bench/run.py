@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -27,26 +27,24 @@ BROKE_THE_NEXT = "broke the next"
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A job that was sent to a worker: its request, and the time `since` which the worker has it."""
+    """A job that was sent to a worker: its request, and the time `since` which the worker has it. `verified` is the
+    answer of an earlier request that verified the job, if there was one."""
 
     ready_job: ReadyJob
     request: MeasureRequest
     since: float
+    verified: Measurement | None = None
 
     @property
     def job(self) -> Job:
         return self.ready_job.job
 
     def outcome(self, answer: Done | Death) -> Measurement:
-        return self.ready_job.outcome(answer, 0, self.since)
-
-
-def _by_problem(jobs: Sequence[JobDetails]) -> Iterator[JobDetails]:
-    """The jobs grouped by problem, whatever their races, so that the worker makes inputs and references once."""
-    by_problem: dict[Problem, list[JobDetails]] = {}
-    for job in jobs:
-        by_problem.setdefault(job.job.problem, []).append(job)
-    return chain.from_iterable(by_problem.values())
+        measurement = self.ready_job.outcome(answer, 0, self.since)
+        if self.verified is None:
+            return measurement
+        cost = replace(measurement.cost, verify=measurement.cost.verify + self.verified.cost.verify)
+        return replace(measurement, cost=cost, detail=measurement.detail or self.verified.detail)
 
 
 class BatchRun:
@@ -59,7 +57,7 @@ class BatchRun:
     def __init__(self, tools: BenchTools, batch: Batch) -> None:
         self._tools, self._racing = tools, batch.racing
         jobs = [JobDetails(job, tools.target, number) for number, race in enumerate(batch.races) for job in race.jobs]
-        self._waiting = deque(jobs if self._alternates else _by_problem(jobs))
+        self._waiting = deque(self._in_order(jobs))
         self._building: list[JobDetails] = []
         self._next: ReadyJob | None = None
         self._current: Sent | None = None
@@ -72,7 +70,7 @@ class BatchRun:
     def results(self) -> Iterator[tuple[Job, Measurement]]:
         try:
             self._begin()
-            while self._waiting or self._building or self._next or self._current:
+            while self._is_at_work:
                 # An idle worker comes first.
                 self._collect()
                 self._dispatch()
@@ -81,7 +79,8 @@ class BatchRun:
                 self._dispatch()
                 # The worker gets its next job before the caller gets a result, since the caller may take its time.
                 yield from self._drain()
-                self._sleep()
+                if not self._has_room_to_build():
+                    self._sleep()
             self._release_held()
             yield from self._drain()
         finally:
@@ -89,16 +88,22 @@ class BatchRun:
                 self._tools.workers.drop()
 
     def _begin(self) -> None:
-        """Begin to compile, and on a GPU to open the device meanwhile."""
-        if self._waiting and not self._alternates:
+        """Begin to compile, and to open the device meanwhile: nothing is timed yet that this would disturb."""
+        if self._waiting:
             self._request_builds()
             self._tools.compilers.hand_out()
             self._tools.workers.begin()
 
     @property
-    def _alternates(self) -> bool:
-        """Whether compiling and timing take turns, since they would disturb each other."""
-        return self._tools.target.shares_the_host
+    def _is_at_work(self) -> bool:
+        return bool(self._waiting or self._building or self._next or self._current)
+
+    def _in_order(self, jobs: Sequence[JobDetails]) -> Iterable[JobDetails]:
+        """The jobs grouped by problem, whatever their races, so that the worker makes inputs and references once."""
+        by_problem: dict[Problem, list[JobDetails]] = {}
+        for job in jobs:
+            by_problem.setdefault(job.job.problem, []).append(job)
+        return chain.from_iterable(by_problem.values())
 
     def _drain(self) -> Iterator[tuple[Job, Measurement]]:
         while self._finished:
@@ -107,32 +112,30 @@ class BatchRun:
             yield job, measurement
 
     def _request_builds(self) -> None:
-        compilers, added = self._tools.compilers, 0
-        if self._alternates and (self._building or self._current):
-            return
-        while self._waiting and (added < 8 * compilers.processes if self._alternates else self._has_room_to_build()):
-            self._building.append(self._waiting.popleft())
-            added += self._tools.request(self._building[-1])
+        while self._has_room_to_build():
+            self._build_next()
+
+    def _build_next(self) -> int:
+        """Begin to build the next job; returns how many tasks this adds."""
+        self._building.append(self._waiting.popleft())
+        return self._tools.request(self._building[-1])
 
     def _has_room_to_build(self) -> bool:
         return bool(self._waiting) and len(self._building) < 4 * self._tools.compilers.processes + 4
 
     def _dispatch(self) -> None:
-        """Give the worker the next job. On a GPU, also keep the job after it ready."""
+        """Give the worker the next job, and keep the job after it ready."""
         while self._current is None and (ready_job := self._next or self._line_up()):
             self._next = None
             self._send(ready_job)
-        if not self._alternates and self._next is None:
+        if self._next is None:
             self._next = self._line_up()
 
     def _line_up(self) -> ReadyJob | None:
         """Finish the jobs that cannot be measured, and return the first that can; it is compiled and ready to send."""
-        compilers = self._tools.compilers
         built = [(job, binaries) for job in self._building if (binaries := self._tools.binaries(job)) is not None]
         # `binaries` may have added probes. What they have finished is looked at in the next turn.
-        compilers.hand_out()
-        if self._alternates and compilers.busy:
-            return None
+        self._tools.compilers.hand_out()
         first: ReadyJob | None = None
         for job, binaries in built:
             if first is not None and not isinstance(binaries, Measurement):
@@ -145,21 +148,22 @@ class BatchRun:
                 first = result
         return first
 
-    def _send(self, ready_job: ReadyJob) -> None:
+    def _send(self, ready_job: ReadyJob, verified: Measurement | None = None, times: bool = True) -> None:
+        """Let the worker measure a job. `verified` says how it was verified before; without `times` it is verified
+        only."""
         problem = ready_job.job.problem
         rival = self._best.get((ready_job.race, problem), math.inf)
         race_limit, rival = (lost_above(rival), math.inf) if self._racing else (math.inf, rival)
         candidate = self._tools.candidate(ready_job)
         ahead = self._ahead(problem) if candidate.verify else ()
-        request = MeasureRequest(candidate, race_limit, rival, ahead)
-        self._current = Sent(ready_job, request, time.time())
+        request = MeasureRequest(candidate, race_limit, rival, ahead, times)
+        self._current = Sent(ready_job, request, time.time(), verified)
         self._tools.workers.current().ask(request)
-        self._tools.observe(Dispatched(ready_job.job.key))
+        if times:
+            self._tools.observe(Dispatched(ready_job.job.key))
 
     def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
-        """The checks to prepare for the problem after this one; none if preparing them would disturb the timing."""
-        if self._alternates:
-            return ()
+        """The checks to prepare for the problem after this one."""
         upcoming = (job.job.problem for job in chain(self._building, self._waiting))
         following = next((other for other in upcoming if other != problem), None)
         checks = OPERATIONS[following.type.operation].checks(following) if following else ()
@@ -182,9 +186,9 @@ class BatchRun:
         if not measurement.ok:
             self._finish(sent.job, measurement)
             return
-        assert measurement.estimate is not None
-        key = (sent.ready_job.race, sent.job.problem)
-        self._best[key] = min(self._best.get(key, math.inf), measurement.estimate.high)
+        if measurement.estimate is not None:
+            key = (sent.ready_job.race, sent.job.problem)
+            self._best[key] = min(self._best.get(key, math.inf), measurement.estimate.high)
         self._tools.verified.add(sent.ready_job.fingerprint)
         self._held = (sent, measurement)
 
@@ -192,15 +196,18 @@ class BatchRun:
         if self._held:
             sent, measurement = self._held
             self._held = None
-            self._finish(sent.job, measurement)
+            self._passed(sent, measurement)
+
+    def _passed(self, sent: Sent, measurement: Measurement) -> None:
+        """Take a good result, after which the next job ran as well."""
+        self._finish(sent.job, measurement)
 
     def _finish(self, job: Job, measurement: Measurement) -> None:
         self._tools.observe(JobMeasured(job.key, measurement))
         self._finished.append((job, measurement))
 
     def _sleep(self) -> None:
-        if not self._alternates and self._has_room_to_build():
-            return
+        """Wait for a process to answer."""
         connections, deadline = list(self._tools.compilers.connections), self._tools.compilers.deadline
         if self._current:
             worker = self._tools.workers.current()

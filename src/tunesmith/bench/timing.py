@@ -20,8 +20,8 @@ Clock = Callable[[], float]
 """Seconds of wall time from any origin."""
 
 HOPELESS = 3.0
-"""A candidate that never came within this factor of the best's upper bound during warm-up is not sampled. The largest
-disturbance that we have seen, a busy neighbour, is a factor of 1.9."""
+"""A candidate that never came within this factor of what has lost, by the best's upper bound, is not sampled after its
+warm-up. The largest disturbance that we have seen, a busy neighbour, is a factor of 1.9."""
 
 RACE_SLACK = 0.2
 """A race stops a candidate only if it is slower than a rival by this much more than their intervals say: the two were
@@ -92,8 +92,8 @@ def time_plan(sampler: Sampler, policy: Policy, race_above: float, clock: Clock,
     It has not raced, since its measurement is complete.
     """
     warm = warm_up(sampler, policy, clock, rival)
-    if min(warm) > HOPELESS * race_above:
-        return Timed(tuple(warm), raced=True)
+    if min(warm) > HOPELESS * min(race_above, lost_above(rival)):
+        return Timed(tuple(warm), raced=race_above < math.inf)
     watch = _Stopwatch(clock)
     # Samples of a loser need no better warm-up than that these times agree with each other.
     counted = warm if min(warm) > lost_above(rival) else []
@@ -127,7 +127,7 @@ def warm_up(sampler: Sampler, policy: Policy, clock: Clock, rival: float = math.
     """Execute until two successive medians of three agree within the noise, or the time to warm up is used up.
 
     The first execution is dropped: it may pay for code loading and first touches. Returns the other times, which are at
-    least two. With a `rival`, those of a loser need not agree as well (`GAP_SHARE`).
+    least two. With a `rival`, those of a loser need not agree as well (`GAP_SHARE`), and three do for a hopeless one.
     """
     watch = _Stopwatch(clock)
     watch.run(sampler)
@@ -136,6 +136,8 @@ def warm_up(sampler: Sampler, policy: Policy, clock: Clock, rival: float = math.
     while watch.spent < policy.warm_up_seconds or len(times) < 2:
         times.append(watch.run(sampler))
         if len(times) % _WARM_UP_BLOCK == 0:
+            if min(times) > HOPELESS * lost_above(rival):
+                break
             block = statistics.median(times[-_WARM_UP_BLOCK:])
             if abs(block - previous) <= _noise_allowed(policy, min(times) / lost_above(rival)) * block:
                 break

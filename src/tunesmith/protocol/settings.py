@@ -76,7 +76,11 @@ class GlobalParameters:
         "truth value",
         "Rotate operands so that the last-level cache holds none of them; False measures warm.",
     )
-    minimum_samples: int | None = _key("MinimumSamples", "positive integer", "Fewest times of one cell.")
+    minimum_samples: int | None = _key(
+        "MinimumSamples",
+        "positive integer",
+        "Fewest times of one cell; three if it takes several times as long as the best.",
+    )
     maximum_samples: int | None = _key("MaximumSamples", "positive integer", "Most times of one cell.")
     sampling_seconds: float | None = _key("SamplingSeconds", "positive number", "Longest that one cell is sampled.")
     warm_up_seconds: float | None = _key("WarmUpSeconds", "positive number", "Longest warm-up before a cell is timed.")

@@ -48,8 +48,9 @@ class Candidate:
 @pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """Verify and time one candidate. Stop early if it is provably slower than `race_above` seconds. Take fewer samples
-    if it has lost to `rival`, the upper end of another candidate's interval in seconds (`timing.time_plan`).
+    """Verify and time one candidate; without `times` verify it only. Stop early if it is provably slower than
+    `race_above` seconds. Take fewer samples if it has lost to `rival`, the upper end of another candidate's interval in
+    seconds (`timing.time_plan`).
 
     `ahead` are problems that later candidates will be verified on. The worker prepares them while the device is busy.
     """
@@ -58,6 +59,7 @@ class MeasureRequest:
     race_above: float
     rival: float = math.inf
     ahead: tuple[Problem, ...] = ()
+    times: bool = True
 
 
 @pickled_by_fields

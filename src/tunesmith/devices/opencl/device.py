@@ -7,10 +7,8 @@ options and device; a kernel's machine code by its work-group size and by whethe
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -20,20 +18,16 @@ import pyopencl as cl
 from numpy.typing import NDArray
 
 from tunesmith.records import (
-    Argument,
     Binary,
     CompiledFacts,
     Launch,
     LibraryCall,
     LocalArgument,
     Module,
-    OperandArgument,
     Plan,
-    ScalarArgument,
     Step,
     Target,
     UserError,
-    WorkspaceArgument,
     Write,
     Zero,
 )
@@ -46,26 +40,10 @@ from tunesmith.toolchains.opencl_devices import context, platforms
 from ..api import Api, FoundDevice
 from ..base import Bytes, Device, LaunchError, Prepared
 from ..host_blas import HostBlas
+from .binding import Binding, LoadedProgram
 from .errors import LAUNCHING, WAITING
 from .host import HostPrepared, HostWork, OpenCLMemory
 from .target import describe
-
-SPARE = 16
-"""Free kernel objects that are kept for each entry."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A built program with the facts of its entries, and free kernel objects, which no prepared plan uses any more.
-
-    PyOpenCL takes about half a millisecond to make a kernel object and 3 us to set an argument. So a library that binds
-    new arrays at every call uses kernel objects again; after the same launch, only the memory arguments must be set. Up
-    to SPARE free objects of each entry are kept for their last launch. After that, a new launch takes the oldest.
-    """
-
-    program: Any
-    facts: Mapping[str, CompiledFacts]
-    free: dict[str, list[tuple[Launch, Any]]]
 
 
 class OpenCL(Api):
@@ -176,7 +154,7 @@ class OpenCLDevice(Device):
             handle = cl.Buffer(self._context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
         return OpenCLMemory(handle, handle, address=address)
 
-    def load(self, binary: Binary) -> _Loaded | HostBlas:
+    def load(self, binary: Binary) -> LoadedProgram | HostBlas:
         OPENCL.use()
         if binary.language == BLAS:
             return HostBlas.of_scipy()
@@ -184,7 +162,7 @@ class OpenCLDevice(Device):
             program = build(self._context, binary.payload)
         except CompileError as error:
             raise LaunchError("program does not load", error.log) from error
-        return _Loaded(program, {facts.entry: facts for facts in binary.facts}, {})
+        return LoadedProgram(program, binary.facts)
 
     def completed(self, binary: Binary, program: Any) -> Binary:
         return binary if binary.language == BLAS else completed(binary, program.program)
@@ -194,10 +172,10 @@ class OpenCLDevice(Device):
     ) -> Prepared:
         if any(isinstance(step, LibraryCall) for step in plan.steps):
             return self._host.prepare(plan, programs, operands)
-        binding = _Binding(self, operands, workspace)
+        binding = Binding(self, operands, workspace)
         with LAUNCHING:
             commands = tuple(self._command(step, programs, binding) for step in plan.steps)
-        return _Prepared(commands, binding, self._running)
+        return _Prepared(commands, binding.used, self._running)
 
     def time(self, executions: Sequence[Prepared]) -> float:
         if host_calls := [execution for execution in executions if isinstance(execution, HostPrepared)]:
@@ -260,7 +238,7 @@ class OpenCLDevice(Device):
             self._queue.finish()
         self._running.clear()
 
-    def _command(self, step: Step, programs: Sequence[Any], binding: _Binding) -> Callable[[], Any]:
+    def _command(self, step: Step, programs: Sequence[Any], binding: Binding) -> Callable[[], Any]:
         if isinstance(step, Zero):
             handle = binding.operand(step.operand) if step.operand else binding.workspace(0)
             return partial(cl.enqueue_fill_buffer, self._queue, handle, _ZERO, step.offset, step.size)
@@ -270,12 +248,8 @@ class OpenCLDevice(Device):
         assert isinstance(step, Launch), "a LibraryCall is the host's"
         loaded = programs[step.module]
         self._check(step, loaded.facts.get(step.entry))
-        kernel, is_new = binding.kernel(loaded, step)
-        for index, argument in enumerate(step.arguments):
-            if is_new or isinstance(argument, OperandArgument | WorkspaceArgument):
-                kernel.set_arg(index, binding.argument(argument))
         size = tuple(groups * items for groups, items in zip(step.grid, step.work_group, strict=True))
-        return partial(cl.enqueue_nd_range_kernel, self._queue, kernel, size, step.work_group)
+        return partial(loaded.kernel(step).enqueue, self._queue, size, step.work_group, binding.memory(step))
 
     def _check(self, launch: Launch, facts: CompiledFacts | None) -> None:
         """Check limits that not all drivers check: PoCL ends the process if local memory does not suffice."""
@@ -288,71 +262,20 @@ class OpenCLDevice(Device):
             raise LaunchError("invalid work-group size", f"{launch.work_group}: the program allows {limit} work-items")
 
 
-class _Binding:
-    """One plan's arguments for OpenCL. `used` keeps the buffers alive, since OpenCL's arguments do not."""
-
-    def __init__(
-        self, device: OpenCLDevice, operands: Mapping[str, OpenCLMemory], workspace: OpenCLMemory | None
-    ) -> None:
-        self._device, self._operands, self._workspace = device, operands, workspace
-        self.used: list[Any] = []
-        self.kernels: list[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]] = []
-
-    def kernel(self, loaded: _Loaded, launch: Launch) -> tuple[Any, bool]:
-        """A kernel object for this plan alone, since it holds arguments; and whether all arguments must be set."""
-        free = loaded.free.setdefault(launch.entry, [])
-        index = next((index for index, (last, _) in enumerate(free) if last == launch), None)
-        if index is not None:
-            kernel = free.pop(index)[1]
-        else:
-            kernel = free.pop(0)[1] if len(free) >= SPARE else cl.Kernel(loaded.program, launch.entry)
-        self.kernels.append((free, (launch, kernel)))
-        return kernel, index is None
-
-    def operand(self, name: str) -> Any:
-        self.used.append(self._operands[name].handle)
-        return self.used[-1]
-
-    def workspace(self, offset: int) -> Any:
-        whole = self._workspace
-        if whole is None:
-            raise LaunchError("invalid argument", "the plan uses a workspace, but none was given")
-        part = self._device.view(whole, offset, whole.handle.size - offset) if offset else whole
-        self.used.append(part.handle)
-        return self.used[-1]
-
-    def argument(self, argument: Argument) -> Any:
-        match argument:
-            case OperandArgument(name):
-                return self.operand(name)
-            case WorkspaceArgument(offset):
-                return self.workspace(offset)
-            case ScalarArgument(value, dtype):
-                return np.dtype(dtype).type(value)
-            case LocalArgument(size):
-                return cl.LocalMemory(size)
-            case _:
-                raise LaunchError("invalid argument", f"OpenCL has no {type(argument).__name__}")
-
-
 class _Prepared(Prepared):
     """Commands ready to be enqueued; each returns its event. `running` keeps the plan alive until the device waited."""
 
-    def __init__(self, commands: tuple[Callable[[], Any], ...], binding: _Binding, running: set[_Prepared]) -> None:
+    def __init__(
+        self, commands: tuple[Callable[[], Any], ...], used: Sequence[cl.Buffer], running: set[_Prepared]
+    ) -> None:
         self.commands = commands
-        self._used, self._running = binding.used, running
-        weakref.finalize(self, _give_back, binding.kernels).atexit = False
+        self._used, self._running = used, running
 
     def enqueue(self) -> None:
         self._running.add(self)
         with LAUNCHING:
             for command in self.commands:
                 command()
-
-
-def _give_back(kernels: Sequence[tuple[list[tuple[Launch, Any]], tuple[Launch, Any]]]) -> None:
-    for free, kernel in kernels:
-        free.append(kernel)
 
 
 def _found(device: Any, selector: str) -> FoundDevice:

@@ -35,8 +35,9 @@ MOST_SAMPLES = 200
 class PortBlasTask:
     """The original's arguments, and ours. `config` is a file or a set's name; empty means the device's own set.
 
-    `repetitions` is the least number of samples of a time. An empty `language` means the device's first language;
-    without `logic`, the logic in the run's folder is the current library. With `vendor` the system BLAS may win.
+    `repetitions` is the least number of samples of a time; far slower combinations than the best have three. An empty
+    `language` means the device's first language; without `logic`, the logic in the run's folder is the current library.
+    With `vendor` the system BLAS may win.
     """
 
     transposes: str
