@@ -28,6 +28,7 @@ class AlternatingRun(BatchRun):
         super().__init__(tools, batch)
         self._to_time: deque[tuple[ReadyJob, Measurement | None]] = deque()
         self._tasks = FIRST_TASKS * tools.compilers.processes
+        self._order: dict[int, int] = {}
 
     @property
     def _is_at_work(self) -> bool:
@@ -42,6 +43,7 @@ class AlternatingRun(BatchRun):
         added = 0
         while self._waiting and added < self._tasks:
             added += self._build_next()
+        self._order = {id(details.job): position for position, details in enumerate(self._building)}
         if added:
             self._tasks = min(2 * self._tasks, MOST_TASKS * self._tools.compilers.processes)
 
@@ -60,7 +62,10 @@ class AlternatingRun(BatchRun):
         if self._holds_a_verified_job:
             self._release_held()
         if self._to_time:
-            self._send(*self._to_time.popleft())
+            # In the order of the jobs, whichever was compiled first.
+            first = min(self._to_time, key=lambda entry: self._order[id(entry[0].job)])
+            self._to_time.remove(first)
+            self._send(*first)
 
     @property
     def _holds_a_verified_job(self) -> bool:
