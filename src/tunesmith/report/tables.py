@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from tunesmith.devices import FoundDevice
 from tunesmith.logic import Choice, Logic, Rule, Sheet
 from tunesmith.logic import Document as LogicDocument
+from tunesmith.records import Problem
 from tunesmith.session.frame.record import RunOutcome
 from tunesmith.session.tuning_file import Forecast, GroupForecast, NumpyComparison, Summary, TuningPlan
 from tunesmith.session.tuning_file.peer import is_wide
@@ -23,6 +24,8 @@ from .table import table, titled
 
 MOST_COLUMNS = 8
 """Solutions of a final table that a terminal has room for; the CSV has all."""
+MOST_PROBLEMS = 8
+"""Problems that are named for each device; `--json` has all."""
 
 
 def devices(found: Sequence[FoundDevice]) -> RenderableType:
@@ -149,10 +152,15 @@ def summary(found: Summary) -> RenderableType:
     if found.failures:
         parts += [titled("failures", _failures(found.failures)), ""]
     if found.devices:
-        shown = ((each.device, each.measured, ", ".join(map(str, each.problems))) for each in found.devices)
+        shown = ((each.device, each.measured, _problems(each.problems)) for each in found.devices)
         parts += [titled("devices", table("device", "measured", "sizes", right=("measured",), rows=shown)), ""]
     last = f"; the last run took {_numbers.duration(end.seconds)}" if end else ""
     return Group(*parts, f"cost: {_numbers.cost(found.cost)}{last}")
+
+
+def _problems(problems: Sequence[Problem]) -> str:
+    more = len(problems) - MOST_PROBLEMS
+    return ", ".join(map(str, problems[:MOST_PROBLEMS])) + (f" and {more} more; --json lists them" if more > 0 else "")
 
 
 def _failures(failures: Sequence[Failure]) -> RenderableType:
