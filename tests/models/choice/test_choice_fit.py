@@ -28,8 +28,8 @@ def few_trees():
     """So that the tests are quick."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(growing.TEACHER, "n_estimators", 25)
-        patch.setitem(growing.TIMES, "n_estimators", 60)
-        patch.setitem(growing.DOUBTS, "n_estimators", 20)
+        patch.setitem(growing.TIMES, "max_iter", 60)
+        patch.setitem(growing.DOUBTS, "max_iter", 20)
         patch.setattr(fitting, "UNMEASURED", 60)
         yield
 
@@ -76,8 +76,9 @@ def test_expected_times_are_near_the_measured_ones(fit):
 
 def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
     """Without a family's rows, its predictions are the same whatever its times are. That is so of any trees."""
-    for settings in (growing.TEACHER, growing.TIMES, growing.DOUBTS):
-        monkeypatch.setitem(settings, "n_estimators", 5)
+    monkeypatch.setitem(growing.TEACHER, "n_estimators", 5)
+    for settings in (growing.TIMES, growing.DOUBTS):
+        monkeypatch.setitem(settings, "max_iter", 5)
     matrix = machine.matrix(12)
     held_out = ChoiceLesson.of(matrix, machine.TARGET, 0).held_out(0)
     few = np.array(matrix.families) == "few"

@@ -20,7 +20,7 @@ def sample(rows, seed=0):
 
 def test_the_arrays_predict_what_scikit_learn_predicts():
     features, values = sample(800)
-    boosted = sklearn.GradientBoostingRegressor
+    boosted = sklearn.HistGradientBoostingRegressor
     theirs = boosted(random_state=3, **TIMES).fit(features, values)
     ours = _student(boosted, TIMES, features, values, seed=3)
     others, _ = sample(500, seed=1)

@@ -29,8 +29,8 @@ def few_trees():
     """So that the tests are quick."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(growing.TEACHER, "n_estimators", 25)
-        patch.setitem(growing.TIMES, "n_estimators", 40)
-        patch.setitem(growing.DOUBTS, "n_estimators", 20)
+        patch.setitem(growing.TIMES, "max_iter", 40)
+        patch.setitem(growing.DOUBTS, "max_iter", 20)
         patch.setattr(fitting, "UNMEASURED", 40)
         yield
 
