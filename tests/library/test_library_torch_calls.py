@@ -63,6 +63,16 @@ def test_a_vector_is_read_as_the_logic_knows_it_else_in_rows(rig, known, asked):
     assert problem.sizes[:2] == asked[1:]
 
 
+def test_a_vector_is_read_in_rows_even_if_another_reading_was_measured_nearer(rig):
+    """The vendor's library is called as the arrays lie, so what was measured of it must be of that call."""
+    rows, columns = (gemm_type(transpose_a=turned, transpose_b=False) for turned in (True, False))
+    lib = rig.library(logic(rows, sizes=(900, 1, 5)), logic(columns, sizes=(1, 8, 5)))
+    a, b = rig.normal(1, 5), rig.normal(7, 5).t()
+    close(lib.matmul(a, b), product(a, b))
+    (problem,) = rig.device.problems
+    assert (problem.type, problem.sizes[:2]) == (rows, (7, 1))
+
+
 def test_integers_make_wider_integers(rig):
     lib = rig.library(*every_type("i8"))
     a, b = (rig.on_gpu(rig.torch.arange(-12, 12, dtype=rig.torch.int8).view(shape)) for shape in ((4, 6), (6, 4)))

@@ -120,13 +120,13 @@ def two_solutions(rows, lost, gain=-0.3, doubtful_gain=-0.05, loss=0.4):
     return HeldOutTimes(logs, doubts, times, np.zeros(rows, int), np.array([False, True]))
 
 
-@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(2, 0.4, True), (3, 0.4, False), (80, 0.03, True)])
+@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(2, 0.4, True), (3, 0.4, False), (400, 0.03, True)])
 def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted):
-    """One product in a hundred may lose more than 3 %; with one more, only gains beyond their doubt are taken."""
-    held_out = two_solutions(200, lost, loss=loss)
-    trust = Trust.of(held_out, np.ones(200, bool))
+    """Two products in a thousand may lose more than 3 %; with one more, only gains beyond their doubt are taken."""
+    held_out = two_solutions(1000, lost, loss=loss)
+    trust = Trust.of(held_out, np.ones(1000, bool))
     chosen = trust.cautious(held_out).argmin(axis=1)
-    assert chosen.tolist() == [0 if takes_doubted else row % 2 for row in range(200)]
+    assert chosen.tolist() == [0 if takes_doubted else row % 2 for row in range(1000)]
     assert (trust.caution == 0) == takes_doubted
 
 

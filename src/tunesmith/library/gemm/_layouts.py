@@ -56,15 +56,16 @@ def best_match(call: CheckedCall, logics: Mapping[ProblemType, Logic]) -> Layout
     """The match with the fewest launches, then the fewest bytes to copy: for the whole request if any type computes
     it, else for the product alone. None if no type computes the product.
 
-    A vector is contiguous both as rows and as columns, so several matches may be equally good. Then the match wins
-    whose logic knows the size or has measured nearest to it; last, the match that reads the result in rows, as torch
-    and NumPy lay it out.
+    A vector is contiguous both as rows and as columns, so several matches may be equally good. Then a match wins whose
+    logic has measured the size; next, one that reads the result in rows, as torch and NumPy do, since the vendor's
+    library is called so, and what is expected of it must be of that call; last, the one that has measured nearest.
     """
     for request in call.request.attempts:
         if matches := list(matches_of(call.only(request), logics)):
             least = min(match.cost for match in matches)
             cheapest = [match for match in matches if match.cost == least]
-            return min(cheapest, key=lambda match: (_distance(call, match, logics), not match.swapped))
+            distances = {match: _distance(call, match, logics) for match in cheapest}
+            return min(cheapest, key=lambda match: (distances[match] > 0, not match.swapped, distances[match]))
     return None
 
 

@@ -22,7 +22,7 @@ FOLDS = 6
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
 CAUTIONS = (*(step / 20 for step in range(40)), 2.0, 2.5, 3.0, 4.0)
-REGRETTED, REGRETS = 0.97, 0.01
+REGRETTED, REGRETS = 0.97, 0.002
 """A choice is regretted if the vendor's time over its time is below REGRETTED. REGRETS is the part of held-out products
 at which that may be so."""
 
