@@ -2,7 +2,7 @@
 
 A teacher, a large forest of extremely randomised trees, learns the measured times. It predicts better from few products
 than boosted trees do, but has far too many nodes for a choice at run time. So it labels many products of the design
-that nobody measured, and small boosted ensembles learn from these labels: one the teacher's prediction, one how far its
+that nobody measured, and smaller boosted ensembles learn from these labels: one the teacher's prediction, one how far its
 trees disagree on the ratio of a time to the vendor's.
 """
 
