@@ -8,6 +8,7 @@ import pytest
 from tunesmith.models.choice.fit.growing import TIMES, _student
 from tunesmith.models.choice.packed import packed, unpacked
 from tunesmith.models.choice.trees import GrownTree, ensemble
+from tunesmith.records import UserError
 
 sklearn = pytest.importorskip("sklearn.ensemble")
 
@@ -26,6 +27,23 @@ def test_the_arrays_predict_what_scikit_learn_predicts():
     others, _ = sample(500, seed=1)
     assert ours.predict(others) == pytest.approx(theirs.predict(others), abs=1e-5)
     assert np.std(ours.predict(features) - values) < 0.3 * np.std(values)
+
+
+@pytest.mark.parametrize("changed", [{"_predictors": None}, {"_baseline_prediction": 5.0}])
+def test_trees_of_an_unknown_layout_are_refused(changed):
+    """The names are scikit-learn's own, so another version may mean something else by them."""
+
+    class Changed(sklearn.HistGradientBoostingRegressor):
+        def fit(self, *data):
+            super().fit(*data)
+            vars(self).update(changed)
+            return self
+
+        def predict(self, features):
+            return np.zeros(len(features))
+
+    with pytest.raises(UserError, match=r"scikit-learn [\d.]+.*laid out"):
+        _student(Changed, TIMES | {"max_iter": 3}, *sample(100), seed=0)
 
 
 def test_a_tree_without_questions_is_a_constant():

@@ -2,8 +2,8 @@
 
 A teacher, a large forest of extremely randomised trees, learns the measured times. It predicts better from few products
 than boosted trees do, but has far too many nodes for a choice at run time. So it labels many products of the design
-that nobody measured, and smaller boosted ensembles learn from these labels: one the teacher's prediction, one how far its
-trees disagree on the ratio of a time to the vendor's.
+that nobody measured, and smaller boosted ensembles learn from these labels: one the teacher's prediction, one how far
+its trees disagree on the ratio of a time to the vendor's.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _student(boosted: Any, settings: dict[str, Any], features: Singles, values: 
     """Raises UserError if scikit-learn, which has no public name for these trees, lays them out in another way."""
     model = boosted(random_state=seed, **settings).fit(features, values)
     try:
-        found = ensemble(float(np.ravel(model._baseline_prediction)[0]), [_tree(nodes) for (nodes,) in model._predictors])
+        base = float(np.ravel(model._baseline_prediction)[0])
+        found = ensemble(base, [_tree(predictor) for (predictor,) in model._predictors])
         same = np.allclose(found.predict(features), model.predict(features), atol=SAME)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError):
         same = False
@@ -94,8 +95,9 @@ def _student(boosted: Any, settings: dict[str, Any], features: Singles, values: 
 
 def _tree(predictor: Any) -> GrownTree:
     nodes = predictor.nodes
-    left, right = (np.where(nodes["is_leaf"], -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
-    return GrownTree(nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"])
+    left, right = (np.where(nodes["is_leaf"], -1, nodes[side].astype(np.int64)).tolist() for side in ("left", "right"))
+    feature, threshold, value = (nodes[name].tolist() for name in ("feature_idx", "num_threshold", "value"))
+    return GrownTree(feature, threshold, left, right, value)
 
 
 def _version() -> str:
