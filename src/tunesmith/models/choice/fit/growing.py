@@ -84,7 +84,7 @@ def _student(boosted: Any, settings: dict[str, Any], features: Singles, values: 
     try:
         base = float(np.ravel(model._baseline_prediction)[0])
         found = ensemble(base, [_tree(predictor) for (predictor,) in model._predictors])
-        same = np.allclose(found.predict(features), model.predict(features), atol=SAME)
+        same = np.allclose(found.predict(features.astype(float)), model.predict(features), atol=SAME)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError):
         same = False
     if not same:
