@@ -102,8 +102,8 @@ def _section(name: str, value: object, comment: str | None) -> str:
 
 
 _NOT_IN_A_BLOCK = "[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-"""Characters that YAML changes or refuses where nothing is escaped: control characters and unusual line breaks. Compiled
-when it is used: that takes 5 ms, and a program that only loads a logic never needs it."""
+"""Characters that YAML changes or refuses where nothing is escaped: control characters and unusual line breaks.
+It is compiled when it is used: that takes 5 ms, and a program that only loads a logic never needs it."""
 
 
 def _block(text: str) -> str:
