@@ -160,7 +160,11 @@ class _Node:
         if not isinstance(self.value, dict):
             raise _MalformedError(self.key_path, "expected a mapping of solutions to seconds")
         for index, seconds in self.value.items():
-            yield _Node(index, self.key_path).whole(0, solutions - 1), _Node(seconds, self.key_path).positive()
+            # A file has tens of thousands of pairs. Only one that is written in another way, or wrong, needs a node.
+            if type(index) is int and type(seconds) is float and 0 <= index < solutions and 0 < seconds < math.inf:
+                yield index, seconds
+            else:
+                yield _Node(index, self.key_path).whole(0, solutions - 1), _Node(seconds, self.key_path).positive()
 
     def configuration(self) -> Configuration:
         if not isinstance(self.value, dict):
