@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from ._collector import collector_paused
 
 if TYPE_CHECKING:
     from .autotuning import (
@@ -59,10 +62,15 @@ _MODULES = ("random",)
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that `import tunesmith` costs next to nothing."""
     if name in _MODULES:
-        return import_module(f"tunesmith.{name}")
+        return _imported(f"tunesmith.{name}")
     if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULE_OF_NAME[name]), name)
+    return getattr(_imported(_MODULE_OF_NAME[name]), name)
+
+
+def _imported(name: str) -> ModuleType:
+    with collector_paused():
+        return import_module(name)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,6 @@ import pytest
 from gpu_fakes import WORKSPACE, HostGpu, Rig, every_type, logic
 from library_fakes import normal
 from random_reference import OnGpu
-from tunesmith.library.arrays import _streams
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import UserError
 
@@ -18,7 +17,7 @@ NN = gemm_type(transpose_b=False)
 @pytest.fixture
 def rig(monkeypatch):
     monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 0)
-    monkeypatch.setattr(_streams, "Mark", object)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.Mark", object)
     return Rig(monkeypatch)
 
 

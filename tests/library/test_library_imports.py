@@ -23,13 +23,31 @@ def _modules_after(program):
 def test_importing_tunesmith_loads_next_to_nothing():
     loaded = _modules_after("import tunesmith")
     assert not {"numpy", "yaml", *HEAVY} & loaded
-    assert {name for name in loaded if name.startswith("tunesmith.")} == set()
+    assert {name for name in loaded if name.startswith("tunesmith.")} == {"tunesmith._collector"}
 
 
 def test_importing_the_library_loads_nothing_heavy():
     loaded = _modules_after("import tunesmith.library")
     assert not HEAVY & loaded
     assert not {"pyopencl", "tunesmith.store", "tunesmith.session", "tunesmith.logic.build"} & loaded
+    assert "tunesmith.devices.cuda.device" not in loaded
+
+
+@pytest.mark.parametrize("collects", ["enable", "disable"])
+def test_a_public_name_is_imported_without_the_garbage_collector_which_is_left_as_it_was(collects):
+    program = f"""
+import gc
+import tunesmith
+gc.{collects}()
+collections = []
+gc.callbacks.append(lambda *event: collections.append(event))
+tunesmith.load
+print(len(collections), gc.isenabled())
+"""
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    number, enabled = shown.split()
+    assert int(number) <= 2, "the start and the end of one, when the collector works again"
+    assert enabled == str(collects == "enable")
 
 
 def test_multiplying_numpys_arrays_loads_no_other_library():

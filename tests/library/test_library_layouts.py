@@ -18,7 +18,6 @@ from library_fakes import DEVICES, ORIGIN, TARGET, close, library, logic, soluti
 from random_reference import OnGpu
 from tunesmith.devices.fake import FakeDevice
 from tunesmith.library import LaunchRecord, Library
-from tunesmith.library.arrays import _streams
 from tunesmith.library.arrays._view import ALIGNMENT
 from tunesmith.logic import Document, Logic, NamedSolution, SizeRow
 from tunesmith.problems.gemm import gemm_type
@@ -113,7 +112,7 @@ def test_a_launch_that_differs_in_one_thing(device, what):
 @pytest.fixture
 def rig(monkeypatch):
     monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address: 0)
-    monkeypatch.setattr(_streams, "Mark", object)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.Mark", object)
     return Rig(monkeypatch)
 
 
@@ -153,7 +152,7 @@ def test_a_launch_on_another_gpu(monkeypatch):
 
     monkeypatch.setattr("tunesmith.library._device.open_device", open_device)
     monkeypatch.setattr("tunesmith.library._device.context_kept", contextlib.nullcontext)
-    monkeypatch.setattr(_streams, "Mark", object)
+    monkeypatch.setattr("tunesmith.devices.cuda.device.Mark", object)
     with Library([(Path("nn.yaml"), gpu_logic(NN))]) as lib:
         for number in (0, 1, 0, 1):
             monkeypatch.setattr("tunesmith.devices.cuda.device.ordinal_of", lambda address, number=number: number)

@@ -13,6 +13,7 @@ import pytest
 from gpu_fakes import WORKSPACE, HostGpu, Rig, at, close, every_type, expected, logic, numbers, product
 from library_fakes import TARGET
 from tunesmith.library import Library
+from tunesmith.logic import Logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import ZEROED_HEAD, UserError
 
@@ -71,6 +72,16 @@ def test_a_vector_is_read_in_rows_even_if_another_reading_was_measured_nearer(ri
     close(lib.matmul(a, b), product(a, b))
     (problem,) = rig.device.problems
     assert (problem.type, problem.sizes[:2]) == (rows, (7, 1))
+
+
+def test_a_logic_without_measurements_reads_no_vector_that_another_logic_has_measured(rig):
+    columns, rows = (gemm_type(transpose_a=turned, transpose_b=False) for turned in (False, True))
+    unmeasured = Logic(replace(logic(rows).document, rows=()))
+    lib = rig.library(unmeasured, logic(columns, sizes=(1, 7, 5)))
+    a, b = rig.normal(1, 5), rig.normal(7, 5).t()
+    close(lib.matmul(a, b), product(a, b))
+    (problem,) = rig.device.problems
+    assert (problem.type, problem.sizes[:2]) == (columns, (1, 7))
 
 
 def test_integers_make_wider_integers(rig):

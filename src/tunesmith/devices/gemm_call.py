@@ -45,6 +45,11 @@ class GemmCall:
     workspace_bytes: int
     loose_sums: bool = False
 
+    @property
+    def needs_cublas_lt(self) -> bool:
+        """Whether of NVIDIA's libraries only cuBLASLt supports the call."""
+        return self.dtype.startswith("float8") or self.bias or self.activation != "none"
+
     @staticmethod
     def of(step: LibraryCall) -> GemmCall:
         """Raises TypeError for parameters of another function."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 
 from tunesmith.records import (
@@ -30,6 +29,8 @@ Facts = Sequence[CompiledFacts]
 @cache
 def source(package: str, *path: str) -> str:
     """The text of a source file that lies in a package beside its modules."""
+    from importlib.resources import files  # imported here since programs whose kernels are compiled need no source
+
     return files(package).joinpath(*path).read_text(encoding="utf-8")
 
 

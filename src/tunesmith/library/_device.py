@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tunesmith.devices import APIS, Device, FoundDevice, choose, open_device
 from tunesmith.devices.choice import SELECTOR_VARIABLE
-from tunesmith.devices.cuda.device import context_kept
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic
 from tunesmith.records import ProblemType, Target, UserError
@@ -91,6 +90,13 @@ def _host_target() -> Target:
     found = () if os.environ.get(SELECTOR_VARIABLE) else _found("OpenCL")
     cpus = (device.target for device in found if device.target and device.usable and device.target.kind == "CPU")
     return next(cpus, None) or choose()
+
+
+def context_kept() -> AbstractContextManager[None]:
+    """A context manager that restores the thread's current CUDA context. Only programs that use CUDA import it."""
+    from tunesmith.devices.cuda.device import context_kept
+
+    return context_kept()
 
 
 def no_logic() -> DeviceAbsentError:

@@ -12,15 +12,15 @@ from typing import Any
 
 from numpy import ndarray
 
+from tunesmith._collector import collector_paused
 from tunesmith.devices import Device
-from tunesmith.devices.cuda.device import CudaDevice, context_kept
 from tunesmith.logic import Choice, Logic, logic_files
 from tunesmith.problems import whole_size
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, unraised_copy
 
 from ._configurations import check_configurations
-from ._device import DeviceAbsentError, absent, check_distinct, no_logic, open_for, open_gpu, open_untuned
+from ._device import DeviceAbsentError, absent, check_distinct, context_kept, no_logic, open_for, open_gpu, open_untuned
 from ._shipped import shipped_logics
 from .arrays._libraries import as_tensor, dtype_name, torch_and_gpu
 from .call_adapters import call_adapter_of
@@ -73,8 +73,9 @@ def load(
     left_out: list[UserError] = []
     for file in files:
         try:
-            logic = Logic.load(file)
-            check_configurations(file, logic)
+            with collector_paused():
+                logic = Logic.load(file)
+                check_configurations(file, logic)
             logics.append((file, logic))
         except UserError as error:
             left_out.append(error)
@@ -322,7 +323,7 @@ class Library:
         with nullcontext() if own or isinstance(self._requested, Device) else context_kept():
             launcher = self._any_launcher_on("")
         target = launcher.device.target
-        if not isinstance(launcher.device, CudaDevice) or target.selector != selector:
+        if not launcher.on_gpu or target.selector != selector:
             what = f"the tensors lie on {selector}, the library works on {target.selector} ({target.name})"
             raise UserError("matmul", what, f"load it with device={selector!r}, or without a device")
         return launcher

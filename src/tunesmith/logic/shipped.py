@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from tunesmith._collector import collector_paused
 from tunesmith.records import Target, UserError
 
 from .document import Document
@@ -107,13 +108,14 @@ def read_head(path: Path) -> ShippedHead:
 def read_shipped(path: Path) -> ShippedLogic:
     """Raises UserError for a file that is damaged."""
     first, rest = _lines(path, 2)
-    head, body = _head(first, path), _parsed(rest, path)
-    if not isinstance(body, dict) or not isinstance(body.get("logics"), list):
-        raise _damaged(path, "it has no logics")
-    model = body.get("choice-model", "")
-    if not isinstance(model, str):
-        raise _damaged(path, "its choice model is no text")
-    return ShippedLogic(head, tuple(Logic(_document(value, path)) for value in body["logics"]), model)
+    with collector_paused():
+        head, body = _head(first, path), _parsed(rest, path)
+        if not isinstance(body, dict) or not isinstance(body.get("logics"), list):
+            raise _damaged(path, "it has no logics")
+        model = body.get("choice-model", "")
+        if not isinstance(model, str):
+            raise _damaged(path, "its choice model is no text")
+        return ShippedLogic(head, tuple(Logic(_document(value, path)) for value in body["logics"]), model)
 
 
 def write_shipped(path: Path, head: ShippedHead, documents: Sequence[Document], choice_model: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeGuard
 
 from tunesmith.records import UserError, Value
@@ -67,6 +66,7 @@ def shortened(value: object) -> str:
 
 def unknown_key(location: str, name: str, known: Iterable[str], where: str) -> UserError:
     """The error for a key that `where` does not know. Its remedy names the most similar known key, or all of them."""
+
     names = list(known)
     similar = most_similar(name, names)
     remedy = f"did you mean {similar}?" if similar else f"it has {', '.join(names)}"
@@ -75,6 +75,8 @@ def unknown_key(location: str, name: str, known: Iterable[str], where: str) -> U
 
 def most_similar(name: str, known: Iterable[str]) -> str | None:
     """The known name whose spelling is most similar to `name`; None if none is similar."""
+    from difflib import get_close_matches  # imported here since only mistakes need it
+
     names = list(known)
     matches = get_close_matches(name.lower(), [candidate.lower() for candidate in names], n=1, cutoff=0.6)
     return next((candidate for candidate in names if matches and candidate.lower() == matches[0]), None)

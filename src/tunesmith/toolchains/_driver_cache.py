@@ -10,8 +10,6 @@ import atexit
 import fcntl
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -40,6 +38,9 @@ def driver_cache(run_cache: Path) -> Path:
         if size_limit() and _usable(folder):
             _make_room(folder.parent, folder)
             return folder
+    import shutil
+    import tempfile
+
     temporary = Path(tempfile.mkdtemp(prefix="tunesmith-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary
@@ -76,6 +77,8 @@ def _remove(folder: Path) -> bool:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
     except OSError:
         return False

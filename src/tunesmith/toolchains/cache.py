@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -43,6 +42,8 @@ def user_cache() -> Path:
     try:
         return Path.home() / ".cache" / "tunesmith"
     except RuntimeError:
+        import tempfile
+
         return Path(tempfile.gettempdir(), f"tunesmith-{os.geteuid()}")
 
 
@@ -105,6 +106,8 @@ class BinaryCache:
                 self._write(path, _content(binary))
 
     def _write(self, path: Path, content: bytes) -> None:
+        import tempfile
+
         descriptor, unfinished = tempfile.mkstemp(dir=self.folder)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.models.choice.fit.growing import TIMES, _student
+from tunesmith.models.choice.fit.growing import TIMES, _rounded_down, _student
 from tunesmith.models.choice.packed import packed, unpacked
 from tunesmith.models.choice.trees import GrownTree, ensemble
 from tunesmith.records import UserError
@@ -44,6 +44,16 @@ def test_trees_of_an_unknown_layout_are_refused(changed):
 
     with pytest.raises(UserError, match=r"scikit-learn [\d.]+.*laid out"):
         _student(Changed, TIMES | {"max_iter": 3}, *sample(100), seed=0)
+
+
+def test_a_threshold_between_two_neighbours_in_single_precision_keeps_them_apart():
+    """The middle of two neighbours is rounded to the even one, which may be the upper."""
+    lower = np.float32(1) + np.arange(1, 9, dtype=np.float32) * np.finfo(np.float32).eps
+    upper = np.nextafter(lower, np.float32(2))
+    middles = (lower.astype(float) + upper.astype(float)) / 2
+    assert (middles.astype(np.float32) == upper).any()
+    assert (_rounded_down(middles) == lower).all()
+    assert (_rounded_down(upper.astype(float)) == upper).all()
 
 
 def test_a_tree_without_questions_is_a_constant():

@@ -83,7 +83,7 @@ class CuBlas:
     def _gemm(self, called: LibraryCall, addresses: Addresses) -> Callable[[int, Addresses], None]:
         """As `repeated`. With beta, C is copied into D first, since cuBLAS adds to its output."""
         step = GemmCall.of(called)
-        if needs_cublas_lt(step):
+        if step.needs_cublas_lt:
             return self._extension.matmul(step, addresses)
         a, b, d = pointers = [ctypes.c_void_p(addresses[name]) for name in "ABD"]
         name, arguments = gemm_arguments(step, dict(zip("ABD", pointers, strict=True)))
@@ -108,7 +108,7 @@ class CuBlas:
         """A call for `tunesmith_native`, on a handle of its own: two threads may not use one handle on two streams.
         `slots` are those of operands by name. None for a call of cuBLASLt, and for one with beta."""
         step = GemmCall.of(called)
-        if called.function != "gemm" or needs_cublas_lt(step) or step.beta:
+        if called.function != "gemm" or step.needs_cublas_lt or step.beta:
             return None
         handle = self._handle_of(self._native_handles, math_mode(step)).value
         pointers = {name: ctypes.c_void_p() for name in "ABD"}
@@ -137,11 +137,6 @@ class CuBlas:
 def math_mode(step: GemmCall) -> int:
     """The math mode that a call needs. Types without loose sums need no handle of their own."""
     return LOOSE_MATH if step.loose_sums and step.dtype in HALVES else STRICT_MATH
-
-
-def needs_cublas_lt(step: GemmCall) -> bool:
-    """Whether only cuBLASLt supports the call."""
-    return step.dtype.startswith("float8") or step.bias or step.activation != "none"
 
 
 def gemm_arguments(step: GemmCall, pointers: Mapping[str, ctypes.c_void_p]) -> tuple[str, list[Any]]:

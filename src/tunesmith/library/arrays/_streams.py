@@ -6,12 +6,14 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tunesmith.devices.cuda.device import CudaDevice, Mark
 from tunesmith.records import UserError
 
 from ._view import View
+
+if TYPE_CHECKING:
+    from tunesmith.devices.cuda.device import CudaDevice
 
 DEFAULT, PER_THREAD = (0, 1), 2
 """Handles of CUDA's default stream, and the handle of the calling thread's default stream."""
@@ -71,6 +73,8 @@ def handle_for(arrays: Iterable[Any], stream: Any) -> int:
 
 def follow(device: CudaDevice, views: Iterable[View], handle: int) -> None:
     """Make the stream `handle` wait for the other streams on which the arrays were written."""
+    from tunesmith.devices.cuda.device import Mark
+
     others = {view.written_on for view in views if view.written_on} - {handle}
     for other in sorted(others):
         with device.on(other):

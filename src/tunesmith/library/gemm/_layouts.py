@@ -115,7 +115,8 @@ def matches_of(call: CheckedCall, kinds: Iterable[ProblemType]) -> Iterator[Layo
 
 
 def _distance(call: CheckedCall, match: LayoutMatch, logics: Mapping[ProblemType, Logic]) -> float:
-    return logics[match.type].choose(sizes_by(call, match)).distance
+    """How far the nearest measured size is: 0 if the size itself was measured, infinite if none was."""
+    return logics[match.type].nearest(sizes_by(call, match))[1]
 
 
 def sizes_by(call: CheckedCall, match: LayoutMatch) -> tuple[int, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._view import ALIGNMENT, NOT_YET, View
 from tunesmith.library.launch._host_launch import WORKSPACE, HostOperand
 from tunesmith.library.launch._launcher import Launcher, LaunchRecord, ReadyLaunch, with_left_out, with_loose_sums
@@ -19,6 +19,9 @@ from ._halves import Halved, halved, spread_out
 from ._layouts import LayoutMatch, best_match, misfits, problem_of, sizes_by
 from ._request import GemmRequest
 from ._untuned import may_be_tuned, nearest_type, no_logic, reasons_of, unserved_type, untuned_match
+
+if TYPE_CHECKING:
+    from tunesmith.devices.cuda.device import RepeatedPlan
 
 Addresses = Sequence[int]
 """The addresses of a call's `Arguments`, in their order; 0 for a missing argument."""

@@ -7,13 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from tunesmith.devices import Device
-from tunesmith.devices.cuda.cublas import needs_cublas_lt
-from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._shipped import is_of_sibling
@@ -40,6 +38,9 @@ from ._memory import Workspaces
 from ._predicted import PredictedChoices
 from ._programs import CompiledPrograms, Programs
 from ._stream_k import StreamK
+
+if TYPE_CHECKING:
+    from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 
 REMEMBERED = 1024
 """The most problems whose plans are kept."""
@@ -108,10 +109,15 @@ class Launcher:
         self._ready: dict[tuple[Problem, bool], ReadyLaunch] = {}
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether the device is one whose memory other libraries use, too."""
+        return self.device.target.selector.startswith("CUDA:")
+
+    @property
     def gpu(self) -> CudaDevice:
-        """The device, which must be a CUDA device: one whose memory other libraries use, too."""
-        assert isinstance(self.device, CudaDevice)
-        return self.device
+        """The device, which must be a CUDA device."""
+        assert self.on_gpu
+        return cast("CudaDevice", self.device)
 
     @cached_property
     def workspaces(self) -> Workspaces:
@@ -134,7 +140,7 @@ class Launcher:
 
     def at_home(self) -> AbstractContextManager[None]:
         """A context manager. On a GPU, its body runs in the device's own context and on the device's own stream."""
-        return self.device.on(None) if isinstance(self.device, CudaDevice) else nullcontext()
+        return self.gpu.on(None) if self.on_gpu else nullcontext()
 
     def choices(self, problem: Problem) -> Iterator[Choice]:
         """The logic's candidates, or without a logic the policy's, except those known not to run this problem here."""
@@ -311,7 +317,7 @@ def with_loose_sums(ready: ReadyLaunch) -> ReadyLaunch:
     launched = ready.launched
     steps = tuple(
         _changed(step, {"loose_sums": True})
-        if isinstance(step, LibraryCall) and not needs_cublas_lt(GemmCall.of(step))
+        if isinstance(step, LibraryCall) and not GemmCall.of(step).needs_cublas_lt
         else step
         for step in launched.plan.steps
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tunesmith.devices import Buffer, Device
-from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 from tunesmith.library.arrays._libraries import Array, spread, storage_of
 from tunesmith.library.arrays._streams import not_ready
 from tunesmith.records import ZEROED_HEAD, Plan
+
+if TYPE_CHECKING:
+    from tunesmith.devices.cuda.device import CudaDevice, CudaMemory
 
 
 class Pool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tunesmith.devices.cuda.device import RepeatedPlan
 from tunesmith.library.arrays._libraries import (
     Arrays,
     NumPyArrays,
@@ -30,6 +29,9 @@ from tunesmith.records import ZEROED_HEAD, Configuration, Operand, Problem, Prob
 from ._host_launch import WORKSPACE
 from ._launcher import Launcher, ReadyLaunch
 from ._layout_cache import LayoutCache
+
+if TYPE_CHECKING:
+    from tunesmith.devices.cuda.device import RepeatedPlan
 
 Views = Mapping[str, View]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,16 +185,18 @@ def _matrices(
     columns: NDArray[np.intp] | None,
     batches: NDArray[np.intp] | None,
 ) -> Float64:
-    """The chosen part as float64, with the batch first and each matrix in its own order, which BLAS takes as it is."""
+    """The chosen part as float64, with the batch first. Each matrix keeps its own order, which BLAS takes as it is, if
+    its rows or its columns are contiguous; else the part is copied in C's order."""
     stack = np.moveaxis(logical, 2, 0) if logical.ndim == 3 else logical[None]
     if batches is not None:
         stack = stack[batches]
     for indices, axis in ((rows, 1), (columns, 2)):
         if indices is not None:
             stack = _taken(stack, indices, axis)
+    order: Literal["K", "C"] = "K" if stack.itemsize in stack.strides[1:] else "C"
     # NumPy converts a narrow type's numbers to float32, which holds all of them, four times as fast as to float64.
     narrow = stack.dtype.kind in "fV" and stack.dtype.itemsize < WIDE_BYTES
-    return (stack.astype(np.float32) if narrow else stack).astype(np.float64)
+    return (stack.astype(np.float32, order) if narrow else stack).astype(np.float64, order, copy=False)
 
 
 def _norms(stack: Float64, sums: str) -> Float64:
