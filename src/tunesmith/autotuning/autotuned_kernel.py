@@ -168,8 +168,8 @@ class AutotunedKernel:
         with self.folder.tuning():
             # Another process may have chosen while this one waited.
             if not self._take(self.folder.choice(key, machine), configs, among):
-                make_launcher = partial(self._make_launcher, machine, configs, args, kwargs, grid)
-                self._tune(key, machine, configs, among, arguments, grid, make_launcher)
+                compile_ahead = partial(self._compile_ahead, machine, configs, args, kwargs, grid)
+                self._tune(key, machine, configs, among, arguments, grid, compile_ahead)
 
     def _tune(
         self,
@@ -179,7 +179,7 @@ class AutotunedKernel:
         among: str,
         arguments: Mapping[str, Any],
         grid: Any,
-        make_launcher: Callable[[int], object],
+        compile_ahead: Callable[[int, bool], object],
     ) -> None:
         from tunesmith.session import keep_server
 
@@ -210,7 +210,7 @@ class AutotunedKernel:
             reference=fingerprint(settings.reference) if settings.reference else "",
             location=location,
         )
-        self.measured = self._measured(problem, remaining, machine, location, make_launcher)
+        self.measured = self._measured(problem, remaining, machine, location, compile_ahead)
         ties = [plain_config(configs[position]) for position in self.measured.ties]
         choice = KeptChoice(key, machine, plain_config(configs[self.measured.winner]), tuple(ties), among)
         self.folder.keep(choice)
@@ -223,7 +223,7 @@ class AutotunedKernel:
             )
             self._warn("results differ", f"{differ} that runs; if that one is wrong, give autotune a reference")
 
-    def _make_launcher(
+    def _compile_ahead(
         self,
         machine: Machine,
         configs: Sequence[Any],
@@ -231,14 +231,16 @@ class AutotunedKernel:
         kwargs: Mapping[str, Any],
         grid: Any,
         position: int,
+        makes_launcher: bool,
     ) -> None:
-        """Compile one of the configurations for a call, and make Triton's launcher for it, in any thread. The compiled
-        kernel is not loaded."""
+        """Compile one of the configurations for a call, and perhaps make Triton's launcher for it, in any thread. The
+        compiled kernel is not loaded."""
         from triton.runtime import driver
 
         with on_gpu(machine):
             compiled = self.fn.run(*args, grid=grid, warmup=True, **kwargs, **configs[position].all_kwargs())
-            driver.active.launcher_cls(compiled.src, compiled.metadata)
+            if makes_launcher:
+                driver.active.launcher_cls(compiled.src, compiled.metadata)
 
     def _measured(
         self,
@@ -246,15 +248,15 @@ class AutotunedKernel:
         arguments: Mapping[str, Any],
         machine: Machine,
         location: str,
-        make_launcher: Callable[[int], object],
+        compile_ahead: Callable[[int, bool], object],
     ) -> MeasuredCall:
-        from .launcher_ahead import LauncherAhead
+        from .launch_ahead import LaunchAhead
         from .measured_call import CallSettings, measure_call
 
         settings = self.settings
         # Hooks of the user's run with every compilation, so that one ahead would run them once too often.
-        launcher = None if getattr(self.jit_function, "pre_run_hooks", ()) else LauncherAhead(make_launcher)
-        how = CallSettings(settings.reference, settings.settings, settings.quiet, launcher)
+        ahead = None if getattr(self.jit_function, "pre_run_hooks", ()) else LaunchAhead(compile_ahead)
+        how = CallSettings(settings.reference, settings.settings, settings.quiet, ahead)
         measure = self._measure or measure_call
         return measure(problem, arguments, self.folder.path, machine, how, location)
 

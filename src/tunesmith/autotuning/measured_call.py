@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from .call_reference import CallReference, ReferenceResult, contents_of
 from .callables import in_time
 from .choice import Machine
 from .current_device import target_of
-from .launcher_ahead import LauncherAhead
+from .launch_ahead import LaunchAhead
 from .tuning import progress
 
 REFERENCE_SECONDS = 600.0
@@ -45,13 +44,13 @@ class MeasuredCall:
 
 @dataclass(frozen=True)
 class CallSettings:
-    """How a call is measured. `settings` are GlobalParameters of a tuning file. `launcher` begins at the first good
-    result."""
+    """How a call is measured. `settings` are GlobalParameters of a tuning file. `ahead` begins when the
+    first configuration is compiled."""
 
     reference: CallReference | None = None
     settings: Mapping[str, Value] = field(default_factory=dict)
     quiet: bool = False
-    launcher: LauncherAhead | None = None
+    ahead: LaunchAhead | None = None
 
 
 def measure_call(
@@ -66,21 +65,24 @@ def measure_call(
     right, with the reasons."""
     path = written(problem, folder / "source" / problem.name, how.settings)
     with progress(how.quiet) as observer, _known_to_workers(problem, arguments, how, location):
-        screening = ScreeningObserver(observer, partial(_begin, how.launcher, problem))
+        screening = ScreeningObserver(observer, *_told_ahead(how.ahead, problem))
         try:
             # The winner is launched through Triton, so nobody loads the logic.
             device = target_of(machine)
             outcome = tune_file(path, folder, device=device, order="file", checks_logic=False, observe=screening)
         except UserError as error:
             raise at_the_call(error, path.parent, location) from error
-    if how.launcher:
-        how.launcher.wait()
-    return chosen(problem, outcome, screening.measured, location)
+    measured = chosen(problem, outcome, screening.measured, location)
+    if how.ahead:
+        how.ahead.wait(measured.winner)
+    return measured
 
 
-def _begin(launcher: LauncherAhead | None, problem: CallProblem, good: Solution) -> None:
-    if launcher:
-        launcher.begin(positions(problem, [good])[0])
+def _told_ahead(ahead: LaunchAhead | None, problem: CallProblem) -> Iterator[Callable[[Solution], None]]:
+    """What is told of the first solution that is compiled, and of the one that leads."""
+    if ahead:
+        yield lambda compiled: ahead.begin(_position(problem, compiled))
+        yield lambda leading: ahead.expect(_position(problem, leading))
 
 
 @contextmanager
@@ -114,19 +116,29 @@ def at_the_call(error: UserError, folder: Path, location: str) -> UserError:
 
 @dataclass
 class ScreeningObserver:
-    """Passes events on, counts the cells of the run's first batch that were not in the store, and calls `good` with
-    each solution that ran right."""
+    """Passes events on, counts the cells of the run's first batch, the screening, that were not in the store, and tells
+    of each solution that is compiled, and of the one that leads when the finalists are compared."""
 
     observe: events.Observer
-    good: Callable[[Solution], None]
-    is_first: bool = True
-    measured: int = 0
+    compiled: Callable[[Solution], None] = lambda solution: None
+    leads: Callable[[Solution], None] = lambda solution: None
+    measured: int = field(default=0, init=False)
+    _batches: int = field(default=0, init=False)
+    _leading: tuple[float, Solution] | None = field(default=None, init=False)
 
     def __call__(self, event: events.Event) -> None:
-        if isinstance(event, events.BatchBegan) and self.is_first:
-            self.is_first, self.measured = False, event.cells - event.reused
-        if isinstance(event, events.CellMeasured) and event.measurement.ok:
-            self.good(event.solution)
+        if isinstance(event, events.BatchBegan):
+            self._batches += 1
+            if self._batches == 1:
+                self.measured = event.cells - event.reused
+            elif self._leading:
+                self.leads(self._leading[1])
+        elif isinstance(event, events.Dispatched):
+            self.compiled(event.solution)
+        elif isinstance(event, events.CellMeasured) and event.measurement.ok and event.measurement.estimate:
+            seconds = event.measurement.estimate.seconds
+            if self._leading is None or seconds < self._leading[0]:
+                self._leading = seconds, event.solution
         self.observe(event)
 
 
@@ -148,6 +160,10 @@ def chosen(problem: CallProblem, outcome: RunOutcome[TuningPlan], measured: int,
         shown = " | ".join(dict.fromkeys([*failures.values(), *outcome.look_at])) or "nothing was measured"
         raise UserError(location, f"no configuration of {problem.entry} ran right: {shown}", "mend the kernel")
     return MeasuredCall(decided[0], tuple(decided[1:]), seconds, failures, measured)
+
+
+def _position(problem: CallProblem, solution: Solution) -> int:
+    return positions(problem, [solution])[0]
 
 
 def positions(problem: CallProblem, solutions: Sequence[Solution]) -> list[int]:

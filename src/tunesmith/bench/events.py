@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tunesmith.records import Measurement
+from tunesmith.records import Measurement, Solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,11 @@ class ModuleCompiled:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """A job was sent to the worker to be timed. The worker verifies it before, unless it is verified."""
+    """A job, which is compiled, was sent to the worker to be timed. The worker verifies it before, unless it is
+    verified."""
 
     key: str
+    solution: Solution
 
 
 @dataclass(frozen=True, slots=True)

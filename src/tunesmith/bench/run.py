@@ -160,7 +160,7 @@ class BatchRun:
         self._current = Sent(ready_job, request, time.time(), verified)
         self._tools.workers.current().ask(request)
         if times:
-            self._tools.observe(Dispatched(ready_job.job.key))
+            self._tools.observe(Dispatched(ready_job.job.key, ready_job.job.solution))
 
     def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
         """The checks to prepare for the problem after this one."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tunesmith import bench
+from tunesmith.bench import Dispatched as Dispatched
 from tunesmith.protocol import StepResult
 from tunesmith.records import Measurement, Problem, ProblemType, Solution, Target
 
