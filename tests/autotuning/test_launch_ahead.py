@@ -69,6 +69,22 @@ def test_another_winner_does_not_wait_for_the_one_that_led():
     ahead.wait(5)
 
 
+def test_what_all_need_is_made_at_once_and_before_a_configuration_is_compiled():
+    may_end, done = threading.Event(), []
+
+    def prepare():
+        assert may_end.wait(SECONDS)
+        done.append("prepared")
+
+    ahead = LaunchAhead(lambda position, makes_launcher: done.append(position), prepare)
+    ahead.begin_to_prepare()
+    ahead.begin(3)
+    assert done == []
+    may_end.set()
+    ahead.wait(3)
+    assert done == ["prepared", 3]
+
+
 @pytest.mark.parametrize("error", [RuntimeError("no compiler"), AttributeError("another Triton")])
 def test_a_failure_is_left_to_the_launch(error):
     making = Making(error)

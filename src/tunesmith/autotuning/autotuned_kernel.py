@@ -18,12 +18,13 @@ from tunesmith.records import Outcome, UserError, Value
 
 from .callables import callers_location, fingerprint
 from .choice import KeptChoice, KernelFolder, Machine, digest_among, plain_config
-from .current_device import is_capturing, machine_of, on_gpu
+from .current_device import is_capturing, machine_of, on_gpu, open_driver
 from .jit_text import JitText, is_interpreted, is_jit_function
 from .tuning_key import Bucket, Pruning, TuningKey, nearest
 
 if TYPE_CHECKING:
     from .call_reference import CallReference
+    from .launch_ahead import LaunchAhead
     from .measured_call import MeasuredCall
 
 MODE_VARIABLE = "TUNESMITH_AUTOTUNE"
@@ -165,11 +166,15 @@ class AutotunedKernel:
         if is_capturing():
             self._take_nearest(key, machine, configs, "a CUDA graph is being captured", needs_choice=True)
             return
+        from tunesmith.session import keep_server
+
+        # The processes that compile come from a server, which imports while this process imports and prepares the run.
+        keep_server(("tunesmith.toolchains.triton_ready",), keeps_workers=True)
+        ahead = self._launch_ahead(machine, configs, args, kwargs, grid)
         with self.folder.tuning():
             # Another process may have chosen while this one waited.
             if not self._take(self.folder.choice(key, machine), configs, among):
-                compile_ahead = partial(self._compile_ahead, machine, configs, args, kwargs, grid)
-                self._tune(key, machine, configs, among, arguments, grid, compile_ahead)
+                self._tune(key, machine, configs, among, arguments, grid, ahead)
 
     def _tune(
         self,
@@ -179,14 +184,10 @@ class AutotunedKernel:
         among: str,
         arguments: Mapping[str, Any],
         grid: Any,
-        compile_ahead: Callable[[int, bool], object],
+        ahead: LaunchAhead | None,
     ) -> None:
-        from tunesmith.session import keep_server
-
         from .call_problem import call_problem, listed_config
 
-        # The processes that compile come from a server, which imports while this process prepares the run.
-        keep_server(("tunesmith.toolchains.triton_ready",), keeps_workers=True)
         settings, location = self.settings, self._callers_line
         known = {**_defaults(self.base_fn), **arguments}
         needs_registers = any(config.maxnreg is not None for config in configs)
@@ -210,7 +211,7 @@ class AutotunedKernel:
             reference=fingerprint(settings.reference) if settings.reference else "",
             location=location,
         )
-        self.measured = self._measured(problem, remaining, machine, location, compile_ahead)
+        self.measured = self._measured(problem, remaining, machine, location, ahead)
         ties = [plain_config(configs[position]) for position in self.measured.ties]
         choice = KeptChoice(key, machine, plain_config(configs[self.measured.winner]), tuple(ties), among)
         self.folder.keep(choice)
@@ -222,6 +223,20 @@ class AutotunedKernel:
                 f"{len(wrong)} of {len(configs)} configurations of {self.__name__} have other results than the first"
             )
             self._warn("results differ", f"{differ} that runs; if that one is wrong, give autotune a reference")
+
+    def _launch_ahead(
+        self, machine: Machine, configs: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any], grid: Any
+    ) -> LaunchAhead | None:
+        """What Triton makes ahead of a call's first launch; None if hooks of the user's would run once too often, since
+        they run with every compilation."""
+        from .launch_ahead import LaunchAhead
+
+        if getattr(self.jit_function, "pre_run_hooks", ()):
+            return None
+        make = partial(self._compile_ahead, machine, configs, args, kwargs, grid)
+        ahead = LaunchAhead(make, partial(open_driver, machine))
+        ahead.begin_to_prepare()
+        return ahead
 
     def _compile_ahead(
         self,
@@ -248,14 +263,11 @@ class AutotunedKernel:
         arguments: Mapping[str, Any],
         machine: Machine,
         location: str,
-        compile_ahead: Callable[[int, bool], object],
+        ahead: LaunchAhead | None,
     ) -> MeasuredCall:
-        from .launch_ahead import LaunchAhead
         from .measured_call import CallSettings, measure_call
 
         settings = self.settings
-        # Hooks of the user's run with every compilation, so that one ahead would run them once too often.
-        ahead = None if getattr(self.jit_function, "pre_run_hooks", ()) else LaunchAhead(compile_ahead)
         how = CallSettings(settings.reference, settings.settings, settings.quiet, ahead)
         measure = self._measure or measure_call
         return measure(problem, arguments, self.folder.path, machine, how, location)

@@ -46,6 +46,14 @@ def on_gpu(machine: Machine) -> Iterator[None]:
         yield
 
 
+def open_driver(machine: Machine) -> None:
+    """Let Triton open its driver for the machine's GPU: releases such as 3.6 compile a C program for that."""
+    from triton.runtime import driver
+
+    with on_gpu(machine):
+        driver.active.get_current_target()
+
+
 def is_capturing() -> bool:
     """Whether a CUDA graph is being captured on the current stream. A process without torch captures none."""
     torch = sys.modules.get("torch")

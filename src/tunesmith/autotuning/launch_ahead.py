@@ -3,7 +3,7 @@
 Before the first launch of a signature, some releases of Triton (3.6) compile a small C program, the launcher. That
 takes a quarter of a second, whatever the configuration is, and Triton keeps the program. A thread makes a launcher as
 soon as a configuration is known to compile. Another one compiles the configuration that leads before the last
-comparison.
+comparison. What Triton's driver makes once for a device needs no configuration, and is made at once.
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ from dataclasses import dataclass, field
 @dataclass
 class LaunchAhead:
     """`make` compiles the configuration at a position, and makes a launcher for it if its second argument is True. It
-    loads and launches nothing, and may be called by several threads."""
+    loads and launches nothing, and may be called by several threads. `prepare` makes what all need."""
 
     make: Callable[[int, bool], object]
+    prepare: Callable[[], object] = lambda: None
+    _preparing: threading.Thread | None = field(default=None, init=False)
     _threads: dict[int, threading.Thread] = field(default_factory=dict, init=False)
+
+    def begin_to_prepare(self) -> None:
+        self._preparing = _started(self.prepare)
 
     def begin(self, position: int) -> None:
         """Begin with a launcher, for the configuration at a position. A second call does nothing."""
@@ -39,12 +44,20 @@ class LaunchAhead:
                 thread.join()
 
     def _start(self, position: int, makes_launcher: bool) -> None:
-        thread = threading.Thread(target=self._work, args=(position, makes_launcher), daemon=True)
-        thread.name = "tunesmith-launch-ahead"
-        self._threads[position] = thread
-        thread.start()
+        def work() -> None:
+            if self._preparing:
+                self._preparing.join()
+            self.make(position, makes_launcher)
 
-    def _work(self, position: int, makes_launcher: bool) -> None:
+        self._threads[position] = _started(work)
+
+
+def _started(work: Callable[[], object]) -> threading.Thread:
+    def carry_out() -> None:
         # The launch makes by itself what is missing, and raises what is wrong.
         with suppress(Exception):
-            self.make(position, makes_launcher)
+            work()
+
+    thread = threading.Thread(target=carry_out, name="tunesmith-launch-ahead", daemon=True)
+    thread.start()
+    return thread
