@@ -47,11 +47,13 @@ def on_gpu(machine: Machine) -> Iterator[None]:
 
 
 def open_driver(machine: Machine) -> None:
-    """Let Triton open its driver for the machine's GPU: releases such as 3.6 compile a C program for that."""
+    """Let Triton open its driver for the machine's GPU, and hash its own library, as it does before it compiles.
+    Releases such as 3.6 compile a C program for the driver."""
     from triton.runtime import driver
 
     with on_gpu(machine):
         driver.active.get_current_target()
+    import tunesmith.toolchains.triton_ready  # noqa: F401
 
 
 def is_capturing() -> bool:
