@@ -1,13 +1,15 @@
 """How long does the first call of a Triton function take under `triton.autotune` and under `tunesmith.autotune`?
 
-    python benchmarks/autotune_beside_triton.py [--only softmax --only product ...] [--json RESULT.json] [--plant]
+    python benchmarks/autotune_beside_triton.py [--only softmax --only product ...] [--alone] [--json RESULT.json]
+    python benchmarks/autotune_beside_triton.py [--only softmax --only product ...] --plant [--json RESULT.json]
 
 The kernels are those of `triton_patterns`, with large arguments. Each side calls all of them in a process of its own
-with empty caches. The wall time is that of a kernel's first call, without the start of Python and torch; what the side
-imports then counts for its first kernel. Each kernel's two winners are timed in one process with Triton's `do_bench`,
-in turns, three times each. The winners are the same if they are the same configuration, and tied if Triton's winner is
-among tunesmith's ties. The last figure is of a second process, with the caches of the first: the time of the import of
-tunesmith and of all first calls, without the making of their arguments. It needs a GPU.
+with empty caches; with `--alone`, each kernel in a process of its own. The wall time is that of a kernel's first call,
+without the start of Python and torch; what the side imports then counts for its first kernel. Each kernel's two winners
+are timed in one process with Triton's `do_bench`, in turns, three times each. The winners are the same if they are the
+same configuration, and tied if Triton's winner is among tunesmith's ties, or if the ranges of the two winners' three
+times overlap. The last figure is of a second process, with the caches of the first: the time of the import of tunesmith
+and of all first calls, without the making of their arguments. It needs a GPU.
 
 With `--plant`, tunesmith alone tunes the kernels, each with two more configurations: one hangs, one is wrong. What
 became of them is printed.
@@ -108,8 +110,17 @@ def in_process(side: str, names: Sequence[str], folder: str) -> dict[str, Any]:
     return {"found": found, "ready": ready}
 
 
-def times_of(pattern: Pattern, winners: dict[str, str]) -> dict[str, float]:
-    """The median of three medians for each side's winner, in milliseconds, measured in turns."""
+def found_alone(side: str, names: Sequence[str]) -> dict[str, Any]:
+    """What was found of each kernel in a process of its own, with empty caches."""
+    found: dict[str, Any] = {}
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            found |= in_process(side, [name], folder)["found"]
+    return found
+
+
+def times_of(pattern: Pattern, winners: dict[str, str]) -> dict[str, list[float]]:
+    """Three medians for each side's winner, in milliseconds, measured in turns."""
     by_text = {str(config): config for config in pattern.configs}
     arguments = pattern.call("cuda", True)
     kernels = {side: tuned(pattern, triton.autotune, [by_text[best]]) for side, best in winners.items()}
@@ -118,7 +129,7 @@ def times_of(pattern: Pattern, winners: dict[str, str]) -> dict[str, float]:
         for side, kernel in kernels.items():
             call = kernel[pattern.grid]
             measured[side].append(triton.testing.do_bench(lambda: call(*arguments.values())))  # noqa: B023
-    return {side: statistics.median(times) for side, times in measured.items()}
+    return measured
 
 
 def described() -> dict[str, Any]:
@@ -128,16 +139,20 @@ def described() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def verdict(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+def verdict(ours: dict[str, Any], theirs: dict[str, Any], times: dict[str, list[float]]) -> str:
     if ours["best"] == theirs["best"]:
         return "same"
-    return "tie" if theirs["best"] in ours["ties"] else "other"
+    if max(times["tunesmith"]) < min(times["triton"]):
+        return "faster"
+    is_tie = theirs["best"] in ours["ties"] or min(times["tunesmith"]) <= max(times["triton"])
+    return "tie" if is_tie else "slower"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=tuple(PATTERNS), action="append")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--plant", action="store_true")
     parser.add_argument("--side", choices=("triton", "tunesmith"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -153,12 +168,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         sides = {side: in_process(side, names, folder)["found"] for side in ("tunesmith", "triton")}
         second = in_process("tunesmith", names, folder)
+    if asked.alone:
+        sides = {side: found_alone(side, names) for side in sides}
     rows = []
     for name in names:
         ours, theirs = (sides[side][name] for side in ("tunesmith", "triton"))
-        times = times_of(PATTERNS[name], {"tunesmith": ours["best"], "triton": theirs["best"]})
-        row = {"kernel": name, "configurations": len(PATTERNS[name].configs), "winner": verdict(ours, theirs)}
-        rows.append({**row, "seconds": {side: sides[side][name]["seconds"] for side in sides}, "times": times})
+        ranges = times_of(PATTERNS[name], {"tunesmith": ours["best"], "triton": theirs["best"]})
+        times = {side: statistics.median(measured) for side, measured in ranges.items()}
+        row = {"kernel": name, "configurations": len(PATTERNS[name].configs), "winner": verdict(ours, theirs, ranges)}
+        seconds = {side: sides[side][name]["seconds"] for side in sides}
+        rows.append({**row, "seconds": seconds, "times": times, "ranges": ranges})
         print(
             f"{name}: {row['configurations']} configurations; first call tunesmith {ours['seconds']:.1f} s, triton "
             f"{theirs['seconds']:.1f} s, ratio {ours['seconds'] / theirs['seconds']:.2f}; winner {row['winner']}, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tunesmith._collector import collector_paused
 from tunesmith.bench import keep_server
 
 if TYPE_CHECKING:
@@ -60,5 +61,6 @@ def __getattr__(name: str) -> Any:
     """The public name, imported at its first use."""
     if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_MODULE_OF_NAME[name]}")
+    with collector_paused():
+        module = import_module(f"{__name__}.{_MODULE_OF_NAME[name]}")
     return module if name == "events" else getattr(module, name)
