@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from bench_jobs import OPERATION, problem
+from tunesmith.bench.run import PROBLEMS_AHEAD, BatchRun
 from tunesmith.bench.verification import cases as _cases
 from tunesmith.bench.verification.cases import Cases
+from tunesmith.problems import storage_bytes
 from tunesmith.problems.gemm import GemmOperation
 
 
@@ -59,7 +61,7 @@ def test_cases_fill_at_most_a_quarter_of_the_memory_and_the_longest_unused_goes_
     problems = [problem(16, beta=beta) for beta in (0.25, 0.5, 0.75, 1.0)]
     size = Cases(0).get(problems[0]).size
     memory = {"SC_PAGE_SIZE": 2, "SC_PHYS_PAGES": 2 * (3 * size - missing)}
-    monkeypatch.setattr(_cases, "os", SimpleNamespace(sysconf=memory.get))
+    monkeypatch.setattr(_cases, "os", SimpleNamespace(sysconf=memory.get, cpu_count=lambda: 1))
     cases = Cases(0)
     for index in (1, 0, 1, 2, 3):
         cases.get(problems[index])
@@ -88,6 +90,20 @@ def test_what_nobody_asked_for_is_forgotten_when_others_are_begun(makers):
     assert cases.kept(problem(16)) is None
 
 
+def test_what_is_made_ahead_has_room_beside_what_is_kept(monkeypatch):
+    """The quarter has room for the operands of two of three problems that are asked for."""
+    problems = [problem(16, beta=beta) for beta in (0.25, 0.5, 0.75, 1.0)]
+    cases = Cases(0)
+    each = sum(map(storage_bytes, OPERATION.operands(problems[1])))
+    memory = {"SC_PAGE_SIZE": 4, "SC_PHYS_PAGES": cases.get(problems[0]).size + 2 * each}
+    monkeypatch.setattr(_cases, "os", SimpleNamespace(sysconf=memory.get))
+    cases.ahead(problems[1:])
+    assert list(cases._pending) == [ahead.to_json() for ahead in problems[1:3]]
+    memory["SC_PHYS_PAGES"] = 1
+    cases.ahead(problems[3:])
+    assert list(cases._pending) == [problems[3].to_json()], "the first is made however little room there is"
+
+
 def test_what_was_begun_is_not_begun_again_nor_forgotten_when_part_of_it_is_asked_for_once_more(monkeypatch):
     made = []
     monkeypatch.setattr(Cases, "_make", lambda self, problem: made.append(problem))
@@ -98,3 +114,14 @@ def test_what_was_begun_is_not_begun_again_nor_forgotten_when_part_of_it_is_aske
         pending.result()
     assert sorted(each.sizes[0] for each in made) == [16, 24]
     assert len(cases._pending) == 2
+
+
+def test_a_run_names_the_checks_of_the_next_three_problems_in_the_order_of_its_jobs():
+    current, *others = (problem(size) for size in (16, 24, 32, 40, 48))
+    jobs = [SimpleNamespace(job=SimpleNamespace(problem=each)) for each in (current, *others) for _ in range(2)]
+    shared = []
+    tools = SimpleNamespace(share=shared.extend)
+    run = SimpleNamespace(_building=jobs[:5], _waiting=jobs[5:], _tools=tools)
+    expected = [check for each in others[:PROBLEMS_AHEAD] for check in OPERATION.checks(each)]
+    assert list(BatchRun._ahead(run, current)) == shared == expected
+    assert len(others) > PROBLEMS_AHEAD

@@ -21,6 +21,8 @@ from .processes.messages import Done, MeasureRequest
 from .processes.worker_handle import TIMEOUT, Death, Worker, wait_until
 from .timing import lost_above
 
+PROBLEMS_AHEAD = 3
+"""For how many problems the worker makes inputs and references while it measures another one."""
 BROKE_THE_NEXT = "broke the next"
 """Reason of a candidate that ran, but after which another candidate crashes, which runs well alone."""
 
@@ -163,10 +165,15 @@ class BatchRun:
             self._tools.observe(Dispatched(ready_job.job.key, ready_job.job.solution))
 
     def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
-        """The checks to prepare for the problem after this one."""
+        """The checks to prepare for the problems after this one, of which some take longer than this one's jobs."""
         upcoming = (job.job.problem for job in chain(self._building, self._waiting))
-        following = next((other for other in upcoming if other != problem), None)
-        checks = OPERATIONS[following.type.operation].checks(following) if following else ()
+        following = dict[Problem, None]()
+        for other in upcoming:
+            if other != problem:
+                following[other] = None
+            if len(following) == PROBLEMS_AHEAD:
+                break
+        checks = tuple(check for other in following for check in OPERATIONS[other.type.operation].checks(other))
         self._tools.share(checks)
         return checks
 

@@ -10,13 +10,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from tunesmith.problems import OPERATIONS, Array
+from tunesmith.problems import OPERATIONS, Array, storage_bytes
 from tunesmith.records import Problem
 
 from .case import VerificationCase
 
-_THREADS = 2
-"""Threads that make cases ahead: as many as most problems have checks, each of which is a case."""
+_FEWEST_THREADS, _MOST_THREADS, _PROCESSORS_EACH = 2, 8, 4
+"""Threads that make cases ahead: at least as many as most problems have checks, each of which is a case; more on a host
+with many processors, which the workers of several devices share."""
 _KEPT_SHARE = 0.25
 """Largest share of the host's memory for cases. A big problem's case takes too long to make it for every candidate."""
 
@@ -34,7 +35,9 @@ class Cases:
         self._seed = seed
         self._kept: OrderedDict[str, VerificationCase] = OrderedDict()
         self._pending: dict[str, Future[VerificationCase]] = {}
-        self._threads = ThreadPoolExecutor(_THREADS, "tunesmith-cases")
+        processors = os.cpu_count() or 1
+        threads = min(max(processors // _PROCESSORS_EACH, _FEWEST_THREADS), _MOST_THREADS)
+        self._threads = ThreadPoolExecutor(threads, "tunesmith-cases")
 
     def get(self, problem: Problem) -> VerificationCase:
         key = problem.to_json()
@@ -47,16 +50,21 @@ class Cases:
         return self._kept[key]
 
     def ahead(self, problems: Sequence[Problem]) -> None:
-        """Begin to make the cases of these problems in other threads; returns at once.
+        """Begin to make the cases of these problems in other threads, the first ones first, as far as there is room for
+        them beside what is kept; returns at once.
 
-        Cases that were begun by an earlier call and not fetched since are dropped.
+        Cases that were begun by an earlier call and not fetched since are dropped, if others are begun.
         """
         missing = {key: problem for problem in problems if (key := problem.to_json()) not in self._kept}
         if missing.keys() <= self._pending.keys():
             return
-        for pending in self._pending.values():
-            pending.cancel()
-        self._pending = {key: self._threads.submit(self._make, problem) for key, problem in missing.items()}
+        for key in self._pending.keys() - missing.keys():
+            self._pending.pop(key).cancel()
+        room = _most_bytes() - sum(case.size for case in self._kept.values())
+        for key, problem in missing.items():
+            room -= sum(map(storage_bytes, OPERATIONS[problem.type.operation].operands(problem)))
+            if key not in self._pending and (room >= 0 or not self._pending):
+                self._pending[key] = self._threads.submit(self._make, problem)
 
     def kept(self, problem: Problem) -> VerificationCase | None:
         """The case if it is kept."""
@@ -75,7 +83,10 @@ class Cases:
         return VerificationCase(operation.operands(problem), inputs, expected, agreement)
 
     def _make_room(self, size: int) -> None:
-        limit = _KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         # The last case stays whatever its size, since every candidate of a problem is verified on two cases in turn.
-        while len(self._kept) > 1 and sum(case.size for case in self._kept.values()) + size > limit:
+        while len(self._kept) > 1 and sum(case.size for case in self._kept.values()) + size > _most_bytes():
             self._kept.popitem(last=False)
+
+
+def _most_bytes() -> float:
+    return _KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
