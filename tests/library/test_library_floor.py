@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from tunesmith.devices import LaunchError
 from tunesmith.devices.opencl.device import _Prepared
 from tunesmith.kernels import KERNELS
 from tunesmith.library.gemm import _host_costs
-from tunesmith.library.gemm._floor import Floor
+from tunesmith.library.gemm._floor import DOUBT_OF_DAY, DOUBT_OF_DISTANCE, Floor
 from tunesmith.library.launch._host_launch import LAUNCHES
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.logic import Document, Logic, NamedSolution, Origin, Rule, SizeRow
@@ -72,26 +73,37 @@ def test_a_kernel_is_launched_if_it_is_faster_with_the_cost_of_its_launch(launch
 
 
 @pytest.mark.parametrize(("high", "is_blas"), [(1.09, False), (1.11, True)])
-@pytest.mark.parametrize("sizes", [MEASURED, (128, 256, 256)])
-def test_a_kernel_must_be_faster_at_the_upper_end_of_its_interval(high, is_blas, sizes):
-    """The BLAS takes 1.1 times as long."""
+@pytest.mark.parametrize(("sizes", "distance"), [(MEASURED, 0), ((128, 256, 256), 1)])
+def test_a_kernel_must_be_faster_at_the_upper_end_of_its_interval(high, is_blas, sizes, distance):
+    """The BLAS takes 1.1 times as long as the doubts alone make the kernel take."""
     made = logic(row(high=high), row((16, 16, 16), own=1e-6))
-    assert (chosen(made, MadeUp(0, 1.1e-3), *sizes) is not None) is is_blas
+    blas = 1.1e-3 * math.exp(DOUBT_OF_DAY + DOUBT_OF_DISTANCE * distance)
+    assert (chosen(made, MadeUp(0, blas), *sizes) is not None) is is_blas
 
 
 def test_both_times_are_scaled_to_a_size_that_was_not_measured_and_the_cost_of_a_launch_is_not():
-    """At an eighth of the work the kernel takes 0.125 ms and the BLAS 0.15 ms; a launch of 0.05 ms decides."""
+    """At an eighth of the work the kernel takes 0.125 ms, in doubt 0.186 ms, and the BLAS 0.25 ms; a launch decides."""
     made = logic(row(), row((16, 16, 16), own=1e-6))
-    for launch, is_blas in ((0.02e-3, False), (0.05e-3, True)):
-        choice = chosen(made, MadeUp(launch, 1.2e-3), 128, 128, 128)
+    for launch, is_blas in ((0.06e-3, False), (0.08e-3, True)):
+        choice = chosen(made, MadeUp(launch, 2e-3), 128, 128, 128)
         assert (choice is not None) is is_blas
     assert choice is not None
-    assert choice.expected_seconds == pytest.approx(0.15e-3)
+    assert choice.expected_seconds == pytest.approx(0.25e-3)
     assert choice.neighbour == MEASURED
 
 
+@pytest.mark.parametrize("size", [128, 512])
+def test_the_further_a_size_from_the_measured_one_the_larger_the_gain_must_be(size):
+    """A kernel that is a little faster at one size may be slower at twice the size, where it misses the caches."""
+    made = logic(row(), row((16, 16, 16), own=1e-6))
+    for doublings, gain, is_blas in ((0, 1.04, True), (0, 1.06, False), (1, 1.4, True), (1, 1.5, False)):
+        at = MEASURED if doublings == 0 else (size, size, size)
+        assert (chosen(made, MadeUp(0, gain * 1e-3), *at) is not None) is is_blas
+
+
 def test_the_time_that_the_logic_has_of_the_blas_goes_before_a_measurement_here():
-    for blas, is_blas in ((1.05e-3, True), (1.2e-3, False)):
+    """Both were measured on one day, so that a small gain is known."""
+    for blas, is_blas in ((1.09e-3, True), (1.11e-3, False)):
         costs = MadeUp(1e-4, 99.0)
         assert (chosen(logic(row(blas=blas)), costs, *MEASURED) is not None) is is_blas
         assert costs.asked == []

@@ -15,6 +15,14 @@ REACH = 2
 """A measured size says something about sizes that are at most this many times larger or smaller in every index. Further
 away, a tile's edges and a launch's cost may outweigh everything that was measured."""
 
+DOUBT_OF_DAY, DOUBT_OF_DISTANCE = 0.05, 0.2
+"""By how much the logarithm of a kernel's time over that of the BLAS may grow: from the day on which the kernel was
+measured to that of the BLAS, and for each unit of distance from the measured size (`Choice.distance`), since caches
+that are large enough for one product are too small for the next. The first is what two measured sizes lost on one day in
+`benchmarks/recorded/cpu_vs_numpy/run.json`, 2 and 5 %. The second was fitted on 152 pairs of products of `fitted.json`
+there, 7 % of which grew by more; so did 6 % of 152 pairs of `run.json`, and 3 % of 90 of another processor
+(`skylakex.json`)."""
+
 
 class Costs(Protocol):
     """What a call costs on this machine, in seconds. Measured once, when the value is first needed."""
@@ -31,14 +39,14 @@ class Floor:
 
     Times in logic are times of kernels on the device. A call also pays for the launch, which is more than the whole
     product of small matrices. So a kernel is the choice only if its expected time and the launch's cost together are
-    less than the time of the BLAS. The expected time is taken at the upper end of the interval that was measured, since
-    the kernel must be known to be faster.
+    less than the time of the BLAS. The expected time is taken at the upper end of the interval that was measured, and
+    lengthened by the doubts of another day and of the distance, since the kernel must be known to be faster.
     """
 
     def __init__(self, target: Target, logics: Mapping[ProblemType, Logic], costs: Costs) -> None:
         self._target, self._logics, self._costs = target, logics, costs
         self._solutions: dict[ProblemType, Solution | None] = {}
-        self._at_rows: dict[tuple[ProblemType, tuple[int, ...], bool, bool], float] = {}
+        self._at_rows: dict[tuple[ProblemType, tuple[int, ...], bool, bool], tuple[float, float]] = {}
 
     def choice(self, problem: Problem, first: Choice | None) -> Choice | None:
         """The BLAS as the choice for a problem; None if the BLAS does not compute it, if `first` is known to be faster,
@@ -49,9 +57,10 @@ class Floor:
         blas = Choice(solution, VENDOR, Rule.VENDOR)
         if first is None or first.expected_seconds is None or not self._is_known(problem, first):
             return blas
-        seconds = self._scaled(problem, first)
-        doubtful = self._doubt(problem.type, first.neighbour) * first.expected_seconds
-        if doubtful + self._costs.launch() < seconds:
+        seconds, doubt_of_day = self._scaled(problem, first)
+        doubt = math.exp(doubt_of_day + DOUBT_OF_DISTANCE * first.distance)
+        upper = self._upper_end(problem.type, first.neighbour) * first.expected_seconds
+        if doubt * upper + self._costs.launch() < seconds:
             return None
         return replace(blas, expected_seconds=seconds, neighbour=first.neighbour, distance=first.distance)
 
@@ -72,18 +81,20 @@ class Floor:
         near = all(size <= REACH * other and other <= REACH * size for size, other in pairs)
         return near and logic is not None and logic.document.origin.is_of(self._target)
 
-    def _scaled(self, problem: Problem, first: Choice) -> float:
-        """The time of the BLAS at the size at which the choice was measured, scaled as the choice's own time is."""
+    def _scaled(self, problem: Problem, first: Choice) -> tuple[float, float]:
+        """The time of the BLAS at the size at which the choice was measured, scaled as the choice's own time is; and
+        the doubt of the day, which is 0 if the logic has the time."""
         sizes = first.neighbour[: len(problem.sizes)]
         scalars = problem.scalars.get("alpha", 1.0) != 1, problem.scalars.get("beta", 0.0) != 0
         key = (problem.type, first.neighbour, *scalars)
         if key not in self._at_rows:
             tuned = None if any(scalars) else self._tuned(problem.type, first.neighbour)
             measured = replace(problem, sizes=sizes, leading=())
-            self._at_rows[key] = self._costs.blas(measured) if tuned is None else tuned
-        return self._at_rows[key] * math.prod(problem.sizes) / math.prod(sizes)
+            self._at_rows[key] = (self._costs.blas(measured), DOUBT_OF_DAY) if tuned is None else (tuned, 0.0)
+        seconds, doubt_of_day = self._at_rows[key]
+        return seconds * math.prod(problem.sizes) / math.prod(sizes), doubt_of_day
 
-    def _doubt(self, kind: ProblemType, where: tuple[int, ...]) -> float:
+    def _upper_end(self, kind: ProblemType, where: tuple[int, ...]) -> float:
         """The upper end of the interval at a measured size, over the time: that of the size's winner, since the logic
         keeps no other interval."""
         estimates = (row.estimate for row in self._logics[kind].document.rows if row.where == where)
