@@ -242,11 +242,11 @@ def own_kernels(name: str) -> str:
 
 def first_calls(name: str) -> str:
     run = loaded(name)
-    heads = ("kernel", "configurations", "tunesmith", "triton.autotune", "ratio", "their winner / ours")
+    heads = ("kernel", "configurations", "tunesmith", "triton.autotune", "ratio", "our winner", "their winner / ours")
     rows = [
         (
             row["kernel"], str(row["configurations"]), *(f"{row['seconds'][side]:.1f} s" for side in SIDES),
-            f"{row['seconds']['tunesmith'] / row['seconds']['triton']:.2f}",
+            f"{row['seconds']['tunesmith'] / row['seconds']['triton']:.2f}", row["winner"],
             f"{row['times']['triton'] / row['times']['tunesmith']:.3f}",
         )
         for row in run["rows"]

@@ -18,10 +18,10 @@ away, a tile's edges and a launch's cost may outweigh everything that was measur
 DOUBT_OF_DAY, DOUBT_OF_DISTANCE = 0.05, 0.2
 """By how much the logarithm of a kernel's time over that of the BLAS may grow: from the day on which the kernel was
 measured to that of the BLAS, and for each unit of distance from the measured size (`Choice.distance`), since caches
-that are large enough for one product are too small for the next. The first is what two measured sizes lost on one day in
-`benchmarks/recorded/cpu_vs_numpy/run.json`, 2 and 5 %. The second was fitted on 152 pairs of products of `fitted.json`
-there, 7 % of which grew by more; so did 6 % of 152 pairs of `run.json`, and 3 % of 90 of another processor
-(`skylakex.json`)."""
+that are large enough for one product are too small for the next. Figures of `benchmarks/recorded/cpu_vs_numpy/`: the
+first covers the 2 to 3 % that kernels took longer in `run.json`, at three sizes, than when they were tuned minutes
+before. The second was fitted on 152 pairs of products of `fitted.json`, 7 % of which grew by more; so did 6 % of 152
+pairs of `run.json`, and 3 % of 90 of another processor (`skylakex.json`)."""
 
 
 class Costs(Protocol):
