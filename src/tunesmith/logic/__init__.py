@@ -1,13 +1,26 @@
-"""Which solution for which size. `tunesmith.logic.build` makes a logic; programs that only use one do not load it."""
+"""Which solution for which size. `tunesmith.logic.build` makes a logic; programs that only use one do not load it, nor
+the tables that a logic is made from, which are imported at their first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .document import Document, NamedSolution, Origin, Regret, SizeRow
 from .files import logic_files, write_atomically
 from .read import location_in
 from .select import Choice, Logic, Rule
 from .shipped import ShippedHead, ShippedLogic, is_shipped, read_shipped, shipped_files, shipped_for
-from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
 from .units import Unit
 from .write import dump, write_logic
+
+if TYPE_CHECKING:
+    from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
+
+_OF_TABLES = (
+    *("NOT_MEASURED", "FinalTable", "Sheet", "TableCell"),
+    *("details_of", "read_csv", "sizes_of", "write_csv"),
+)
 
 __all__ = [
     "NOT_MEASURED",
@@ -39,3 +52,9 @@ __all__ = [
     "write_csv",
     "write_logic",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_TABLES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.table"), name)

@@ -12,14 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
-from .lists import GROUPING, ListedProblem, read_list, size_column
+if TYPE_CHECKING:
+    from .lists import ListedProblem
 
 Array = NDArray[np.generic]
 
@@ -99,6 +100,8 @@ class Operation(ABC):
         `location` is where the tuning file names the list. Raises UserError for whatever is wrong in the list, and for
         a type that cannot be listed.
         """
+        from .lists import GROUPING, ListedProblem, read_list, size_column  # programs that only launch read no lists
+
         columns = {index: size_column("") for index in problem_type.indices} | GROUPING
         rows = read_list(path, columns, problem_type.indices, f"problems of {problem_type.name}")
         return [

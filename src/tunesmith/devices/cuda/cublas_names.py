@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import NOT_SUPPORTED, LaunchError
-from ..gemm_call import GemmCall
+
+if TYPE_CHECKING:
+    from ..gemm_call import GemmCall
 
 DATA_TYPES = {
     "float32": 0,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 
 from tunesmith.devices import Device
-from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._shipped import is_of_sibling
 from tunesmith.library.arrays._libraries import Array
@@ -314,6 +313,8 @@ def with_left_out(what: str, errors: Sequence[UserError]) -> str:
 def with_loose_sums(ready: ReadyLaunch) -> ReadyLaunch:
     """A launch whose calls of the vendor's BLAS may round parts of sums. Its choice has a name of its own. A launch
     without such calls stays as it is, and so does a call of cuBLASLt, which has no such setting."""
+    from tunesmith.devices.gemm_call import GemmCall  # imported here since only the vendor's BLAS needs it
+
     launched = ready.launched
     steps = tuple(
         _changed(step, {"loose_sums": True})

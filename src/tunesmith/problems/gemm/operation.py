@@ -12,20 +12,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tunesmith.problems.base import Array, Expected, Operation, refuse_mismatch, strided, traffic
 from tunesmith.problems.keys import shortened, unknown_key
-from tunesmith.problems.lists import ListedProblem
 from tunesmith.problems.mistakes import Mistakes
 from tunesmith.records import Configuration, Operand, Problem, ProblemType, UserError, Value
 
 from .fields import DATA_TYPES, GEMM_FIELDS, HIGH_PRECISION, SCALARS, UNSUPPORTED, data_type
-from .inputs import random_numbers, storage_order
-from .listed import read_gemm_list
-from .reference import Epilogue, expected
 from .type import Gemm, GemmTypeError, gemm_type, is_interleaved, smallest_leading
+
+if TYPE_CHECKING:
+    from tunesmith.problems.lists import ListedProblem
 
 FIELDS = (*GEMM_FIELDS, *SCALARS)
 """Every supported key of a GEMM's ProblemType."""
@@ -40,6 +40,8 @@ class GemmOperation(Operation):
     """Operands A, B and C are read; D is written and never shares storage with C.
 
     A type without beta keeps C as an operand full of NaN, so that a kernel that reads C nevertheless is found out.
+
+    Lists, inputs and references are imported at their first use, since a program that only launches needs none.
     """
 
     name = "GEMM"
@@ -98,6 +100,10 @@ class GemmOperation(Operation):
         if is_interleaved(problem_type):
             what = f"a File lists GEMMs of whole matrices, {problem_type.name} is something else"
             raise UserError(location, what, "give it a Range or an Exact")
+        from tunesmith.problems.lists import ListedProblem
+
+        from .listed import read_gemm_list
+
         return [
             ListedProblem(row.sizes(problem_type) if row.fits(problem_type) else (), row.family, row.weight, row.layout)
             for row in read_gemm_list(path)
@@ -148,6 +154,8 @@ class GemmOperation(Operation):
 
         A big problem is checked at sampled rows, columns and matrices of the batch.
         """
+        from .reference import Epilogue, expected
+
         g = Gemm.of(problem)
         operands = (operand for operand in self.operands(problem) if operand.name in inputs)
         arrays = {operand.name: strided(operand, inputs[operand.name]) for operand in operands}
@@ -184,6 +192,8 @@ class GemmOperation(Operation):
 
 def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array:
     """The operand's numbers at its strides. Gaps between its columns hold NaN, or `_BETWEEN_INTEGERS`."""
+    from .inputs import random_numbers, storage_order
+
     readable = operand.name != "C" or gemm.beta != 0
     if readable and operand.storage_elements == math.prod(operand.shape):
         return random_numbers(operand, gemm, random).reshape(-1)
