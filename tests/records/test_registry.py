@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tunesmith.kernels import KERNELS, families_of
+from tunesmith.kernels.registry import OWN as OWN_FAMILIES
 from tunesmith.records import Registry, UserError, _registry
 
 GROUP = "tunesmith.testing"
@@ -58,6 +60,33 @@ def test_the_complete_objects_are_made_anew_only_when_the_distributions_change(r
     assert things.complete() is things.complete()
     registry(more="dict = builtins:dict")
     assert things.complete() == ([], set(), {})
+
+
+def test_a_part_has_those_of_our_own_that_belong_to_it_and_all_installed_ones(registry):
+    registry(theirs="set = builtins:set")
+    own = {"list": "builtins:list", "never": "no_such_module:thing", "dict": "builtins:dict"}
+    things = Registry("thing", own, group=GROUP, parts={"list": "ordered", "never": "other"})
+    assert things.complete("ordered") == ([], {}, set()), "what belongs to no part belongs to all"
+    assert things.complete("ordered") is things.complete("ordered")
+    with pytest.raises(ModuleNotFoundError):
+        things.complete()
+
+
+def test_each_kernel_family_is_registered_for_its_operation():
+    for operation, families in OWN_FAMILIES.items():
+        assert {KERNELS[name].operation for name in families} == {operation}
+        assert [kernel.name for kernel in families_of(operation)][: len(families)] == list(families)
+
+
+def test_the_families_of_one_operation_are_imported_without_those_of_others():
+    program = """
+import sys
+from tunesmith.kernels import families_of
+assert [kernel.name for kernel in families_of("Custom")][:1] == ["Custom"]
+print(*sys.modules)
+"""
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert not {"tunesmith.kernels.gemm.triton.dense", "tunesmith.kernels.random"} & set(shown.split())
 
 
 def test_the_complete_objects_are_not_kept_while_a_distribution_is_broken(registry):

@@ -16,9 +16,8 @@ from .base import Kernel
 VENDOR = "VendorBlas"
 """The family that calls the vendor's library."""
 
-KERNELS: Registry[Kernel] = Registry(
-    "kernel",
-    {
+OWN = {
+    "GEMM": {
         "TiledGemm": "tunesmith.kernels.gemm.opencl.tiled:TiledGemm",
         "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
         "CudaSimtGemm": "tunesmith.kernels.gemm.cuda.simt:CudaSimtGemm",
@@ -29,16 +28,27 @@ KERNELS: Registry[Kernel] = Registry(
         VENDOR: "tunesmith.kernels.vendor:VendorBlas",
         "PortBlasGemm": "tunesmith.kernels.gemm.portblas:PortBlasGemm",
         "PortBlasCuda": "tunesmith.kernels.gemm.portblas:PortBlasCuda",
+        "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
+    },
+    "Custom": {
         "Custom": "tunesmith.kernels.custom:CustomKernel",
         "CustomCuda": "tunesmith.kernels.custom:CustomCudaKernel",
         "CustomTriton": "tunesmith.kernels.custom:CustomTritonKernel",
+    },
+    "Random": {
         "OpenCLRandom": "tunesmith.kernels.random:OpenCLRandom",
         "CudaRandom": "tunesmith.kernels.random:CudaRandom",
-        "FakeGemm": "tunesmith.kernels.fake:FakeGemm",
     },
+}
+"""Our families by operation, so that only an operation's families are imported. The order matters: if several families
+fit a configuration, the first is taken."""
+
+KERNELS: Registry[Kernel] = Registry(
+    "kernel",
+    {name: where for families in OWN.values() for name, where in families.items()},
     group="tunesmith.kernels",
+    parts={name: operation for operation, families in OWN.items() for name in families},
 )
-"""The order matters: if several families fit a configuration, the first is taken."""
 
 HIDDEN = ("FakeGemm",)
 """Families that are not offered to users: they run on devices that a search for devices does not show either."""
@@ -52,7 +62,7 @@ ABSENT = "none"
 
 def families_of(operation: str, hidden: bool = True) -> list[Kernel]:
     """An operation's families, in the registry's order; without `hidden`, only those that are offered to users."""
-    kernels = (kernel for kernel in KERNELS.complete() if kernel.operation == operation)
+    kernels = (kernel for kernel in KERNELS.complete(operation) if kernel.operation == operation)
     return [kernel for kernel in kernels if hidden or kernel.name not in HIDDEN]
 
 
@@ -74,7 +84,7 @@ def family_for(operation: str, config: Configuration) -> Kernel:
     If the configuration sets a family's `named_by` parameter, only those families are considered; otherwise only
     families without one. Raises LookupError, which names the forms that exist, if no family fits.
     """
-    forms = _forms(KERNELS.complete(), operation)
+    forms = _forms(KERNELS.complete(operation), operation)
     named = [form for form in forms if form[1] and config.get(form[1], ABSENT) != ABSENT]
     for kernel, _, values in named or (form for form in forms if not form[1]):
         if all(config.get(name, value) == value for name, value in values):

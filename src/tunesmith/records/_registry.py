@@ -6,6 +6,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ._errors import UserError
@@ -22,14 +23,17 @@ class Registry(Generic[T]):
     Each entry of `own` is `name -> "package.module:attribute"`. Thus listing the names imports nothing heavy, and a new
     sibling is one file and one line. Installed distributions can add siblings by entry points of `group`. These follow
     our own siblings, in every process that has the distribution on its path, and cannot replace a name of ours.
-    Installed distributions are searched only when a name is unknown or when all names are listed.
+    Installed distributions are searched only when a name is unknown or when all names are listed. `parts` may say to
+    which part of the registry each of our own belongs.
     """
 
-    def __init__(self, kind: str, own: Mapping[str, str], group: str = "") -> None:
-        self._kind, self._own, self._group = kind, own, group
+    def __init__(
+        self, kind: str, own: Mapping[str, str], group: str = "", parts: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._kind, self._own, self._group, self._parts = kind, own, group, parts
         self._loaded: dict[str, T] = {}
         self._broken: dict[str, UserError] = {}
-        self._complete: tuple[object, tuple[T, ...]] = (None, ())
+        self._complete: dict[str, tuple[object, tuple[T, ...]]] = {}
 
     def __iter__(self) -> Iterator[str]:
         yield from self._own
@@ -45,21 +49,24 @@ class Registry(Generic[T]):
             self._loaded[name] = self._load_own(name) if name in self._own else self._load_installed(name)
         return self._loaded[name]
 
-    def values(self) -> Iterator[T]:
-        """Every object. An installed sibling that cannot be loaded is left out, with a warning."""
+    def values(self, part: str = "") -> Iterator[T]:
+        """Every object; with a `part`, those of our own that belong to it, and all installed ones. An installed sibling
+        that cannot be loaded is left out, with a warning."""
         for name in self:
+            if part and self._parts.get(name, part) != part:
+                continue
             try:
                 yield self[name]
             except UserError as error:
                 warnings.warn(str(error), stacklevel=2)
 
-    def complete(self) -> tuple[T, ...]:
+    def complete(self, part: str = "") -> tuple[T, ...]:
         """Every object, as `values` gives them: the same tuple as before if the siblings are the same and all load."""
-        siblings, objects = self._complete
+        siblings, objects = self._complete.get(part, (None, ()))
         if siblings is not installed(self._group):
-            objects = tuple(self.values())
+            objects = tuple(self.values(part))
             if not self._broken:
-                self._complete = installed(self._group), objects
+                self._complete[part] = installed(self._group), objects
         return objects
 
     def _load_own(self, name: str) -> T:
