@@ -7,7 +7,11 @@ import threading
 
 import pytest
 
+import library_fakes
 from tunesmith.autotuning.launch_ahead import LaunchAhead
+from tunesmith.autotuning.measured_call import ScreeningObserver
+from tunesmith.records import Estimate, Measurement, Outcome, Problem
+from tunesmith.session.frame import events
 
 SECONDS = 20.0
 
@@ -98,3 +102,23 @@ def test_without_a_compiled_configuration_there_is_nothing_to_wait_for():
     making = Making()
     LaunchAhead(making).wait(0)
     assert making.asked == []
+
+
+def test_what_leads_is_told_when_the_finalists_are_compared_and_what_is_compiled_at_once():
+    """Of three solutions, the last to be measured fails, and the second is the fastest."""
+    solutions = [library_fakes.solution(library_fakes.TYPES[0], TILE=tile) for tile in (1, 2, 3)]
+    seconds = [2e-3, 1e-3, None]
+    compiled, leading, passed_on = [], [], []
+    screening = ScreeningObserver(passed_on.append, compiled.append, leading.append)
+    screening(events.BatchBegan("screening", 5, 2))
+    for solution, time in zip(solutions, seconds, strict=True):
+        screening(events.Dispatched("key", solution))
+        estimate = time and Estimate(time, time, time, 7)
+        outcome = Outcome.OK if time else Outcome.WRONG_RESULT
+        measurement = Measurement(outcome, estimate=estimate)
+        screening(events.CellMeasured(solution, Problem(solution.type, (64, 64, 64)), measurement, None))
+    assert (compiled, leading) == (solutions, [])
+    screening(events.BatchBegan("finalists", 2, 0))
+    assert leading == [solutions[1]]
+    assert screening.measured == 3
+    assert len(passed_on) == 8

@@ -58,6 +58,7 @@ def _started(work: Callable[[], object]) -> threading.Thread:
         with suppress(Exception):
             work()
 
-    thread = threading.Thread(target=carry_out, name="tunesmith-launch-ahead", daemon=True)
+    # Python waits for the thread at its end: a compiler that is cut off there ends the program with an error.
+    thread = threading.Thread(target=carry_out, name="tunesmith-launch-ahead")
     thread.start()
     return thread
