@@ -1,11 +1,11 @@
-"""The logic that ships with tunesmith, for one device."""
+"""The logic that ships with tunesmith, for one device. What reads it is imported when a device is opened."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from tunesmith.logic import Logic, is_shipped, read_shipped, shipped_for
+from tunesmith.logic import Logic
 from tunesmith.records import ProblemType, Target, UserError
 
 LoadedLogic = tuple[Path, Logic]
@@ -14,6 +14,8 @@ LoadedLogic = tuple[Path, Logic]
 def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[LoadedLogic]:
     """A logic for each problem type: one made on this kind of device, else one made on another device of the same
     architecture. A damaged file is left out, with a warning. The tests check the configurations in the files."""
+    from tunesmith.logic import read_shipped, shipped_for
+
     files, damaged = shipped_for(target)
     found: dict[ProblemType, LoadedLogic] = {}
     for file in files:
@@ -31,5 +33,7 @@ def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[Loaded
 
 def is_of_sibling(loaded: LoadedLogic, target: Target) -> bool:
     """Whether it is shipped logic of another device. What it says was not measured on this device."""
+    from tunesmith.logic import is_shipped
+
     file, logic = loaded
     return is_shipped(file) and not logic.document.origin.is_of(target)

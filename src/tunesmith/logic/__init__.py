@@ -1,5 +1,6 @@
-"""Which solution for which size. `tunesmith.logic.build` makes a logic; programs that only use one do not load it, nor
-the tables that a logic is made from, which are imported at their first use."""
+"""Which solution for which size. `tunesmith.logic.build` makes a logic; programs that only use one do not load it.
+Neither do they load tables, which a logic is made from, nor what reads the logic in the package, before its first use.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +11,16 @@ from .document import Document, NamedSolution, Origin, Regret, SizeRow
 from .files import logic_files, write_atomically
 from .read import location_in
 from .select import Choice, Logic, Rule
-from .shipped import ShippedHead, ShippedLogic, is_shipped, read_shipped, shipped_files, shipped_for
 from .units import Unit
 from .write import dump, write_logic
 
 if TYPE_CHECKING:
+    from .shipped import ShippedHead, ShippedLogic, is_shipped, read_shipped, shipped_files, shipped_for
     from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
 
-_OF_TABLES = (
-    *("NOT_MEASURED", "FinalTable", "Sheet", "TableCell"),
-    *("details_of", "read_csv", "sizes_of", "write_csv"),
-)
+_OF_TABLES = "NOT_MEASURED", "FinalTable", "Sheet", "TableCell", "details_of", "read_csv", "sizes_of", "write_csv"
+_OF_SHIPPED = "ShippedHead", "ShippedLogic", "is_shipped", "read_shipped", "shipped_files", "shipped_for"
+_MODULE_OF_NAME = {**dict.fromkeys(_OF_TABLES, "table"), **dict.fromkeys(_OF_SHIPPED, "shipped")}
 
 __all__ = [
     "NOT_MEASURED",
@@ -55,6 +55,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _OF_TABLES:
+    if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.table"), name)
+    return getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)

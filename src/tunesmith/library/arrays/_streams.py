@@ -73,9 +73,11 @@ def handle_for(arrays: Iterable[Any], stream: Any) -> int:
 
 def follow(device: CudaDevice, views: Iterable[View], handle: int) -> None:
     """Make the stream `handle` wait for the other streams on which the arrays were written."""
+    others = {view.written_on for view in views if view.written_on} - {handle}
+    if not others:
+        return
     from tunesmith.devices.cuda.device import Mark
 
-    others = {view.written_on for view in views if view.written_on} - {handle}
     for other in sorted(others):
         with device.on(other):
             mark = Mark()

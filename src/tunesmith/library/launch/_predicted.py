@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.kernels import KERNELS
 from tunesmith.library._configurations import mistake_in
-from tunesmith.logic import Choice, Logic, NamedSolution, Rule, is_shipped, read_shipped
+from tunesmith.logic import Choice, Logic, NamedSolution, Rule
 from tunesmith.records import Problem, ProblemType, Solution
 
 from ._heuristic import name_of
@@ -65,6 +65,7 @@ class PredictedChoices:
     @cached_property
     def _models(self) -> tuple[ChoiceModel, ...]:
         # Imported here: a program that launches measured sizes only does not load the models.
+        from tunesmith.logic import is_shipped, read_shipped
         from tunesmith.models.choice.model_file import choice_files, parse_choice_model, read_choice_model
 
         shipped = dict.fromkeys(filter(is_shipped, self._files))
