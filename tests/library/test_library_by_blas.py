@@ -62,14 +62,14 @@ class MadeUpCosts:
 
 @pytest.fixture
 def costs(monkeypatch):
-    monkeypatch.setattr("tunesmith.library.library.HostCosts", MadeUpCosts)
+    monkeypatch.setattr("tunesmith.library.gemm._host_costs.HostCosts", MadeUpCosts)
     monkeypatch.setattr(MadeUpCosts, "blas_seconds", 0.0)
     return MadeUpCosts
 
 
 def only_short(lib, monkeypatch):
     """From now on a call that does not go the short way fails."""
-    monkeypatch.setattr(lib._host, "matmul", lambda *_: pytest.fail("the long way"))
+    monkeypatch.setattr(lib._begun_products().host, "matmul", lambda *_: pytest.fail("the long way"))
 
 
 # --- the choice -------------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_calls_from_several_threads_and_from_within_a_call(lib):
     for thread in threads:
         thread.join()
     assert wrong == []
-    found = lib._host._quiet.run(lambda: lib.matmul(a, b))
+    found = lib._begun_products().host._quiet.run(lambda: lib.matmul(a, b))
     close(found, a, b)
 
 
@@ -259,7 +259,7 @@ def test_a_closed_library_forgets_its_products(launches):
     with pytest.warns(UserWarning, match="no logic is for"):
         lib.matmul(a, b)
     lib.close()
-    assert lib._host.products == {}
+    assert lib._begun_products().host.products == {}
     with pytest.warns(UserWarning, match="no logic is for"):
         close(lib.matmul(a, b), a, b)
     lib.close()
@@ -293,7 +293,7 @@ def test_the_products_that_are_remembered_are_bounded(lib, monkeypatch):
     monkeypatch.setattr("tunesmith.library.gemm._host_matmul.REMEMBERED", 4)
     for size in range(1, 12):
         close(lib.matmul(a := normal(size, 4), b := normal(4, 3)), a, b)
-        assert 1 <= len(lib._host.products) <= 4
+        assert 1 <= len(lib._begun_products().host.products) <= 4
 
 
 # --- strict -----------------------------------------------------------------------------------------------------------

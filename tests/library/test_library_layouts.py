@@ -235,7 +235,7 @@ def test_a_product_on_the_host_is_found_out_once_for_all_addresses_of_one_alignm
         for offset, kept in ((0, 1), (ALIGNMENT, 1), (20 * ALIGNMENT, 1), (4, 2), (ALIGNMENT + 4, 2), (8, 3)):
             a = whole[start + offset : start + offset + 120].view(np.float32).reshape(6, 5, order="F")
             close(lib.matmul(a, b, out), a @ b)
-            assert len(lib._host._entries) == kept
+            assert len(lib._begun_products().host._entries) == kept
 
 
 # --- how much is kept -------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_a_program_that_asks_for_ever_new_sizes_has_a_bounded_memory(call, monke
     monkeypatch.setattr("tunesmith.library.launch._launcher.REMEMBERED", bound)
     launched_records: list[LaunchRecord] = []
     with library(logic(NN), launched=launched_records.append) as lib:
-        calls = lib._host if call == "matmul" else lib._operands
+        calls = lib._begun_products().host if call == "matmul" else lib._operands
         for size in (*range(1, 12), 1, 11):
             a, b = columns(size, 3), columns(3, 5)
             out = lib.matmul(a, b, out=columns(size, 5)) if call == "matmul" else lib.launch(NN, A=a, B=b)

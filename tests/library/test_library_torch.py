@@ -179,7 +179,7 @@ def test_an_address_that_a_solution_cannot_take_goes_to_one_that_can(rig, asks):
     """Tensor maps, and code that was compiled for multiples of 16, must not meet another address."""
     lib = rig.library(logic(NN, {asks: True}, {}))
     launched_records = []
-    lib._torch._launched = launched_records.append
+    lib._begun_products().torch._launched = launched_records.append
     whole, b = rig.normal(6 * 5 + 1), rig.normal(5, 7)
     for start in (0, 1):
         a = whole[start : start + 30].view(6, 5)

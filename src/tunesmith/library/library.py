@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
@@ -22,19 +22,15 @@ from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError
 from ._configurations import check_configurations
 from ._device import DeviceAbsentError, absent, check_distinct, context_kept, no_logic, open_for, open_gpu, open_untuned
 from ._shipped import shipped_logics
-from .arrays._libraries import as_tensor, dtype_name, torch_and_gpu
 from .call_adapters import call_adapter_of
-from .gemm._checked_call import Arguments, Scalars, normalized
-from .gemm._floor import Floor
-from .gemm._foreign_matmul import ForeignMatmul
-from .gemm._host_costs import HostCosts
-from .gemm._host_matmul import HostMatmul, on_host
-from .gemm._torch_matmul import TorchMatmul
 from .launch._heuristic import policies_know
 from .launch._launcher import Launcher, LaunchRecord, with_left_out
 from .launch._locks import call_lock
 from .launch._named_operands import LaunchRequest, NamedOperandLaunch
 from .launch._predicted import PredictedChoices
+
+if TYPE_CHECKING:
+    from .gemm._products import Products
 
 TOO_LARGE = "maximum allocation"
 """The reason with which families reject an operand that is larger than any buffer of the device."""
@@ -113,8 +109,8 @@ class Library:
         self._strict, self._floor, self._ships = strict, floor, ships
         self._lock = call_lock()
         self._launchers: dict[str, Launcher] = {}
-        shared = self._any_launcher_on, self._lock, launched
-        self._host, self._torch, self._foreign = HostMatmul(*shared), TorchMatmul(*shared), ForeignMatmul(*shared)
+        self._launched = launched
+        self._products: Products | None = None
         self._operands = NamedOperandLaunch(self._launcher_on, self._lock, launched)
 
     @property
@@ -225,34 +221,29 @@ class Library:
         `stream`. Raises TypeError and ValueError as NumPy does, UserError if no kernel takes the data type or the
         library is strict and has no logic for the product, and `devices.LaunchError` if the device fails.
         """
+        products = self._products or self._begun_products()
         if (
-            (self._host.products or self._torch.repeat)
+            (products.host.products or products.torch.repeat)
             and (bias is activation is residual is c is scale_a is scale_b is out_dtype is stream is None)
             and (alpha.__class__ is float and alpha == 1.0 and beta.__class__ is float and beta == 0.0)
         ):
-            if self._torch.repeat and (result := self._torch.repeat(a, b, out)) is not None:
+            if products.torch.repeat and (result := products.torch.repeat(a, b, out)) is not None:
                 return result
             if a.__class__ is ndarray is b.__class__ and (out is None or out.__class__ is ndarray):
-                result = self._host.known_product(a, b, out)
+                result = products.host.known_product(a, b, out)
             else:
-                result = self._host.known_product_of_tensors(a, b, out)
+                result = products.host.known_product_of_tensors(a, b, out)
             if result is not None:
                 return result
-        torch, is_on_gpu = torch_and_gpu(a, "a", stream)
-        scalars = Scalars(activation, alpha, beta, "" if out_dtype is None else dtype_name(out_dtype))
-        call = normalized(Arguments(a, b, c, bias, scale_a, scale_b, out), scalars, residual)
-        if is_on_gpu:
-            return self._foreign.matmul(stream, *call) if torch is None else self._torch.matmul(torch, *call)
-        result = self._host.matmul(None, *on_host(*call))
-        if out is not None:
-            return out
-        return result if torch is None else as_tensor(torch, result)
+        arguments = a, b, c, bias, scale_a, scale_b, out
+        return products.matmul(arguments, residual, (activation, alpha, beta), out_dtype, stream)
 
     def close(self) -> None:
         """Release programs and memory, and close the device if the library opened it."""
         with self._lock:
-            for cache in (self._host, self._torch, self._foreign, self._operands):
-                cache.clear()
+            if self._products:
+                self._products.clear()
+            self._operands.clear()
             for launcher in set(self._launchers.values()):
                 launcher.close()
                 if not isinstance(self._requested, Device):
@@ -264,6 +255,14 @@ class Library:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _begun_products(self) -> Products:
+        from .gemm._products import Products  # a program that makes no product does without
+
+        with self._lock:
+            if self._products is None:
+                self._products = Products(self._any_launcher_on, self._lock, self._launched)
+            return self._products
 
     def _selected(self, launcher: Launcher, requested: ProblemType | str) -> ProblemType:
         """The requested type: one with a logic, else any GEMM type that policies choose kernels for on this device."""
@@ -343,6 +342,9 @@ class Library:
         }
         launcher = Launcher(device, logics, unused, self._left_out, absent_error, self._strict)
         if self._floor and device.target.kind == "CPU":
+            from .gemm._floor import Floor  # as in `_begun_products`
+            from .gemm._host_costs import HostCosts
+
             launcher.floor = Floor(device.target, launcher.logics, HostCosts(launcher))
         return launcher
 
