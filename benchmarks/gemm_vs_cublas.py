@@ -3,12 +3,12 @@
     python benchmarks/gemm_vs_cublas.py LIST.csv [--logic OUT] [--json FILE] [--csv FILE] [--svg FILE] [--exhaustive]
 
 LIST.csv has the columns that docs/tuning-file.md describes; OUT is the folder of a `tunesmith tune`. Without it, the
-library uses the logic that ships with tunesmith. Both sides get the same torch tensors through their public calls,
-`tunesmith.load(OUT).matmul` and `torch.mm`. The calls take several sets of tensors in turn, together twice as large as
-the last-level cache. Blocks of calls alternate with a pause between them; the first call of a block is dropped, and
-another side begins in each round. Each block is timed twice: on the device alone, by events around calls that are
-queued behind a gate so that no call waits for the host; and by the host's clock until the last call is done. Ratios
-pair the blocks of a round.
+library uses the logic that ships with tunesmith, for the data type that --data-type names (b, which is bfloat16). Both
+sides get the same torch tensors through their public calls, `tunesmith.load(OUT).matmul` and `torch.mm`. The calls take
+several sets of tensors in turn, together twice as large as the last-level cache. Blocks of calls alternate with a pause
+between them; the first call of a block is dropped, and another side begins in each round. Each block is timed twice: on
+the device alone, by events around calls that are queued behind a gate so that no call waits for the host; and by the
+host's clock until the last call is done. Ratios pair the blocks of a round.
 
 Two more sides are timed in the same blocks: the best of our own kernels (from the run's store), if the logic chose the
 vendor's; and torch.mm a second time, whose ratio to itself is the noise. With --exhaustive, every configuration of the
@@ -42,6 +42,8 @@ from gemm_sides import vendor as vendor_call
 from tunesmith.devices import LaunchError
 from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.logic import Choice, Logic
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
 
@@ -71,11 +73,14 @@ class WatchedLibrary:
 class Contest:
     """The sides that are timed on a device: the tuned library, the library with only our own kernels, the vendor's."""
 
-    def __init__(self, folder: Path | None, device: str, rounds: int, explored: Path | None) -> None:
+    def __init__(self, folder: Path | None, data_type: str, device: str, rounds: int, explored: Path | None) -> None:
         self.device, self.rounds = device, rounds
         selector = None if folder else GPU
         tuned = WatchedLibrary(lambda launched: load(folder, device=selector, launched=launched))
-        self.target, self.precision = tuned.library.target, Precision.of(tuned.library.problem_types)
+        self.target, self.precision = (
+            tuned.library.target,
+            Precision.of(tuned.library.problem_types if folder else [gemm_type(data_type)]),
+        )
         self.libraries = {OURS: tuned}
         if folder:
             self._add_own(folder, explored)
@@ -144,6 +149,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", type=Path, help="a list of problems")
     parser.add_argument("--logic", type=Path, metavar="OUT", help="the folder of a tuning run")
+    parser.add_argument("--data-type", choices=INPUTS, default="b", help="without --logic: the letter of A and B")
     parser.add_argument("--family", action="append", help="only problems of this family; may be given again")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of each side")
@@ -160,7 +166,7 @@ def main() -> int:
             if not options.family or problem.family in options.family
         ]
         explored = explore(options.logic, problems) if options.exhaustive else None
-        contest = Contest(options.logic, options.device, options.rounds, explored)
+        contest = Contest(options.logic, options.data_type, options.device, options.rounds, explored)
     except UserError as error:
         parser.error(str(error))
     rows, failed = [], []

@@ -17,7 +17,7 @@ from tunesmith.library._default_library import shared_library
 from tunesmith.logic import Rule, read_shipped, shipped, shipped_files, write_logic
 from tunesmith.models.choice.model_file import parse_choice_model
 from tunesmith.models.intensity.policies.known_targets import known_target
-from tunesmith.problems.gemm import gemm_type_named
+from tunesmith.problems.gemm import equally_fast, gemm_type_named
 from tunesmith.records import Problem, UserError
 from tunesmith.toolchains import TOOLCHAINS
 
@@ -25,6 +25,7 @@ MOST_BYTES = 3_000_000
 FILES = shipped_files()
 H100 = replace(known_target("sm_90"), name="NVIDIA H100 80GB HBM3", selector="CUDA:0")
 H200 = replace(known_target("sm_90"), selector="CUDA:0")
+OPERANDS = "Aki_Bkj", "Aik_Bkj", "Aik_Bjk"
 MEASURED, BETWEEN = (4096, 16, 4096), (4096, 24, 4096)
 
 
@@ -127,7 +128,7 @@ def test_every_solution_compiles_for_its_device(path):
 
 def test_on_its_device_it_is_used_as_a_logic_of_ones_own():
     with tunesmith.load(device=gpu(H100)) as library:
-        kinds = library.problem_types
+        kinds = [kind for kind in library.problem_types if kind.fields.word("DataType") == "b"]
         assert {kind.name for kind in kinds} == {"Cij_Aki_Bkj_B", "Cij_Aik_Bkj_B", "Cij_Aik_Bjk_B"}
         for kind in kinds:
             size = library.measured_sizes(kind)[0]
@@ -145,6 +146,31 @@ def test_without_its_model_the_nearest_sizes_decide(tmp_path, monkeypatch):
     monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
     with tunesmith.load(device=gpu(H100)) as library:
         assert library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B").rule is Rule.NEAREST
+
+
+def test_float16_is_chosen_for_as_bfloat16_is_and_not_told_that_its_time_is_known():
+    with tunesmith.load(device=gpu(H100)) as library:
+        for operands in OPERANDS:
+            measured = gemm_type_named(f"Cij_{operands}_B")
+            for size in (library.measured_sizes(measured)[0], (4104, 136, 1000), (1, 4096, 777), BETWEEN):
+                choice, like = (library.select(*size, problem_type=f"Cij_{operands}_{letter}") for letter in "HB")
+                assert choice.rule is Rule.SIBLING
+                assert choice.expected_seconds is choice.doubt is None
+                assert choice.solution == replace(like.solution, type=gemm_type_named(f"Cij_{operands}_H"))
+                assert "_B_" not in choice.name
+
+
+def test_every_solution_for_bfloat16_is_legal_for_float16():
+    for path in FILES:
+        target, solutions = solutions_in(path)
+        families = {}
+        for solution in solutions:
+            of_half = replace(solution, type=equally_fast(solution.type))
+            assert mistake_in(of_half) is None
+            assert list(KERNELS[of_half.kernel].rejections(of_half.configuration, of_half.type, target)) == []
+            families[of_half.kernel] = of_half
+        _, reasons = compiled([solution for solution in families.values() if solution.kernel != VENDOR], target)
+        assert reasons == []
 
 
 def test_a_sibling_is_never_told_that_its_time_is_known():
@@ -206,7 +232,8 @@ def test_ones_own_logic_comes_before_the_package(own_folder, monkeypatch):
         assert [len(library.measured_sizes(kind)) == 1 for kind in library.problem_types] == [
             kind == mine for kind in library.problem_types
         ]
-        assert len(library.problem_types) == 3
+        of_package = {f"Cij_{operands}_{letter}" for operands in OPERANDS for letter in "BH"}
+        assert {kind.name for kind in library.problem_types} == of_package
         assert library.select(4096, 24, 4096, problem_type=mine).solution.kernel == VENDOR
         assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.PREDICTED
 

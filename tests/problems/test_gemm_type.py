@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm import equally_fast, gemm_type, gemm_type_named
 from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.records import Configuration, UserError
 
@@ -108,3 +108,26 @@ def test_scalars_are_those_to_measure_with_and_no_part_of_the_type():
         GEMM.scalars_of({"Alpha": float("nan")}, str)
     with pytest.raises(UserError, match=r"Alpha of integers cannot be 0\.5"):
         GEMM.scalars_of({"DataType": "i8", "Alpha": 0.5}, str)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("Cij_Aki_Bkj_B", "Cij_Aki_Bkj_H"),
+        ("Cij_Aik_Bjk_BS", "Cij_Aik_Bjk_HS"),
+        ("Cijk_Ailk_Bljk_BB_Bias_Gelu", "Cijk_Ailk_Bljk_HB_Bias_Gelu"),
+        ("Ckij_Akil_Bklj_B", "Ckij_Akil_Bklj_H"),
+    ],
+)
+def test_half_and_bfloat16_stand_for_each_other(name, other):
+    assert equally_fast(gemm_type_named(name)) == gemm_type_named(other)
+    assert equally_fast(gemm_type_named(other)) == gemm_type_named(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["Cij_Aki_Bkj_S", "Cij_Aki_Bkj_S_MX", "Cij_Aki_Bkj_D", "Cij_Aki_Bkj_F8B", "Cij_Aki_Bkj_I8I"]
+)
+def test_no_other_type_stands_for_another(name):
+    kind = gemm_type_named(name)
+    assert kind is not None
+    assert equally_fast(kind) is None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-from tunesmith.records import Solution
+from tunesmith.records import ProblemType, Solution
 
-from .document import Document, SizeRow
+from .document import Document, NamedSolution, SizeRow
 from .neighbours import Neighbours
 from .read import read
 
@@ -71,6 +71,17 @@ class Logic:
     def load(path: Path | str) -> Logic:
         """The logic in a file. Raises UserError, with file and line, for a file that is no library logic."""
         return Logic(read(Path(path)))
+
+    def for_type(self, problem_type: ProblemType) -> Logic:
+        """The same logic for another problem type, which has the same kernels and sizes."""
+        solutions = tuple(
+            NamedSolution(
+                named.name.replace(self.document.problem_type.name, problem_type.name, 1),
+                replace(named.solution, type=problem_type),
+            )
+            for named in self.document.solutions
+        )
+        return Logic(replace(self.document, problem_type=problem_type, solutions=solutions))
 
     def choose(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Choice:
         """The first of `candidates`."""

@@ -8,7 +8,7 @@ from tunesmith.problems.base import strided
 from .fields import ACTIVATIONS, DATA_TYPES
 from .names import gemm_type_named
 from .operation import FIELDS, SCALES, GemmOperation
-from .type import Gemm, dest_of, gemm_type, is_interleaved
+from .type import Gemm, dest_of, equally_fast, gemm_type, is_interleaved
 
 __all__ = [
     "ACTIVATIONS",
@@ -18,6 +18,7 @@ __all__ = [
     "Gemm",
     "GemmOperation",
     "dest_of",
+    "equally_fast",
     "gemm_type",
     "gemm_type_named",
     "is_interleaved",

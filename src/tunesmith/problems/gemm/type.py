@@ -11,6 +11,8 @@ from tunesmith.records import Configuration, Problem, ProblemType, Value
 
 from .fields import ACTIVATIONS, DATA_TYPES, INPUTS
 
+EQUALLY_FAST = {"b": "h", "h": "b"}
+
 
 class GemmTypeError(ValueError):
     """Fields that do not go together: the key of the wrong field, and why."""
@@ -205,6 +207,28 @@ def dest_of(problem_type: ProblemType) -> str:
     """The letter of the type of C, D and the bias."""
     fields = problem_type.fields
     return str(fields.get("DestDataType", DATA_TYPES[fields.word("DataType")].dest[0]))
+
+
+def equally_fast(problem_type: ProblemType) -> ProblemType | None:
+    """The same GEMM of float16 if it is of bfloat16, and the reverse; None for all other types.
+
+    Both types have 16 bits, and a tensor core multiplies both at one rate (float16 and bfloat16 share a row in NVIDIA's
+    tables of peak rates), so times of the one tell which solution is best for the other.
+    """
+    fields = problem_type.fields
+    if problem_type.operation != "GEMM" or (letter := EQUALLY_FAST.get(fields.word("DataType"))) is None:
+        return None
+    return gemm_type(
+        letter,
+        dest=str(fields.get("DestDataType", "")),
+        transpose_a=fields.flag("TransposeA"),
+        transpose_b=fields.flag("TransposeB"),
+        batched=fields.flag("Batched"),
+        use_beta=fields.flag("UseBeta"),
+        interleaved=is_interleaved(problem_type),
+        bias="UseBias" in fields,
+        activation=str(fields.get("Activation", "none")),
+    )
 
 
 def is_interleaved(problem_type: ProblemType) -> bool:
