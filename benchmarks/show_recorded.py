@@ -262,6 +262,7 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "gemm_bf16": gemm,
     "gemm_shipped_h100": gemm,
     "gemm_shipped_h200": gemm,
+    "gemm_shipped_fp16": gemm,
     "matmul_overhead": host_times,
     "gemm_bf16_second": held_out,
     "tuning_beside_autotune": tuning_time,

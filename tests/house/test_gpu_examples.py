@@ -89,10 +89,14 @@ def test_a_size_that_the_copy_engine_does_not_take_has_lineages_of_two_families_
         assert {"TritonGemm"} < set(own), group.name
 
 
+def is_cut(config):
+    return config.integer("GlobalSplitU") > 1 or config.get("Schedule") == "FillK"
+
+
 def test_small_results_of_a_long_k_are_cut_along_k_whatever_their_size(planned):
     for group in planned.groups:
         if not group.phases.problem_type.fields.flag("Batched"):
-            cut = {family for family, config in able(group, 35, 21, 4099) if config.integer("GlobalSplitU") > 1}
+            cut = {family for family, config in able(group, 35, 21, 4099) if is_cut(config)}
             assert {"TritonGemm"} < cut, group.name
 
 

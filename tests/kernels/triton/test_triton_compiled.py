@@ -65,13 +65,14 @@ def test_stream_k_publishes_with_release_and_waits_with_acquire():
 SCHEDULES = [
     {"Schedule": "Persistent"},
     {"Schedule": "SplitK", "GlobalSplitU": 2},
+    {"Schedule": "FillK"},
     {"Schedule": "StreamK", "StreamKGrid": 64},
 ]
 ON_AMD = [
-    *zip((MI300, MI200, MI300), SCHEDULES, strict=True),
+    *zip((MI300, MI200, MI300, MI200), SCHEDULES, strict=True),
     *(
         pytest.param(target, values, marks=pytest.mark.thorough)
-        for target, values in zip((MI200, MI300, MI200), SCHEDULES, strict=True)
+        for target, values in zip((MI200, MI300, MI200, MI300), SCHEDULES, strict=True)
     ),
 ]
 

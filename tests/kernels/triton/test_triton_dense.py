@@ -143,6 +143,7 @@ def test_defaults_are_legal_on_a_gpu(data_type):
         ("global split", {"GlobalSplitU": 2}, {}),
         ("global split", {"Schedule": "SplitK"}, {}),
         ("global split", {"Schedule": "SplitK", "GlobalSplitU": 2, "EpilogueSubtile": 2}, {}),
+        ("global split", {"Schedule": "FillK", "GlobalSplitU": 2}, {}),
         ("stream-K", {"StreamKGrid": 64}, {}),
         ("stream-K", {"Schedule": "StreamK", "StreamKFullTiles": 1}, {}),
         ("flattened loop", {"FlattenTiles": True}, {}),
@@ -284,6 +285,24 @@ def test_split_k_adds_in_a_second_launch():
     assert [step.entry for step in plan.steps] == ["split", "add_parts"]
     assert plan.steps[0].grid == (3 * 2 * 2 * 4, 1, 1)
     assert plan.workspace_bytes == 4 * 2 * 200 * 300 * 4
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parts"),
+    [((64, 64, 1, 100_000), 132), ((300, 200, 2, 1000), 11), ((100, 100, 1, 256), 4), ((1000, 1000, 1, 4096), 2)],
+)
+def test_fill_k_cuts_k_until_the_device_is_full(sizes, parts):
+    asked, cut = problem(*sizes), config(Schedule="SplitK", GlobalSplitU=parts)
+    assert not list(DENSE.rejections_for(config(Schedule="FillK"), asked, H200))
+    filling, splitting = (DENSE.plan(chosen, asked, H200) for chosen in (config(Schedule="FillK"), cut))
+    assert filling.steps[0] == splitting.steps[0]
+    assert filling.workspace_bytes == splitting.workspace_bytes
+    assert DENSE.guess(config(Schedule="FillK"), asked, H200) == DENSE.guess(cut, asked, H200)
+
+
+@pytest.mark.parametrize("sizes", [(1100, 1100, 1, 4096), (64, 64, 1, 64)])
+def test_where_one_part_is_enough_fill_k_is_refused(sizes):
+    assert "global split" in reasons(DENSE.rejections_for(config(Schedule="FillK"), problem(*sizes), H200))
 
 
 @pytest.mark.parametrize(("grid", "full_tiles"), [(132, 0), (100, 1), (7, 0), (300, 2)])

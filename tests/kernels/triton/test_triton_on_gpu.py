@@ -28,6 +28,7 @@ SCHEDULES = {
     "persistent": {"Schedule": "Persistent", "EpilogueSubtile": 2},
     "flattened": {"Schedule": "Persistent", "FlattenTiles": True},
     "split-K": {"Schedule": "SplitK", "GlobalSplitU": 4},
+    "split-K that fills the device": {"Schedule": "FillK"},
     "stream-K": {"Schedule": "StreamK", "StreamKGrid": 132},
     "stream-K, a wave more": {"Schedule": "StreamK", "StreamKGrid": 17, "StreamKFullTiles": 1},
 }

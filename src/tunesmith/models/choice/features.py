@@ -48,8 +48,8 @@ class SolutionNumbers:
     """The numbers of solutions that do not depend on the product, an entry for each solution.
 
     `m`, `n` and `depth` are the tile, `elements` and `stage` its multiply-adds and fetched elements in an iteration.
-    `parts` are the parts of K, and `sums` as many if there are several, else 0. `grid` has the work-groups of stream-K
-    or 0, and `streams` whether there are any. `resident` is how many work-groups a compute unit runs at once.
+    `parts` are the parts of K; 0 are as many as fill the device. `grid` has the work-groups of stream-K or 0, and
+    `streams` whether there are any. `resident` is how many work-groups a compute unit runs at once.
     `stages` are the tiles that are fetched ahead, in all of them. `has_tile` is false for the vendor's library.
     """
 
@@ -64,14 +64,13 @@ class SolutionNumbers:
     stages: Floats
     elements: Floats
     stage: Floats
-    sums: Floats
     streams: bool
 
     @staticmethod
     def of(solutions: Sequence[Solution], target: Target) -> SolutionNumbers:
         tiles = [_tile_of(solution, target) for solution in solutions]
         has_tile, m, n, depth, parts, grid, resident, stages = np.array(tiles).reshape(-1, 8).T
-        derived = m * n * depth, (m + n) * depth, np.where(parts > 1, parts, 0.0), bool(grid.any())
+        derived = m * n * depth, (m + n) * depth, bool(grid.any())
         kernels = tuple(solution.kernel for solution in solutions)
         return SolutionNumbers(kernels, has_tile > 0, m, n, depth, parts, grid, resident, resident * stages, *derived)
 
@@ -90,7 +89,8 @@ def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
     resident = max(1.0, fit) if "NumStages" in values and values.get("Schedule") != "Persistent" else 1.0
     grid = max(0.0, _number(values, "StreamKGrid", 0))
     stages = _number(values, "NumStages", 0) or _number(values, "Stages", 0) or STAGES
-    return (1.0, m, n, depth, max(1.0, _number(values, "GlobalSplitU", 1)), grid, resident, stages)
+    parts = 0.0 if values.get("Schedule") == "FillK" else max(1.0, _number(values, "GlobalSplitU", 1))
+    return (1.0, m, n, depth, parts, grid, resident, stages)
 
 
 def _number(values: Mapping[str, Value], name: str, default: float) -> float:
@@ -147,8 +147,12 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
     situation, s = product.situation, solutions
     gemm, chip, units, element = situation.gemm, situation.chip, situation.units, situation.element_bytes
     across_m, across_n = np.ceil(gemm.m / s.m), np.ceil(gemm.n / s.n)
-    groups = across_m * across_n * s.parts * gemm.batch
-    depth = s.depth * s.parts
+    tiles = across_m * across_n * gemm.batch
+    # 0 parts are as many as fill the device.
+    filling = np.clip(units // tiles, 1.0, np.ceil(gemm.k / s.depth))
+    parts = np.where(s.parts > 0, s.parts, filling)
+    groups = tiles * parts
+    depth = s.depth * parts
     iterations = np.ceil(gemm.k / depth)
     steps = iterations
     if s.streams:
@@ -160,7 +164,7 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
     shares = np.maximum(np.minimum(groups, units), units / MOST_SHARES)
     traffic = in_turn * s.stage * shares * (element / chip.cache_rate)
     latency = in_turn * chip.latency / s.stages
-    sums = s.sums * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate)
+    sums = np.where(parts > 1, parts, 0.0) * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate)
     copies = _copies(product, s)
     longest = np.maximum(np.maximum(arithmetic, traffic), product.memory)
     estimate = chip.launch + longest + sums + copies + steps * (chip.latency / 8)

@@ -41,7 +41,7 @@ class TritonGemm(Kernel):
         yield from rules.wrong_specialization(shape, target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
-        gemm, shape = Gemm.of(problem), TritonShape.of(config)
+        gemm, shape = _situation(config, problem, target)
         groups = max(shape.tiles(gemm) * shape.splits, shape.grid)
         yield from rules.wrong_launch(problem, groups, shape.workspace(gemm), target)
         yield from rules.wrong_alignment(shape, gemm)
@@ -52,6 +52,8 @@ class TritonGemm(Kernel):
             yield Rejection(
                 "global split", f"{shape.splits} parts of {shape.iterations(gemm)} iterations leave some without work"
             )
+        if shape.splits_k and shape.splits == 1:
+            yield Rejection("global split", "the tiles fill the device, or K has one iteration")
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         shape = TritonShape.of(config)
@@ -59,11 +61,12 @@ class TritonGemm(Kernel):
         yield from rules.not_resident(shape, facts, target)
 
     def modules(self, config: Configuration, problem_type: ProblemType) -> tuple[Module, ...]:
-        return launches.modules(TritonShape.of(config), gemm_of_type(problem_type))
+        gemm = gemm_of_type(problem_type)
+        return launches.modules(TritonShape.of(config).for_problem(gemm, 1), gemm)
 
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         """The launches. Raises UserError if work-groups that wait for one another cannot all run at once by `facts`."""
-        gemm, shape = Gemm.of(problem), TritonShape.of(config)
+        gemm, shape = _situation(config, problem, target)
         for rejection in rules.not_resident(shape, facts, target):
             raise UserError(STREAM_GRID.name, rejection.detail, "give no more than run at once, or 0")
         if 0 in (gemm.m, gemm.n, gemm.batch):
@@ -75,4 +78,10 @@ class TritonGemm(Kernel):
         return {"MacroTile": (shape.m, shape.n), "DepthU": shape.depth, "NumWarps": shape.warps}
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
-        return _guess.seconds(TritonShape.of(config), Gemm.of(problem), target)
+        gemm, shape = _situation(config, problem, target)
+        return _guess.seconds(shape, gemm, target)
+
+
+def _situation(config: Configuration, problem: Problem, target: Target) -> tuple[Gemm, TritonShape]:
+    gemm = Gemm.of(problem)
+    return gemm, TritonShape.of(config).for_problem(gemm, target.compute_units)

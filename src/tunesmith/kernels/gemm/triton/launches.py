@@ -20,10 +20,18 @@ TILES = (*EPILOGUES, "gemm_source")
 STREAMS = (*TILES, "stream_source")
 SOURCES = {"data_parallel": TILES, "persistent": TILES, "split": TILES, "stream": STREAMS, "add_parts": EPILOGUES}
 """The sources that make each entry; the file with the entry itself is the last."""
-ENTRIES = {p.DATA_PARALLEL: "data_parallel", p.PERSISTENT: "persistent", p.SPLIT_K: "split", p.STREAM_K: "stream"}
+ENTRIES = {
+    p.DATA_PARALLEL: "data_parallel",
+    p.PERSISTENT: "persistent",
+    p.SPLIT_K: "split",
+    p.FILL_K: "split",
+    p.STREAM_K: "stream",
+}
 
-ADDED_M, ADDED_N, ADDING_WARPS = 256, 2, 4
-"""The tile and the warps of `add_parts`, as in `epilogue_source`."""
+ADDING_WARPS = 4
+FEW_PARTS, MANY_PARTS = (4, 256, 2), (16, 64, 2)
+"""What a work-group of `add_parts` reads at once: parts of K, and elements of D along M and N. With FillK the parts are
+many where D is small, and D needs many work-groups."""
 
 
 def modules(shape: TritonShape, gemm: Gemm) -> tuple[Module, ...]:
@@ -62,13 +70,18 @@ def plan(shape: TritonShape, gemm: Gemm, target: Target, facts: Mapping[str, Com
     product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _jit_arguments(shape, gemm))
     steps: tuple[Step, ...] = (product,)
     if shape.splits_k:
-        adding = (ceil_div(gemm.m, ADDED_M) * ceil_div(gemm.n, ADDED_N), gemm.batch, 1)
+        _, added_m, added_n = _added(shape)
+        adding = (ceil_div(gemm.m, added_m) * ceil_div(gemm.n, added_n), gemm.batch, 1)
         arguments, items = _adding_arguments(shape, gemm), ADDING_WARPS * target.sub_group_size
         steps = (product, arg.launch(1, EPILOGUES[-1], "add_parts", adding, items, arguments))
     elif shape.streams and shape.streamed(gemm).shared:
         # Every launch clears the flags first: another plan may have used the workspace in the meantime.
         steps = (Zero("", shape.flags_offset(gemm), shape.flag_bytes(gemm)), product)
     return Plan(steps, shape.workspace(gemm))
+
+
+def _added(shape: TritonShape) -> tuple[int, int, int]:
+    return MANY_PARTS if shape.schedule == p.FILL_K else FEW_PARTS
 
 
 def _groups(shape: TritonShape, gemm: Gemm, target: Target, fact: CompiledFacts | None) -> int:
@@ -92,6 +105,7 @@ def _constants(shape: TritonShape, gemm: Gemm) -> dict[str, Value]:
         "LOADS": (*along_k(gemm), shape.loads_by_tma, read),
         "DOT": (shape.swapped, precision, gemm.sums == "int32", narrow),
         "PARTS": shape.parts,
+        "ADDED": _added(shape),
         "EPILOGUE": (gemm.bias, gemm.activation, gemm.use_beta, shape.stores_by_tma, shape.write),
         "SCALED": gemm.scaled,
         "SPECIALIZE": shape.specialized,

@@ -35,14 +35,15 @@ PRECISION = one_of(
 DEFAULT_DEPTH = 64
 """DepthU if the configuration gives 0."""
 
-DATA_PARALLEL, PERSISTENT, SPLIT_K, STREAM_K = "DataParallel", "Persistent", "SplitK", "StreamK"
+DATA_PARALLEL, PERSISTENT, SPLIT_K, FILL_K, STREAM_K = "DataParallel", "Persistent", "SplitK", "FillK", "StreamK"
 
 SCHEDULE = one_of(
     "Schedule",
-    (DATA_PARALLEL, PERSISTENT, SPLIT_K, STREAM_K),
+    (DATA_PARALLEL, PERSISTENT, SPLIT_K, FILL_K, STREAM_K),
     "How work-groups share the macro tiles: DataParallel, one for each tile; Persistent, as many as run at once, to "
-    "which tiles are dealt in turn; SplitK, GlobalSplitU for each tile, whose sums a second launch adds; StreamK, "
-    "StreamKGrid of them, of which the last one on a tile adds the others' sums.",
+    "which tiles are dealt in turn; SplitK, GlobalSplitU for each tile, whose sums a second launch adds; FillK, the "
+    "same with as many for each tile as the device has compute units for; StreamK, StreamKGrid of them, of which the "
+    "last one on a tile adds the others' sums.",
 )
 MACRO_TILE = pair(
     "MacroTile",

@@ -113,7 +113,7 @@ def wrong_schedule(shape: TritonShape) -> Iterator[Rejection]:
     """Rules on parameters that only one schedule uses, and on combinations that Triton does not compile."""
     if shape.schedule not in p.SCHEDULE.values:
         yield Rejection("schedule", f"{shape.schedule}: this family has {', '.join(map(str, p.SCHEDULE.values))}")
-    if shape.splits_k != (shape.splits > 1):
+    if shape.splits_k != (shape.splits != 1) or (shape.schedule == p.FILL_K and shape.splits):
         yield Rejection("global split", f"GlobalSplitU {shape.splits} with the schedule {shape.schedule}")
     if not shape.streams and (shape.grid or shape.full_tiles):
         yield Rejection("stream-K", f"StreamKGrid and StreamKFullTiles mean nothing with {shape.schedule}")

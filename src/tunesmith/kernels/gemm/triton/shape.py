@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tunesmith.kernels.gemm import stream_k
 from tunesmith.kernels.gemm.parameters import GROUP_MAPPING, STREAM_FULL_TILES, STREAM_GRID
@@ -24,7 +24,8 @@ def along_k(gemm: Gemm) -> tuple[bool, bool]:
 class TritonShape:
     """A tile of `m` x `n` elements of D and `depth` steps along K.
 
-    The result is stored in `parts`; `read` and `write` are the elements of one load and of one store.
+    The result is stored in `parts`; `read` and `write` are the elements of one load and of one store. K is cut into
+    `splits`; 0 leaves that to `for_problem`.
     """
 
     schedule: str
@@ -50,8 +51,9 @@ class TritonShape:
     @staticmethod
     def of(config: Configuration) -> TritonShape:
         m, n = config.integers(p.MACRO_TILE.name)
+        schedule, splits = config.word(p.SCHEDULE.name), config.integer(p.SPLIT.name)
         return TritonShape(
-            schedule=config.word(p.SCHEDULE.name),
+            schedule=schedule,
             m=m,
             n=n,
             depth=config.integer(p.DEPTH.name) or p.DEFAULT_DEPTH,
@@ -67,10 +69,17 @@ class TritonShape:
             specialized=config.flag(p.SPECIALIZE.name),
             flat=config.flag(p.FLATTEN.name),
             precision=config.word(p.DOT_PRECISION.name),
-            splits=config.integer(p.SPLIT.name),
+            splits=0 if (schedule, splits) == (p.FILL_K, 1) else splits,
             grid=config.integer(STREAM_GRID.name),
             full_tiles=config.integer(STREAM_FULL_TILES.name),
         )
+
+    def for_problem(self, gemm: Gemm, compute_units: int) -> TritonShape:
+        """The shape with as many parts of K as fill the device, if they are left open. Each has an iteration."""
+        if self.splits:
+            return self
+        parts = min(compute_units // max(1, self.tiles(gemm)), self.iterations(gemm))
+        return replace(self, splits=max(1, parts))
 
     @property
     def streams(self) -> bool:
@@ -78,7 +87,7 @@ class TritonShape:
 
     @property
     def splits_k(self) -> bool:
-        return self.schedule == p.SPLIT_K
+        return self.schedule in (p.SPLIT_K, p.FILL_K)
 
     @property
     def elements(self) -> int:
