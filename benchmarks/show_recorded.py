@@ -227,12 +227,12 @@ def policies(name: str) -> str:
 
 
 def own_kernels(name: str) -> str:
-    heads = ("device", "kernel", "configurations", "tunesmith", "Kernel Tuner", "ratio", "their winner / ours")
+    heads = ("device", "kernel", "configurations", "tunesmith", "Kernel Tuner", "ratio", "their winner / ours", "lines")
     rows = [
         (
             machine["name"], row["kernel"], str(row["configurations"]), f"{row['ours']['seconds']:.1f} s",
             f"{row['theirs']['seconds']:.1f} s", f"{row['ours']['seconds'] / row['theirs']['seconds']:.2f}",
-            f"{row['their_best'] / row['our_best']:.3f}",
+            f"{row['their_best'] / row['our_best']:.3f}", f"{row['our_lines']} and {row['their_lines']}",
         )
         for machine in loaded(name)["machines"]
         for row in machine["rows"]

@@ -295,8 +295,7 @@ def test_fill_k_cuts_k_until_the_device_is_full(sizes, parts):
     asked, cut = problem(*sizes), config(Schedule="SplitK", GlobalSplitU=parts)
     assert not list(DENSE.rejections_for(config(Schedule="FillK"), asked, H200))
     filling, splitting = (DENSE.plan(chosen, asked, H200) for chosen in (config(Schedule="FillK"), cut))
-    assert filling.steps[0] == splitting.steps[0]
-    assert filling.workspace_bytes == splitting.workspace_bytes
+    assert (filling.steps[0], filling.workspace_bytes) == (splitting.steps[0], splitting.workspace_bytes)
     assert DENSE.guess(config(Schedule="FillK"), asked, H200) == DENSE.guess(cut, asked, H200)
 
 

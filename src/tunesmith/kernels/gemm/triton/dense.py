@@ -21,7 +21,7 @@ from .shape import TritonShape
 class TritonGemm(Kernel):
     """D = activation(alpha op(A) op(B) + bias) + beta C, one macro tile at a time by `tl.dot`.
 
-    Four schedules share one loop. Operands come by TMA descriptors if strides allow them, or by loads of the
+    Five schedules share one loop. Operands come by TMA descriptors if strides allow them, or by loads of the
     work-items, which take any size and stride. Sums over a part of K are added in a fixed order, so that results repeat
     bit by bit.
     """

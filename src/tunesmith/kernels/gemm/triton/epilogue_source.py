@@ -123,6 +123,11 @@ def finished(  # type: ignore[no-untyped-def]
         finished(right, outputs, sizes, batch, further_m, further_n, PARTS // 2, SWAP, EPILOGUE)
 
 
+ADDED_M = tl.constexpr(256)
+ADDED_N = tl.constexpr(2)
+"""Elements of D that a work-group of `add_parts` makes: more of them would leave a small D to few work-groups."""
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def add_parts(  # type: ignore[no-untyped-def]
     parts,
@@ -143,17 +148,11 @@ def add_parts(  # type: ignore[no-untyped-def]
     beta,
     EPILOGUE: tl.constexpr,
     SCALED: tl.constexpr,
-    ADDED: tl.constexpr,
 ):
     """D from `count` sums over a part of K each, which lie in `parts` one after the other as compact batches of D.
 
-    ADDED is (AT_ONCE, M, N): a work-group makes M x N elements of D, and reads AT_ONCE parts of them at a time, since
-    each reading takes as long as the memory needs to answer. The order is fixed, so that results repeat bit by bit.
-    Batch along program axis 1.
+    They are added in this order, so that results repeat bit by bit. Batch along program axis 1.
     """
-    AT_ONCE: tl.constexpr = ADDED[0]
-    ADDED_M: tl.constexpr = ADDED[1]
-    ADDED_N: tl.constexpr = ADDED[2]
     tiles_m = tl.cdiv(m, ADDED_M)
     first_m = tl.program_id(0) % tiles_m * ADDED_M
     first_n = tl.program_id(0) // tiles_m * ADDED_N
@@ -164,11 +163,8 @@ def add_parts(  # type: ignore[no-untyped-def]
     inside = (at_m < column) & (at_n < n)
     matrix = n.to(tl.int64) * column
     at = parts + batch * matrix + at_n.to(tl.int64) * column + at_m
-    order = tl.arange(0, AT_ONCE)[:, None, None]
-    sums = tl.zeros((ADDED_N, ADDED_M), parts.dtype.element_ty)
-    for first in tl.range(0, count, AT_ONCE):
-        part = first + order
-        read = tl.load(at[None, :, :] + part * (batches * matrix), mask=inside[None, :, :] & (part < count), other=0)
-        sums += tl.sum(read, axis=0)
+    sums = tl.load(at, mask=inside, other=0)
+    for part in tl.range(1, count):
+        sums += tl.load(at + part * batches * matrix, mask=inside, other=0)
     outputs = (c, d, bias, ldc, ldd, stride_c, stride_d, scaled(alpha, scale_a, scale_b, SCALED), beta)
     stored(sums, outputs, (m, n, n), batch, first_m, first_n, True, EPILOGUE)

@@ -17,8 +17,12 @@ from .shape import TritonShape, along_k
 
 EPILOGUES = ("loads_source", "epilogue_source")
 TILES = (*EPILOGUES, "gemm_source")
-STREAMS = (*TILES, "stream_source")
-SOURCES = {"data_parallel": TILES, "persistent": TILES, "split": TILES, "stream": STREAMS, "add_parts": EPILOGUES}
+SOURCES = {
+    **dict.fromkeys(("data_parallel", "persistent", "split"), TILES),
+    "stream": (*TILES, "stream_source"),
+    "add_parts": EPILOGUES,
+    "add_many_parts": (*EPILOGUES, "adding_source"),
+}
 """The sources that make each entry; the file with the entry itself is the last."""
 ENTRIES = {
     p.DATA_PARALLEL: "data_parallel",
@@ -27,11 +31,9 @@ ENTRIES = {
     p.FILL_K: "split",
     p.STREAM_K: "stream",
 }
-
+ADDING = {p.SPLIT_K: ("add_parts", 256, 2), p.FILL_K: ("add_many_parts", 64, 2)}
+"""What adds the parts of K, and its tile along M and N, as in the entry's source."""
 ADDING_WARPS = 4
-FEW_PARTS, MANY_PARTS = (4, 256, 2), (16, 64, 2)
-"""What a work-group of `add_parts` reads at once: parts of K, and elements of D along M and N. With FillK the parts are
-many where D is small, and D needs many work-groups."""
 
 
 def modules(shape: TritonShape, gemm: Gemm) -> tuple[Module, ...]:
@@ -45,9 +47,9 @@ def modules(shape: TritonShape, gemm: Gemm) -> tuple[Module, ...]:
     product = arg.module(SOURCES[entry], entry, _jit_arguments(shape, gemm), _constants(shape, gemm), options, aligned)
     if not shape.splits_k:
         return (product,)
-    adding: dict[str, Value] = {"num_warps": ADDING_WARPS, "num_stages": 1}
+    adding, (entry, _, _) = {"num_warps": ADDING_WARPS, "num_stages": 1}, ADDING[shape.schedule]
     return product, arg.module(
-        SOURCES["add_parts"], "add_parts", _adding_arguments(shape, gemm), _constants(shape, gemm), adding, aligned
+        SOURCES[entry], entry, _adding_arguments(shape, gemm), _constants(shape, gemm), adding, aligned
     )
 
 
@@ -70,18 +72,14 @@ def plan(shape: TritonShape, gemm: Gemm, target: Target, facts: Mapping[str, Com
     product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _jit_arguments(shape, gemm))
     steps: tuple[Step, ...] = (product,)
     if shape.splits_k:
-        _, added_m, added_n = _added(shape)
-        adding = (ceil_div(gemm.m, added_m) * ceil_div(gemm.n, added_n), gemm.batch, 1)
+        entry, m, n = ADDING[shape.schedule]
+        adding = (ceil_div(gemm.m, m) * ceil_div(gemm.n, n), gemm.batch, 1)
         arguments, items = _adding_arguments(shape, gemm), ADDING_WARPS * target.sub_group_size
-        steps = (product, arg.launch(1, EPILOGUES[-1], "add_parts", adding, items, arguments))
+        steps = (product, arg.launch(1, SOURCES[entry][-1], entry, adding, items, arguments))
     elif shape.streams and shape.streamed(gemm).shared:
         # Every launch clears the flags first: another plan may have used the workspace in the meantime.
         steps = (Zero("", shape.flags_offset(gemm), shape.flag_bytes(gemm)), product)
     return Plan(steps, shape.workspace(gemm))
-
-
-def _added(shape: TritonShape) -> tuple[int, int, int]:
-    return MANY_PARTS if shape.schedule == p.FILL_K else FEW_PARTS
 
 
 def _groups(shape: TritonShape, gemm: Gemm, target: Target, fact: CompiledFacts | None) -> int:
@@ -105,7 +103,6 @@ def _constants(shape: TritonShape, gemm: Gemm) -> dict[str, Value]:
         "LOADS": (*along_k(gemm), shape.loads_by_tma, read),
         "DOT": (shape.swapped, precision, gemm.sums == "int32", narrow),
         "PARTS": shape.parts,
-        "ADDED": _added(shape),
         "EPILOGUE": (gemm.bias, gemm.activation, gemm.use_beta, shape.stores_by_tma, shape.write),
         "SCALED": gemm.scaled,
         "SPECIALIZE": shape.specialized,
