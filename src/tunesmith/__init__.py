@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._collector import collector_paused
 
 if TYPE_CHECKING:
+    from . import random as random
     from .autotuning import (
         In,
         InOut,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tunesmith.kernels import LANGUAGE
 from tunesmith.library import Library, load
@@ -19,6 +19,11 @@ from tunesmith.session import RunOutcome, TuningPlan
 
 from .arguments import DenseArray
 from .kernel import KernelDescription
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tunesmith.library._typed import TensorT
 
 MOST_REASONS = 5
 """The most reasons that the error names if nothing ran right."""
@@ -96,6 +101,15 @@ class Tuned:
                 if time and sizes in ((), problem.sizes):
                     return time.seconds
         raise KeyError(sizes)
+
+    @overload
+    def launch(self, **arrays: NDArray[Any]) -> NDArray[Any] | Any: ...
+
+    @overload
+    def launch(self, **arrays: TensorT) -> TensorT | Any: ...
+
+    @overload
+    def launch(self, **arrays: Any) -> Any: ...
 
     def launch(self, **arrays: Any) -> Any:
         """Launch the best configuration for these arrays; missing outputs are made. Returns the output, or several by

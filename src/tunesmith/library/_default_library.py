@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .library import Library, load
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from ._typed import MatmulOptions, TensorT
 
 
 @cache
 def shared_library() -> Library:
     """Shared by the whole process. It opens a device at the first call that needs the device."""
     return load()
+
+
+@overload
+def matmul(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    out: NDArray[Any] | None = None,
+    **options: Unpack[MatmulOptions[NDArray[Any]]],
+) -> NDArray[Any]: ...
+
+
+@overload
+def matmul(
+    a: TensorT, b: TensorT, out: TensorT | None = None, **options: Unpack[MatmulOptions[TensorT]]
+) -> TensorT: ...
+
+
+@overload
+def matmul(a: Any, b: Any, out: Any = None, **options: Unpack[MatmulOptions[Any]]) -> Any: ...
 
 
 def matmul(a: Any, b: Any, out: Any = None, **more: Any) -> Any:

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy import ndarray
 
 from tunesmith._collector import collector_paused
 from tunesmith.devices import Device
 from tunesmith.logic import Choice, Logic, logic_files
-from tunesmith.problems import whole_size
 from tunesmith.problems.gemm import gemm_type_named
-from tunesmith.records import Problem, ProblemType, Rejection, Target, UserError, Value, unraised_copy
+from tunesmith.records import Problem, ProblemType, Target, UserError, Value, unraised_copy
 
+from ._asked import nothing_legal, sizes_asked_for, type_asked_for
 from ._configurations import check_configurations
 from ._device import DeviceAbsentError, absent, check_distinct, context_kept, no_logic, open_for, open_gpu, open_untuned
 from ._shipped import shipped_logics
-from .call_adapters import call_adapter_of
 from .launch._heuristic import policies_know
-from .launch._launcher import Launcher, LaunchRecord, with_left_out
+from .launch._launcher import Launcher, LaunchRecord
 from .launch._locks import call_lock
 from .launch._named_operands import LaunchRequest, NamedOperandLaunch
 from .launch._predicted import PredictedChoices
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from ._typed import MatmulOptions, TensorT
     from .gemm._products import Products
-
-TOO_LARGE = "maximum allocation"
-"""The reason with which families reject an operand that is larger than any buffer of the device."""
-
 
 LOGIC_VARIABLE = "TUNESMITH_LOGIC"
 """The environment variable with a file or folder of logic for `load` without a path."""
@@ -140,19 +140,50 @@ class Library:
         """
         launcher = self._any_launcher_on("")
         kind = self._selected(launcher, problem_type)
-        problem = Problem(kind, _sizes(kind, sizes))
+        problem = Problem(kind, sizes_asked_for(kind, sizes))
         with self._lock:
             choice = next(launcher.choices(problem), None)
             if choice is None:
-                raise launcher.unused.get(kind) or _nothing_legal(problem, launcher.refusals(problem))
+                raise launcher.unused.get(kind) or nothing_legal(problem, launcher.refusals(problem))
         return choice
 
     def says(self, *sizes: int, problem_type: str = "") -> Choice:
         """`select` without the device: the preferred choice of the type's first logic, legal on this machine or not."""
         logics = {logic.document.problem_type: (file, logic) for file, logic in reversed(self._logics)}
-        kind = _named(logics, problem_type)
+        kind = type_asked_for(logics, problem_type)
         file, logic = logics[kind]
-        return next(PredictedChoices([file]).candidates(logic, Problem(kind, _sizes(kind, sizes))))
+        return next(PredictedChoices([file]).candidates(logic, Problem(kind, sizes_asked_for(kind, sizes))))
+
+    @overload
+    def launch(
+        self,
+        problem_type: ProblemType | str,
+        operands: Mapping[str, NDArray[Any]] | None = None,
+        /,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        scalars: Mapping[str, Value] | None = None,
+        stream: Any = None,
+        **named: NDArray[Any] | float,
+    ) -> NDArray[Any] | Any: ...
+
+    @overload
+    def launch(
+        self,
+        problem_type: ProblemType | str,
+        operands: Mapping[str, TensorT] | None = None,
+        /,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        scalars: Mapping[str, Value] | None = None,
+        stream: Any = None,
+        **named: TensorT | float,
+    ) -> TensorT | Any: ...
+
+    @overload
+    def launch(
+        self, problem_type: ProblemType | str, operands: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> Any: ...
 
     def launch(
         self,
@@ -182,9 +213,26 @@ class Library:
         without a logic, and for outputs that are read-only or share memory with another operand; UserError if the
         type's logic cannot be used or no solution runs; `devices.LaunchError` if the device fails.
         """
-        kind = _named({logic.document.problem_type for _, logic in self._logics}, problem_type, self._left_out)
+        kind = type_asked_for({logic.document.problem_type for _, logic in self._logics}, problem_type, self._left_out)
         request = LaunchRequest.of(kind, {**(operands or {}), **named}, sizes or {}, scalars or {})
         return self._operands.launch(request, stream)
+
+    @overload
+    def matmul(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        out: NDArray[Any] | None = None,
+        **options: Unpack[MatmulOptions[NDArray[Any]]],
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def matmul(
+        self, a: TensorT, b: TensorT, out: TensorT | None = None, **options: Unpack[MatmulOptions[TensorT]]
+    ) -> TensorT: ...
+
+    @overload
+    def matmul(self, a: Any, b: Any, out: Any = None, **options: Unpack[MatmulOptions[Any]]) -> Any: ...
 
     def matmul(
         self,
@@ -268,7 +316,7 @@ class Library:
         """The requested type: one with a logic, else any GEMM type that policies choose kernels for on this device."""
         kinds = (*launcher.logics, *(launcher.unused if requested or launcher.absent else ()))
         try:
-            return _named(kinds, requested, self._left_out)
+            return type_asked_for(kinds, requested, self._left_out)
         except ValueError:
             kind = requested if isinstance(requested, ProblemType) else gemm_type_named(requested)
             if kind is None or kind.operation != "GEMM" or self._strict or not policies_know(launcher.device.target):
@@ -347,32 +395,3 @@ class Library:
 
             launcher.floor = Floor(device.target, launcher.logics, HostCosts(launcher))
         return launcher
-
-
-def _nothing_legal(problem: Problem, refusals: Mapping[str, Rejection]) -> UserError:
-    """`refusals` has a rejection for each solution, by the solution's name."""
-    reasons = "; ".join(f"{name}: {refusal}" for name, refusal in refusals.items())
-    in_parts = problem.type.operation == "GEMM" and all(refusal.reason == TOO_LARGE for refusal in refusals.values())
-    remedy = "ask for a part: `matmul` of arrays on the host makes such a product in halves" if in_parts else ""
-    what = f"no solution is legal at {problem} ({reasons})"
-    return UserError(problem.type.name, what, remedy or "tune for such sizes")
-
-
-def _sizes(kind: ProblemType, numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """A size for each index, from the sizes that a person gave. Raises ValueError for an impossible size or number of
-    sizes."""
-    sizes = call_adapter_of(kind).sizes(kind, numbers)
-    return tuple(whole_size(kind, index, size) for index, size in zip(kind.indices, sizes, strict=True))
-
-
-def _named(
-    kinds: Collection[ProblemType], requested: ProblemType | str, left_out: Sequence[UserError] = ()
-) -> ProblemType:
-    """The requested type, by its name or its operation's name; for "", the only type that there is."""
-    fitting = [kind for kind in kinds if requested in ("", kind, kind.name, kind.operation)]
-    if len(fitting) != 1:
-        names = ", ".join(kind.name for kind in kinds)
-        name = requested if isinstance(requested, str) else requested.name
-        what = f"name one problem type of {names}" + (f", not {name!r}" if name else "")
-        raise ValueError(with_left_out(what, left_out))
-    return fitting[0]
