@@ -104,9 +104,8 @@ def other_text(self, config, kind, real=FakeGemm.modules):  # type: ignore[no-un
     return tuple(replace(module, text=module.text + " ") for module in real(self, config, kind))
 
 
-def other_plan(self, *arguments, real=FakeGemm.plan):  # type: ignore[no-untyped-def]
+def with_another_scalar(plan):  # type: ignore[no-untyped-def]
     """The same program, launched with another scalar argument."""
-    plan = real(self, *arguments)
     steps = [
         replace(step, arguments=(*step.arguments[:-1], ScalarArgument(0.5, "float64")))
         for step in plan.steps
@@ -115,11 +114,16 @@ def other_plan(self, *arguments, real=FakeGemm.plan):  # type: ignore[no-untyped
     return replace(plan, steps=tuple(steps))
 
 
+def other_plan(self, *arguments, real=FakeGemm.plan):  # type: ignore[no-untyped-def]
+    return with_another_scalar(real(self, *arguments))
+
+
 CHANGES: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
     "compiler": lambda patch: patch.setattr(FakeToolchain, "version", lambda self, target: "fake 1.1"),
     "options": lambda patch: patch.setattr(FakeGemm, "modules", other_options),
     "text": lambda patch: patch.setattr(FakeGemm, "modules", other_text),
     "plan": lambda patch: patch.setattr(FakeGemm, "plan", other_plan),
+    "what is timed": lambda patch: patch.setattr(FakeGemm, "timed", lambda self, plan: with_another_scalar(plan)),
 }
 
 

@@ -102,7 +102,7 @@ class JobDetails:
         if rejection := next(self._family.rejections_compiled(config, facts, self._target), None):
             return rejection
         plans = {each: self._plan(each, facts) for each in dict.fromkeys((problem, *self._checks))}
-        return JobPlans(plans[problem], tuple((check, plans[check]) for check in self._checks))
+        return JobPlans(self._family.timed(plans[problem]), tuple((check, plans[check]) for check in self._checks))
 
     def _plan(self, problem: Problem, facts: Sequence[CompiledFacts] = ()) -> Plan:
         return self._family.plan(self.job.solution.configuration, problem, self._target, facts)

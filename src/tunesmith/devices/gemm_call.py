@@ -17,7 +17,7 @@ class GemmCall:
     next, are in elements. Only some BLAS support the rest: products in TF32; a Bias of M numbers and an activation,
     which follow beta C; a scale for A and one for B (ScaleA, ScaleB). The call may use `workspace_bytes` of the plan's
     workspace. With `loose_sums`, parts of a sum of float16 or bfloat16 may be rounded to that type before they are
-    added. No plan of a kernel family asks for that.
+    added; a plan asks for that where it is timed only (`VendorBlas.timed`).
     """
 
     dtype: str

@@ -79,6 +79,11 @@ class Kernel(ABC):
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         """The launches that solve the problem."""
 
+    def timed(self, plan: Plan) -> Plan:
+        """What is timed for a plan. A family says otherwise if the library makes some calls in another way than those
+        whose results can be checked."""
+        return plan
+
     def checks(self, config: Configuration, problem: Problem, usual: tuple[Problem, ...]) -> tuple[Problem, ...]:
         """The problems to verify before `problem` is timed; by default the operation's, which are `usual`.
 

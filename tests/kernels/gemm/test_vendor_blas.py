@@ -11,8 +11,10 @@ from cublas_fakes import CONFIG, FAMILY, TRANSPOSES, call, problem
 from cuda_runner import H200
 from opencl_runner import opencl_device, programs, run, verify
 from tunesmith.bench import Batch, Bench, Job, Policy, Race
+from tunesmith.bench.details import JobDetails, JobPlans
 from tunesmith.devices import LaunchError
 from tunesmith.devices.fake import fake_target
+from tunesmith.devices.gemm_call import GemmCall
 from tunesmith.devices.host_blas import HostBlas
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.problems.gemm import gemm_type
@@ -179,3 +181,31 @@ def test_a_device_without_a_blas_does_not_compile_one():
     with pytest.raises(CompileError) as raised:
         TOOLCHAINS["BLAS"].compile(replace(module, entries=("trsm",)), fake_target())
     assert raised.value.reason == "no such entry"
+
+
+# --- sums as loose as torch's ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "loose"),
+    [
+        (gemm_type("b"), True),
+        (gemm_type("h", dest="s", batched=True), True),
+        (gemm_type("b", bias=True, use_beta=False), False),
+        (gemm_type("b", activation="relu", use_beta=False), False),
+        (gemm_type("s", tf32=True), False),
+        (gemm_type("d"), False),
+        (gemm_type("i8"), False),
+        (gemm_type("f8", transpose_a=True, transpose_b=False), False),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_sums_of_halves_are_checked_strictly_and_timed_as_torch_makes_them(kind, loose):
+    asked = problem(*(16 for _ in kind.indices), kind=kind)
+    details = JobDetails(Job("key", Solution(kind, FAMILY.name, CONFIG), asked), H200)
+    plans = details.plans(())
+    assert isinstance(plans, JobPlans)
+    (step,), checked = plans.timed.steps, [step for _, plan in plans.checks for step in plan.steps]
+    assert GemmCall.of(step).loose_sums is loose
+    assert not any(GemmCall.of(other).loose_sums for other in checked)
+    assert (plans.timed == dict(plans.checks).get(asked, FAMILY.plan(CONFIG, asked, H200))) is not loose

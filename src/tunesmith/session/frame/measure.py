@@ -217,11 +217,12 @@ class RecordedMeasure:
         """A cell's key, with the problem in the form `written`."""
         config, problem = cell
         family, solution, target = self.oracle.family(config), self.oracle.launched(*cell), self.oracle.target
+        plan = family.timed(family.plan(solution.configuration, problem, target))
         return measurement_key(
             target=target,
             toolchain=self.toolchain(config),
             identity=self.oracle.identity(solution.configuration),
-            plan_digest=family.plan(solution.configuration, problem, target).digest(),
+            plan_digest=plan.digest(),
             problem=written,
             policy=self.policy.key(),
         )
