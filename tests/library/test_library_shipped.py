@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tunesmith
@@ -14,6 +15,10 @@ from gpu_fakes import HostGpu
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._configurations import mistake_in
 from tunesmith.library._default_library import shared_library
+from tunesmith.library.arrays._libraries import view_of_numpy
+from tunesmith.library.gemm._approach import approach_to
+from tunesmith.library.gemm._checked_call import Arguments, Scalars, checked
+from tunesmith.library.gemm._request import LETTERS
 from tunesmith.logic import Rule, read_shipped, shipped, shipped_files, write_logic
 from tunesmith.models.choice.model_file import parse_choice_model
 from tunesmith.models.intensity.policies.known_targets import known_target
@@ -128,7 +133,7 @@ def test_every_solution_compiles_for_its_device(path):
 
 def test_on_its_device_it_is_used_as_a_logic_of_ones_own():
     with tunesmith.load(device=gpu(H100)) as library:
-        kinds = [kind for kind in library.problem_types if kind.fields.word("DataType") == "b"]
+        kinds = library.problem_types
         assert {kind.name for kind in kinds} == {"Cij_Aki_Bkj_B", "Cij_Aik_Bkj_B", "Cij_Aik_Bjk_B"}
         for kind in kinds:
             size = library.measured_sizes(kind)[0]
@@ -158,6 +163,39 @@ def test_float16_is_chosen_for_as_bfloat16_is_and_not_told_that_its_time_is_know
                 assert choice.expected_seconds is choice.doubt is None
                 assert choice.solution == replace(like.solution, type=gemm_type_named(f"Cij_{operands}_H"))
                 assert "_B_" not in choice.name
+        assert {kind.fields.word("DataType") for kind in library.problem_types} == {"b"}
+    with tunesmith.load(device=gpu(H100), strict=True) as library, pytest.raises((UserError, ValueError)):
+        library.select(*BETWEEN, problem_type="Cij_Aki_Bkj_H")
+
+
+def type_for(library, dtype, shape, activation=None, beta=0.0, **more):
+    """The type that a product of these arrays is made by, with the part that it computes. `shape` is M, N and K."""
+    m, n, k = shape[-3:]
+    arrays = {"a": np.zeros((*shape[:-3], m, k), dtype), "b": np.zeros((*shape[:-3], n, k), dtype).swapaxes(-1, -2)}
+    views = {name: view_of_numpy(array) for name, array in (arrays | more).items()}
+    call = checked(Arguments(**views), Scalars(activation, 1.0, beta, ""))
+    match, _, to_copy = approach_to(library._any_launcher_on(""), call)
+    assert to_copy == []
+    return match
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_one_call_of_the_vendors_comes_before_its_product_with_steps_after_it(dtype):
+    """The package's logic has no epilogue. Where it chooses the vendor's library, that does all in one call."""
+    letter, vector, matrix = LETTERS[dtype].upper(), np.zeros(4096, dtype), np.zeros((512, 4096), dtype)
+    with tunesmith.load(device=gpu(H100)) as library:
+        asked = (512, 4096, 4096)
+        assert library.select(4096, 512, 4096, problem_type=f"Cij_Aki_Bkj_{letter}").solution.kernel == VENDOR
+        assert type_for(library, dtype, asked).type == gemm_type_named(f"Cij_Aki_Bkj_{letter}")
+        for name, more in {
+            "B_Bias": {"bias": vector},
+            "B": {"c": matrix, "beta": 1.0},
+            "_Relu": {"activation": "relu"},
+        }.items():
+            found = type_for(library, dtype, asked, **more)
+            assert found.type == gemm_type_named(f"Cij_Aki_Bkj_{letter}{name}")
+        batch = type_for(library, dtype, (8, 64, 128, 64))
+        assert not batch.one_by_one or dtype == "bfloat16"
 
 
 def test_every_solution_for_bfloat16_is_legal_for_float16():
@@ -211,17 +249,41 @@ def test_other_data_types_get_the_vendors_blas():
         assert library.select(512, 512, 512, problem_type="Cij_Aki_Bkj_HB").rule is Rule.VENDOR
 
 
-@pytest.fixture
-def own_folder(tmp_path):
-    """A folder with a logic of one layout, which has a single solution and size."""
+def write_own(folder, name="Cij_Aki_Bkj_B"):
+    """A folder with a logic of one type, which has a single solution and size."""
     document = next(
         logic.document for logic in of("nvidia-h100-bf16").logics if logic.document.problem_type.name == "Cij_Aki_Bkj_B"
     )
-    vendor = next(number for number, entry in enumerate(document.solutions) if entry.solution.kernel == VENDOR)
+    entry = next(entry for entry in document.solutions if entry.solution.kernel == VENDOR)
+    kind = gemm_type_named(name)
+    entry = replace(entry, solution=replace(entry.solution, type=kind))
     row = replace(document.rows[0], sizes=(48, 48, 48), solution=0, others=(), ties=())
-    mine = replace(document, solutions=(document.solutions[vendor],), rows=(row,), fallback=0, regret=None)
-    write_logic(mine, tmp_path / "own" / "logic.yaml")
-    return tmp_path / "own"
+    mine = replace(document, problem_type=kind, solutions=(entry,), rows=(row,), fallback=0, regret=None)
+    write_logic(mine, folder / "own" / "logic.yaml")
+    return folder / "own"
+
+
+@pytest.fixture
+def own_folder(tmp_path):
+    return write_own(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:the logic was made with driver")
+@pytest.mark.parametrize("name", ["Cij_Aki_Bkj_HB", "Cij_Aki_Bkj_BB"])
+def test_ones_own_type_with_beta_comes_before_the_packages_without(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_LOGIC", str(write_own(tmp_path, name)))
+    dtype = {"H": "float16", "B": "bfloat16"}[name[-2]]
+    with tunesmith.load(device=gpu(H100)) as library:
+        for shape in ((48, 48, 48), (4096, 4096, 4096)):
+            assert type_for(library, dtype, shape).type.name == name
+
+
+@pytest.mark.filterwarnings("ignore:the logic was made with driver")
+def test_ones_own_float16_goes_by_its_own_measurements(tmp_path, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_LOGIC", str(write_own(tmp_path, "Cij_Aki_Bkj_H")))
+    with tunesmith.load(device=gpu(H100)) as library:
+        assert library.select(*BETWEEN, problem_type="Cij_Aki_Bkj_H").rule is Rule.NEAREST
+        assert library.select(*BETWEEN, problem_type="Cij_Aik_Bkj_H").rule is Rule.SIBLING
 
 
 @pytest.mark.filterwarnings("ignore:the logic was made with driver")
@@ -232,8 +294,7 @@ def test_ones_own_logic_comes_before_the_package(own_folder, monkeypatch):
         assert [len(library.measured_sizes(kind)) == 1 for kind in library.problem_types] == [
             kind == mine for kind in library.problem_types
         ]
-        of_package = {f"Cij_{operands}_{letter}" for operands in OPERANDS for letter in "BH"}
-        assert {kind.name for kind in library.problem_types} == of_package
+        assert {kind.name for kind in library.problem_types} == {f"Cij_{operands}_B" for operands in OPERANDS}
         assert library.select(4096, 24, 4096, problem_type=mine).solution.kernel == VENDOR
         assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.PREDICTED
 

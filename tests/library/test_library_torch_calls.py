@@ -199,7 +199,7 @@ def test_nothing_is_decided_or_compiled_twice(rig, monkeypatch):
     lib = rig.library(*every_type())
     tensors = rig.normal(6, 5), rig.normal(5, 7)
     lib.matmul(*tensors)
-    monkeypatch.setattr("tunesmith.library.gemm._recipes.best_match", None)
+    monkeypatch.setattr("tunesmith.library.gemm._approach.best_match", None)
     monkeypatch.setattr("tunesmith.library.launch._launcher.Launcher.ready", None)
     for _ in range(2):
         a, b = (tensor.clone() for tensor in tensors)

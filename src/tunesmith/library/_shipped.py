@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tunesmith.logic import Logic
@@ -14,8 +14,7 @@ LoadedLogic = tuple[Path, Logic]
 
 def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[LoadedLogic]:
     """A logic for each problem type: one made on this kind of device, else one made on another device of the same
-    architecture; else what a logic of a type that is as fast says (`equally_fast`). A damaged file is left out, with a
-    warning. The tests check the configurations in the files."""
+    architecture. A damaged file is left out, with a warning. The tests check the configurations in the files."""
     from tunesmith.logic import read_shipped, shipped_for
 
     files, damaged = shipped_for(target)
@@ -28,20 +27,27 @@ def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[Loaded
             continue
         for logic in logics:
             found.setdefault(logic.document.problem_type, (file, logic))
-    for kind, (file, logic) in list(found.items()):
-        if (other := equally_fast(kind)) and other not in found:
-            found[other] = file, logic.for_type(other)
     for error in damaged:
         warn(f"{error}; the logic in it is left out")
     return list(found.values())
 
 
 def is_of_sibling(loaded: LoadedLogic, target: Target) -> bool:
-    """Whether it is shipped logic of another device, or of another type. What it says was not measured on this device,
-    or not for this type."""
-    from tunesmith.logic import is_shipped, read_head
+    """Whether it is shipped logic of another device. What it says was not measured on this device."""
+    from tunesmith.logic import is_shipped
 
     file, logic = loaded
-    if not is_shipped(file):
-        return False
-    return not logic.document.origin.is_of(target) or logic.document.problem_type.name not in read_head(file).types
+    return is_shipped(file) and not logic.document.origin.is_of(target)
+
+
+def packaged_types(logics: Mapping[ProblemType, LoadedLogic]) -> set[ProblemType]:
+    """The types whose logic is the package's."""
+    from tunesmith.logic import is_shipped
+
+    return {kind for kind, (file, _) in logics.items() if is_shipped(file)}
+
+
+def stand_ins(logics: Mapping[ProblemType, LoadedLogic]) -> dict[ProblemType, ProblemType]:
+    """Types without a logic, each with a type of the package's logic that is as fast (`equally_fast`)."""
+    others = {equally_fast(kind): kind for kind in packaged_types(logics)}
+    return {other: kind for other, kind in others.items() if other is not None and other not in logics}

@@ -24,7 +24,7 @@ from ._device import DeviceAbsentError, absent, check_distinct, context_kept, no
 from ._shipped import shipped_logics
 from .launch._heuristic import policies_know
 from .launch._launcher import Launcher, LaunchRecord
-from .launch._locks import call_lock
+from .launch._locks import IMPORTS, call_lock
 from .launch._named_operands import LaunchRequest, NamedOperandLaunch
 from .launch._predicted import PredictedChoices
 
@@ -305,7 +305,8 @@ class Library:
         self.close()
 
     def _begun_products(self) -> Products:
-        from .gemm._products import Products  # a program that makes no product does without
+        with IMPORTS:
+            from .gemm._products import Products  # a program that makes no product does without
 
         with self._lock:
             if self._products is None:
@@ -390,8 +391,9 @@ class Library:
         }
         launcher = Launcher(device, logics, unused, self._left_out, absent_error, self._strict)
         if self._floor and device.target.kind == "CPU":
-            from .gemm._floor import Floor  # as in `_begun_products`
-            from .gemm._host_costs import HostCosts
+            with IMPORTS:
+                from .gemm._floor import Floor  # as in `_begun_products`
+                from .gemm._host_costs import HostCosts
 
             launcher.floor = Floor(device.target, launcher.logics, HostCosts(launcher))
         return launcher

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-from tunesmith.records import ProblemType, Solution
+from tunesmith.records import Solution
 
-from .document import Document, NamedSolution, SizeRow
+from .document import Document, SizeRow
 from .neighbours import Neighbours
 from .read import read
 
@@ -23,7 +23,7 @@ class Rule(StrEnum):
     """The rule of a choice: the size was measured (exact), a choice model expects the time (predicted), sizes near it
     were measured (nearest), none of these could be used (fallback), nothing of the type was measured and a policy chose
     (heuristic), on a CPU no kernel is known to be faster than the BLAS, host time included (vendor), or the choice is
-    what a shipped logic of another device of the same architecture says (sibling)."""
+    what a shipped logic says of another device of the same architecture, or of a data type that is as fast (sibling)."""
 
     EXACT = "exact"
     PREDICTED = "predicted"
@@ -71,17 +71,6 @@ class Logic:
     def load(path: Path | str) -> Logic:
         """The logic in a file. Raises UserError, with file and line, for a file that is no library logic."""
         return Logic(read(Path(path)))
-
-    def for_type(self, problem_type: ProblemType) -> Logic:
-        """The same logic for another problem type, which has the same kernels and sizes."""
-        solutions = tuple(
-            NamedSolution(
-                named.name.replace(self.document.problem_type.name, problem_type.name, 1),
-                replace(named.solution, type=problem_type),
-            )
-            for named in self.document.solutions
-        )
-        return Logic(replace(self.document, problem_type=problem_type, solutions=solutions))
 
     def choose(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Choice:
         """The first of `candidates`."""

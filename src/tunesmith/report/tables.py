@@ -208,7 +208,7 @@ def choice(sizes: Sequence[int], chosen: Choice, unfinished: str = "") -> Render
         Rule.NEAREST: f"nearest: {near} was measured, at a distance of {chosen.distance:.2f}",
         Rule.FALLBACK: "fallback: nothing measured near is legal here",
         Rule.HEURISTIC: "heuristic: no logic is for this type here, a policy chose without a measurement",
-        Rule.SIBLING: f"sibling: by logic of another device of this architecture, unmeasured here; near {near}",
+        Rule.SIBLING: f"sibling: by logic of a like device or data type, unmeasured here; near {near}",
         Rule.VENDOR: "vendor: no kernel is known to be faster here than the BLAS",
     }[chosen.rule]
     return Group(

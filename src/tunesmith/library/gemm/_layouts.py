@@ -6,7 +6,7 @@ problems: D = A B of M x N, and D' = B' A' of N x M, each with the transposes th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -52,21 +52,30 @@ _AXES = {(False, False): (0, 1, 2), (True, False): (0, 2, 1), (False, True): (1,
 interleaved."""
 
 
-def best_match(call: CheckedCall, logics: Mapping[ProblemType, Logic]) -> LayoutMatch | None:
+def best_match(
+    call: CheckedCall, logics: Mapping[ProblemType, Logic], packaged: Collection[ProblemType] = ()
+) -> LayoutMatch | None:
     """The match with the fewest launches, then the fewest bytes to copy: for the whole request if any type computes
     it, else for the product alone. None if no type computes the product.
 
-    A vector is contiguous both as rows and as columns, so several matches may be equally good. Then a match wins whose
-    logic has measured the size; next, one that reads the result in rows, as torch and NumPy do, since the vendor's
-    library is called so, and what is expected of it must be of that call; last, the one that has measured nearest.
+    Several matches may be equally good, since a vector is contiguous both as rows and as columns, and since a type with
+    beta serves a product without. Then the `packaged` types come after the caller's own. Next, a match wins whose logic
+    has measured the size; then one that reads the result in rows, as torch and NumPy do, since the vendor's library is
+    called so, and what is expected of it must be of that call; last, the one that has measured nearest.
     """
     for request in call.request.attempts:
         if matches := list(matches_of(call.only(request), logics)):
             least = min(match.cost for match in matches)
             cheapest = [match for match in matches if match.cost == least]
             distances = {match: _distance(call, match, logics) for match in cheapest}
-            return min(cheapest, key=lambda match: (distances[match] > 0, not match.swapped, distances[match]))
+            return min(cheapest, key=lambda match: _preference(match, distances[match], packaged))
     return None
+
+
+def _preference(
+    match: LayoutMatch, distance: float, packaged: Collection[ProblemType]
+) -> tuple[bool, bool, bool, float]:
+    return match.type in packaged, distance > 0, not match.swapped, distance
 
 
 def closest(call: CheckedCall, kinds: Iterable[ProblemType]) -> LayoutMatch | None:

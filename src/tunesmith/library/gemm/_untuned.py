@@ -3,7 +3,7 @@ kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import product
 
 from tunesmith.library.launch._heuristic import policies_know
@@ -20,14 +20,15 @@ computed in parts."""
 
 
 def untuned_match(launcher: Launcher, call: CheckedCall) -> LayoutMatch | None:
-    """The match with the fewest bytes to copy of a type that policies choose kernels for: for the whole request if a
-    kernel computes it, else for the product alone. None if no kernel computes the product.
+    """The match with the fewest bytes to copy of a type that another type stands in for, or that policies choose
+    kernels for: for the whole request if a kernel computes it, else for the product alone. None if no kernel computes
+    the product.
 
     A batch that would have to be copied goes to `_batches`, which serves batches without a type and copies less.
     """
     for resize in (_full_size, _at_most_small):
         for request in call.request.attempts:
-            for match in _in_order(call, request):
+            for match in _in_order(call, request, launcher.stand_ins):
                 if next(launcher.choices(resize(_problem(call, match))), None):
                     return match
     return None
@@ -70,9 +71,10 @@ def reasons_of(launcher: Launcher, kind: ProblemType) -> str:
     return "; ".join(f"{family}: {reason}" for family, reason in refusals.items())
 
 
-def _in_order(call: CheckedCall, request: GemmRequest) -> list[LayoutMatch]:
-    """Every match of the request, the fewest bytes to copy first; among equals, reading the result in rows first."""
-    kinds = _types(request, is_batch=call.out.shape[0] > 1)
+def _in_order(call: CheckedCall, request: GemmRequest, preferred: Collection[ProblemType] = ()) -> list[LayoutMatch]:
+    """Every match of the request, the fewest bytes to copy first; among equals, reading the result in rows first, then
+    the preferred types."""
+    kinds = [*preferred, *_types(request, is_batch=call.out.shape[0] > 1)]
     return sorted(
         matches_of(call.only(request), kinds), key=lambda match: (match.copied_bytes, *match.cost, not match.swapped)
     )

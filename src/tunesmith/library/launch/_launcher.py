@@ -13,7 +13,7 @@ import numpy as np
 
 from tunesmith.devices import Device
 from tunesmith.kernels import KERNELS, VENDOR
-from tunesmith.library._shipped import is_of_sibling
+from tunesmith.library._shipped import is_of_sibling, packaged_types, stand_ins
 from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.arrays._view import ALIGNMENT
 from tunesmith.logic import Choice, Logic, Rule
@@ -80,7 +80,8 @@ class Launcher:
 
     `unused` has the errors for problem types whose logic is not used on this device, `left_out` the errors of files
     that could not be used, `absent` the error if no logic is used on this device at all. `strict`: only types with a
-    logic are served. `floor`, if there is one, gives problems to the host's BLAS.
+    logic are served. `floor`, if there is one, gives problems to the host's BLAS. `packaged` are the types whose logic
+    is the package's, `stand_ins` types without a logic that go by another type's.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Launcher:
         files = [file for file, _ in logics.values()]
         self._stream_k = StreamK(device.target, [file.parent for file in files])
         self._predicted = PredictedChoices(files)
+        self.packaged, self.stand_ins = packaged_types(logics), stand_ins(logics)
         self._of_siblings = {kind for kind, loaded in logics.items() if is_of_sibling(loaded, device.target)}
         self._on_host, self._programs = HostLaunches(device), Programs()
         self._compiled: dict[Solution, CompiledPrograms | Rejection] = {}
@@ -279,7 +281,12 @@ class Launcher:
         logic = self.logics.get(problem.type)
         if logic is None and self.strict:
             return
-        candidates = self._of_logic(logic, problem) if logic else heuristic_choices(problem, self.device.target)
+        if logic:
+            candidates = self._of_logic(logic, problem)
+        elif other := self.stand_ins.get(problem.type):
+            candidates = self._of_stand_in(other, problem)
+        else:
+            candidates = heuristic_choices(problem, self.device.target)
         for choice in candidates:
             yield from ((choice, solution) for solution in self._stream_k.solutions(choice, problem))
 
@@ -287,7 +294,14 @@ class Launcher:
         candidates = self._predicted.candidates(logic, problem)
         if problem.type not in self._of_siblings:
             return candidates
-        return (replace(choice, rule=Rule.SIBLING, expected_seconds=None, doubt=None) for choice in candidates)
+        return map(_unmeasured, candidates)
+
+    def _of_stand_in(self, other: ProblemType, problem: Problem) -> Iterator[Choice]:
+        """What the logic of the `other` type, which is as fast, says of the problem."""
+        for choice in self._predicted.candidates(self.logics[other], replace(problem, type=other)):
+            name = choice.name.replace(other.name, problem.type.name, 1)
+            solution = replace(choice.solution, type=problem.type)
+            yield _unmeasured(replace(choice, solution=solution, name=name))
 
     def _refusal(self, solution: Solution, problem: Problem) -> Rejection | None:
         """Why this solution cannot run, as far as that is known without compiling it."""
@@ -303,6 +317,11 @@ class Launcher:
             kernel, config = KERNELS[solution.kernel], solution.configuration
             self._compiled[solution] = self._programs.compiled(self.device, kernel, config, solution.type)
         return self._compiled[solution]
+
+
+def _unmeasured(choice: Choice) -> Choice:
+    """A choice of a logic that nobody measured on this device, or for this type."""
+    return replace(choice, rule=Rule.SIBLING, expected_seconds=None, doubt=None)
 
 
 def with_left_out(what: str, errors: Sequence[UserError]) -> str:

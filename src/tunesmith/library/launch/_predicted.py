@@ -7,7 +7,7 @@ sizes that nobody measured.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,25 +15,20 @@ from typing import TYPE_CHECKING
 from tunesmith.kernels import KERNELS
 from tunesmith.library._configurations import mistake_in
 from tunesmith.logic import Choice, Logic, NamedSolution, Rule
-from tunesmith.problems.gemm import equally_fast
 from tunesmith.records import Problem, ProblemType, Solution
 
 from ._heuristic import name_of
 
 if TYPE_CHECKING:
-    from tunesmith.models.choice.model import ChoiceModel, ExpectedTime, ExpectedTimes
+    from tunesmith.models.choice.model import ChoiceModel, ExpectedTimes
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSolutions:
-    """Solutions of one problem type, and a model's expectations of them, which may be those for the type `fitted`."""
+    """Solutions of one problem type, and a model's expectations of them."""
 
     solutions: tuple[NamedSolution, ...]
     times: ExpectedTimes
-    fitted: ProblemType
-
-    def ranked(self, problem: Problem) -> tuple[ExpectedTime, ...]:
-        return self.times.ranked(problem if problem.type == self.fitted else replace(problem, type=self.fitted))
 
 
 class PredictedChoices:
@@ -53,7 +48,7 @@ class PredictedChoices:
             return
         neighbour, distance = logic.nearest(sizes)
         expected = set()
-        for time in known.ranked(problem):
+        for time in known.times.ranked(problem):
             named = known.solutions[time.index]
             expected.add(named.solution)
             yield Choice(named.solution, named.name, Rule.PREDICTED, time.seconds, neighbour, distance, time.doubt)
@@ -63,8 +58,8 @@ class PredictedChoices:
         """What the model of a logic's type and device knows; None if there is no such model."""
         kind = logic.document.problem_type
         if kind not in self._known:
-            fitting = ((model, fitted) for model in self._models if (fitted := _fitted(model, logic)))
-            self._known[kind] = next((_known(model, logic, fitted) for model, fitted in fitting), None)
+            model = next((model for model in self._models if _is_for(model, logic)), None)
+            self._known[kind] = _known(model, logic) if model else None
         return self._known[kind]
 
     @cached_property
@@ -82,24 +77,18 @@ class PredictedChoices:
         )
 
 
-def _known(model: ChoiceModel, logic: Logic, fitted: ProblemType) -> KnownSolutions:
+def _known(model: ChoiceModel, logic: Logic) -> KnownSolutions:
     """The logic's solutions, then the model's others. Those are left out that this version's kernels do not have."""
     kind, own = logic.document.problem_type, logic.document.solutions
     kept = {named.solution for named in own}
-    known = (replace(solution, type=kind) for solution in model.solutions_of(fitted))
-    others = (solution for solution in known if solution not in kept and not mistake_in(solution))
+    others = (solution for solution in model.solutions_of(kind) if solution not in kept and not mistake_in(solution))
     named = (*own, *(NamedSolution(_name(solution), solution) for solution in others))
-    times = model.times_of(fitted, [replace(entry.solution, type=fitted) for entry in named])
-    return KnownSolutions(named, times, fitted)
+    return KnownSolutions(named, model.times_of(kind, [entry.solution for entry in named]))
 
 
 def _name(solution: Solution) -> str:
     return name_of(solution, KERNELS[solution.kernel].space(solution.type).defaults)
 
 
-def _fitted(model: ChoiceModel, logic: Logic) -> ProblemType | None:
-    """The logic's type, or one that is as fast, if the model was fitted for it on the logic's device; else None."""
-    kind = logic.document.problem_type
-    if not logic.document.origin.is_of(model.target):
-        return None
-    return next((fitted for fitted in (kind, equally_fast(kind)) if fitted and fitted.name in model.types), None)
+def _is_for(model: ChoiceModel, logic: Logic) -> bool:
+    return logic.document.problem_type.name in model.types and logic.document.origin.is_of(model.target)
