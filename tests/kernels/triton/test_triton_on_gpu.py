@@ -156,7 +156,7 @@ def biased(data_type, name):
 
 def test_sums_over_nothing_are_beta_c():
     for name, data_type in itertools.product(SCHEDULES, INTEGERS_OR_NOT):
-        if name != "split-K":  # K is too short to be split
+        if not name.startswith("split-K"):  # K is too short to be split
             chosen, kind = biased(data_type, name)
             assert wrong(DENSE, chosen, problem(kind, 70, 65, 0)) == []
 
