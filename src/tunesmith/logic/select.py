@@ -23,7 +23,7 @@ class Rule(StrEnum):
     """The rule of a choice: the size was measured (exact), a choice model expects the time (predicted), sizes near it
     were measured (nearest), none of these could be used (fallback), nothing of the type was measured and a policy chose
     (heuristic), on a CPU no kernel is known to be faster than the BLAS, host time included (vendor), or the choice is
-    what a shipped logic says of another device of the same architecture, or of a data type that is as fast (sibling)."""
+    what a shipped logic says of another device of the architecture, or of a data type that is as fast (sibling)."""
 
     EXACT = "exact"
     PREDICTED = "predicted"
