@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _imported(name: str) -> ModuleType:
+    if name in sys.modules:
+        return import_module(name)  # which waits if another thread is still importing it
     with collector_paused():
         return import_module(name)
 

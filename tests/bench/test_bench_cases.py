@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bench_jobs import OPERATION, problem
+from tunesmith.bench import run
 from tunesmith.bench.run import PROBLEMS_AHEAD, BatchRun
 from tunesmith.bench.verification import cases as _cases
 from tunesmith.bench.verification.cases import Cases
@@ -116,12 +117,15 @@ def test_what_was_begun_is_not_begun_again_nor_forgotten_when_part_of_it_is_aske
     assert len(cases._pending) == 2
 
 
-def test_a_run_names_the_checks_of_the_next_three_problems_in_the_order_of_its_jobs():
+def test_a_run_names_the_checks_of_the_next_three_problems_in_the_order_of_its_jobs(monkeypatch):
+    monkeypatch.setattr(run, "JobDetails", lambda job, target, number: SimpleNamespace(job=job))
     current, *others = (problem(size) for size in (16, 24, 32, 40, 48))
-    jobs = [SimpleNamespace(job=SimpleNamespace(problem=each)) for each in (current, *others) for _ in range(2)]
+    jobs = [SimpleNamespace(problem=each) for _ in range(2) for each in (current, *others)]
     shared = []
-    tools = SimpleNamespace(share=shared.extend)
-    run = SimpleNamespace(_building=jobs[:5], _waiting=jobs[5:], _tools=tools)
+    tools = SimpleNamespace(share=shared.extend, target=None)
+    batch = SimpleNamespace(races=[SimpleNamespace(jobs=jobs, rivals={})], racing=False)
+    batch_run = BatchRun(tools, batch)
     expected = [check for each in others[:PROBLEMS_AHEAD] for check in OPERATION.checks(each)]
-    assert list(BatchRun._ahead(run, current)) == shared == expected
+    assert list(batch_run._ahead(current)) == shared == expected
     assert len(others) > PROBLEMS_AHEAD
+    assert batch_run._ahead(others[-1]) == ()
