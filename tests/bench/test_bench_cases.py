@@ -105,6 +105,18 @@ def test_what_is_made_ahead_has_room_beside_what_is_kept(monkeypatch):
     assert list(cases._pending) == [problems[3].to_json()], "the first is made however little room there is"
 
 
+def test_cases_of_problems_that_are_done_make_room_for_those_ahead(monkeypatch):
+    problems = [problem(16, beta=beta) for beta in (0.25, 0.5, 0.75, 1.0, 1.25, 1.5)]
+    cases = Cases(0)
+    size = sum(cases.get(each).size for each in problems[:4])
+    memory = {"SC_PAGE_SIZE": 4, "SC_PHYS_PAGES": size}
+    monkeypatch.setattr(_cases, "os", SimpleNamespace(sysconf=memory.get))
+    cases.ahead(problems[4:])
+    assert list(cases._pending) == [ahead.to_json() for ahead in problems[4:]]
+    assert cases.kept(problems[0]) is None
+    assert all(cases.kept(each) for each in problems[2:4])
+
+
 def test_what_was_begun_is_not_begun_again_nor_forgotten_when_part_of_it_is_asked_for_once_more(monkeypatch):
     made = []
     monkeypatch.setattr(Cases, "_make", lambda self, problem: made.append(problem))

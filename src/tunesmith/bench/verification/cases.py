@@ -18,6 +18,8 @@ from .case import VerificationCase
 _FEWEST_THREADS, _MOST_THREADS, _PROCESSORS_EACH = 2, 8, 4
 """Threads that make cases ahead: at least as many as most problems have checks, each of which is a case; more on a host
 with many processors, which the workers of several devices share."""
+_IN_USE = 2
+"""Cases on which the candidates of the problem at hand are verified."""
 _KEPT_SHARE = 0.25
 """Largest share of the host's memory for cases. A big problem's case takes too long to make it for every candidate."""
 
@@ -51,20 +53,22 @@ class Cases:
 
     def ahead(self, problems: Sequence[Problem]) -> None:
         """Begin to make the cases of these problems in other threads, the first ones first, as far as there is room for
-        them beside what is kept; returns at once.
+        their operands beside the two cases in use; returns at once.
 
-        Cases that were begun by an earlier call and not fetched since are dropped, if others are begun.
+        Cases that were begun by an earlier call and not fetched since are dropped, if others are begun. So are kept
+        cases whose room is needed, the least recently used first.
         """
         missing = {key: problem for problem in problems if (key := problem.to_json()) not in self._kept}
         if missing.keys() <= self._pending.keys():
             return
         for key in self._pending.keys() - missing.keys():
             self._pending.pop(key).cancel()
-        room = _most_bytes() - sum(case.size for case in self._kept.values())
+        room = most = _most_bytes() - sum(case.size for case in list(self._kept.values())[-_IN_USE:])
         for key, problem in missing.items():
             room -= sum(map(storage_bytes, OPERATIONS[problem.type.operation].operands(problem)))
             if key not in self._pending and (room >= 0 or not self._pending):
                 self._pending[key] = self._threads.submit(self._make, problem)
+        self._make_room(most - room, keep=_IN_USE)
 
     def kept(self, problem: Problem) -> VerificationCase | None:
         """The case if it is kept."""
@@ -82,9 +86,10 @@ class Cases:
         expected, agreement = operation.reference(problem, inputs), operation.agreement(problem)
         return VerificationCase(operation.operands(problem), inputs, expected, agreement)
 
-    def _make_room(self, size: int) -> None:
-        # The last case stays whatever its size, since every candidate of a problem is verified on two cases in turn.
-        while len(self._kept) > 1 and sum(case.size for case in self._kept.values()) + size > _most_bytes():
+    def _make_room(self, size: float, keep: int = 1) -> None:
+        """Drop what is not needed soon. The last case stays whatever its size, since every candidate of a problem is
+        verified on two cases in turn."""
+        while len(self._kept) > keep and sum(case.size for case in self._kept.values()) + size > _most_bytes():
             self._kept.popitem(last=False)
 
 
