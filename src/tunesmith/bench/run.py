@@ -61,7 +61,7 @@ class BatchRun:
         jobs = [JobDetails(job, tools.target, number) for number, race in enumerate(batch.races) for job in race.jobs]
         self._waiting = deque(self._in_order(jobs))
         self._problems = list(dict.fromkeys(job.job.problem for job in self._waiting))
-        self._place = {problem: place for place, problem in enumerate(self._problems)}
+        self._position = {problem: position for position, problem in enumerate(self._problems)}
         self._building: list[JobDetails] = []
         self._next: ReadyJob | None = None
         self._current: Sent | None = None
@@ -168,7 +168,7 @@ class BatchRun:
 
     def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
         """The checks to prepare for the problems after this one, of which some take longer than this one's jobs."""
-        after = self._place[problem] + 1
+        after = self._position[problem] + 1
         following = self._problems[after : after + PROBLEMS_AHEAD]
         checks = tuple(check for other in following for check in OPERATIONS[other.type.operation].checks(other))
         self._tools.share(checks)
