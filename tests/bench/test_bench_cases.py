@@ -141,3 +141,38 @@ def test_a_run_names_the_checks_of_the_next_three_problems_in_the_order_of_its_j
     assert list(batch_run._ahead(current)) == shared == expected
     assert len(others) > PROBLEMS_AHEAD
     assert batch_run._ahead(others[-1]) == ()
+
+
+def test_the_next_problems_cases_stay_if_they_are_kept(monkeypatch):
+    """The quarter is full. The oldest case is asked for with one that is not made yet."""
+    problems = [problem(16, beta=beta) for beta in (0.25, 0.5, 0.75, 1.0, 1.25)]
+    cases = Cases(0)
+    memory = {"SC_PAGE_SIZE": 4, "SC_PHYS_PAGES": sum(cases.get(each).size for each in problems[:4])}
+    monkeypatch.setattr(_cases, "os", SimpleNamespace(sysconf=memory.get))
+    cases.ahead([problems[0], problems[4]])
+    assert list(cases._pending) == [problems[4].to_json()]
+    assert [cases.kept(each) is not None for each in problems[:4]] == [True, False, True, True]
+
+
+def test_no_case_is_dropped_for_one_that_is_not_begun(monkeypatch):
+    """The quarter has room for four cases, and none for the large one."""
+    problems = [problem(16, beta=beta) for beta in (0.25, 0.5, 0.75, 1.0, 1.25)]
+    cases = Cases(0)
+    memory = {"SC_PAGE_SIZE": 4, "SC_PHYS_PAGES": sum(cases.get(each).size for each in problems[:4])}
+    monkeypatch.setattr(_cases, "os", SimpleNamespace(sysconf=memory.get))
+    large = problem(200)
+    assert sum(map(storage_bytes, OPERATION.operands(large))) > memory["SC_PHYS_PAGES"]
+    cases.ahead([problems[4], large])
+    assert list(cases._pending) == [problems[4].to_json()]
+    assert [cases.kept(each) is not None for each in problems[:4]] == [False, True, True, True]
+
+
+def test_a_run_names_the_checks_of_problems_that_were_overtaken_first(monkeypatch):
+    """Those that are still compiled while a later one is measured."""
+    monkeypatch.setattr(run, "JobDetails", lambda job, target, number: SimpleNamespace(job=job))
+    first, overtaken, current, following = (problem(size) for size in (16, 24, 32, 40))
+    jobs = [SimpleNamespace(problem=each) for each in (first, overtaken, current, following)]
+    tools = SimpleNamespace(share=lambda checks: None, target=None)
+    batch_run = BatchRun(tools, SimpleNamespace(races=[SimpleNamespace(jobs=jobs, rivals={})], racing=False))
+    batch_run._building = [SimpleNamespace(job=jobs[1]), SimpleNamespace(job=jobs[3])]
+    assert batch_run._ahead(current) == (*OPERATION.checks(overtaken), *OPERATION.checks(following))

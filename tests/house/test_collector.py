@@ -43,3 +43,14 @@ def test_a_child_that_is_forked_during_another_threads_pause_collects():
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert gc.isenabled()
+
+
+def test_a_child_that_stops_the_collector_after_a_fork_in_a_pause_keeps_it_stopped():
+    with collector_paused():
+        child = os.fork()
+        if child == 0:
+            gc.disable()
+    if child == 0:
+        os._exit(1 if gc.isenabled() else 0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert gc.isenabled()

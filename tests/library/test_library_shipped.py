@@ -195,7 +195,7 @@ def test_one_call_of_the_vendors_comes_before_its_product_with_steps_after_it(dt
             found = type_for(library, dtype, asked, **more)
             assert found.type == gemm_type_named(f"Cij_Aki_Bkj_{letter}{name}")
         batch = type_for(library, dtype, (8, 64, 128, 64))
-        assert not batch.one_by_one or dtype == "bfloat16"
+        assert batch.one_by_one == (dtype == "bfloat16")
 
 
 def test_every_solution_for_bfloat16_is_legal_for_float16():
@@ -284,6 +284,17 @@ def test_ones_own_float16_goes_by_its_own_measurements(tmp_path, monkeypatch):
     with tunesmith.load(device=gpu(H100)) as library:
         assert library.select(*BETWEEN, problem_type="Cij_Aki_Bkj_H").rule is Rule.NEAREST
         assert library.select(*BETWEEN, problem_type="Cij_Aik_Bkj_H").rule is Rule.SIBLING
+
+
+@pytest.mark.filterwarnings("ignore:the logic was made with driver")
+def test_no_operand_is_copied_on_a_gpu_for_ones_own_layout_where_the_packages_needs_no_copy(tmp_path, monkeypatch):
+    monkeypatch.setenv("TUNESMITH_LOGIC", str(write_own(tmp_path, "Cij_Aki_Bkj_H")))
+    arrays = {name: view_of_numpy(np.zeros((4096, 4096), np.float16)) for name in "ab"}
+    on_gpu = Arguments(**{name: replace(view, on_host=False) for name, view in arrays.items()})
+    with tunesmith.load(device=gpu(H100)) as library:
+        match, _, _ = approach_to(library._any_launcher_on(""), checked(on_gpu, Scalars(None, 1.0, 0.0, "")))
+    assert match.copied_bytes == 0
+    assert match.type.name == "Cij_Aik_Bkj_H"
 
 
 @pytest.mark.filterwarnings("ignore:the logic was made with driver")

@@ -167,9 +167,12 @@ class BatchRun:
             self._tools.observe(Dispatched(ready_job.job.key, ready_job.job.solution))
 
     def _ahead(self, problem: Problem) -> tuple[Problem, ...]:
-        """The checks to prepare for the problems after this one, of which some take longer than this one's jobs."""
-        after = self._position[problem] + 1
-        following = self._problems[after : after + PROBLEMS_AHEAD]
+        """The checks to prepare for the problems after this one, of which some take longer than this one's jobs. First
+        come the problems whose jobs were overtaken, since they are still compiled."""
+        here = self._position[problem]
+        compiling = (job.job.problem for job in self._building)
+        overtaken = dict.fromkeys(other for other in compiling if self._position[other] < here)
+        following = (*overtaken, *self._problems[here + 1 : here + 1 + PROBLEMS_AHEAD])[:PROBLEMS_AHEAD]
         checks = tuple(check for other in following for check in OPERATIONS[other.type.operation].checks(other))
         self._tools.share(checks)
         return checks

@@ -20,6 +20,7 @@ OWN = {
     "GEMM": {
         "TiledGemm": "tunesmith.kernels.gemm.opencl.tiled:TiledGemm",
         "RegisterGemm": "tunesmith.kernels.gemm.opencl.register:RegisterGemm",
+        "BlockedGemm": "tunesmith.kernels.gemm.opencl.blocked:BlockedGemm",
         "CudaSimtGemm": "tunesmith.kernels.gemm.cuda.simt:CudaSimtGemm",
         "CudaWgmmaGemm": "tunesmith.kernels.gemm.cuda.wgmma:CudaWgmmaGemm",
         "TritonTmaGemm": "tunesmith.kernels.gemm.triton.tma:TritonTmaGemm",

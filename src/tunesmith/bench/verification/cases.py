@@ -56,19 +56,25 @@ class Cases:
         their operands beside the two cases in use; returns at once.
 
         Cases that were begun by an earlier call and not fetched since are dropped, if others are begun. So are kept
-        cases whose room is needed, the least recently used first.
+        cases of other problems whose room is needed, the least recently used first.
         """
-        missing = {key: problem for problem in problems if (key := problem.to_json()) not in self._kept}
+        asked_for = {problem.to_json(): problem for problem in problems}
+        missing = {key: problem for key, problem in asked_for.items() if key not in self._kept}
         if missing.keys() <= self._pending.keys():
             return
         for key in self._pending.keys() - missing.keys():
             self._pending.pop(key).cancel()
-        room = most = _most_bytes() - sum(case.size for case in list(self._kept.values())[-_IN_USE:])
+        needed = dict.fromkeys((*(key for key in asked_for if key in self._kept), *list(self._kept)[-_IN_USE:]))
+        for key in needed:
+            self._kept.move_to_end(key)
+        room = _most_bytes() - sum(self._kept[key].size for key in needed)
+        begun = 0
         for key, problem in missing.items():
-            room -= sum(map(storage_bytes, OPERATIONS[problem.type.operation].operands(problem)))
-            if key not in self._pending and (room >= 0 or not self._pending):
+            size = sum(map(storage_bytes, OPERATIONS[problem.type.operation].operands(problem)))
+            if key not in self._pending and (begun + size <= room or not self._pending):
                 self._pending[key] = self._threads.submit(self._make, problem)
-        self._make_room(most - room, keep=_IN_USE)
+            begun += size if key in self._pending else 0
+        self._make_room(begun, keep=len(needed))
 
     def kept(self, problem: Problem) -> VerificationCase | None:
         """The case if it is kept."""

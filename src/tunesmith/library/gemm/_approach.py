@@ -24,7 +24,7 @@ def approach_to(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, Che
         match = best_match(call, others, launcher.packaged)
     if not launcher.strict and (match is None or _may_be_worse(launcher, call, match)):
         untuned = untuned_match(launcher, call)
-        if match is None or (untuned and _is_vendors(launcher, call, untuned, match)):
+        if match is None or (untuned and _is_better(launcher, call, untuned, match)):
             match = untuned
     if match is None:
         return None
@@ -44,14 +44,15 @@ def _may_be_worse(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> 
     )
 
 
-def _is_vendors(launcher: Launcher, call: CheckedCall, match: LayoutMatch, other: LayoutMatch) -> bool:
-    """Whether the vendor's BLAS is the choice for a match without a logic, without copies. It must compute the whole
-    request, or as much of it as the `other` match, in no more launches."""
+def _is_better(launcher: Launcher, call: CheckedCall, match: LayoutMatch, other: LayoutMatch) -> bool:
+    """Whether a match of a type without a logic copies nothing, and the vendor's BLAS is the choice for it, or the type
+    that stands in has chosen. It must compute the whole request, or as much of it as the `other` match, in no more
+    launches."""
     as_much = match.computed in (call.request, other.computed) and match.one_by_one <= other.one_by_one
     if match.copied_bytes or not as_much:
         return False
     first = _first_choice(launcher, call, match)
-    return first is not None and first.rule is Rule.VENDOR
+    return first is not None and first.rule in (Rule.VENDOR, Rule.SIBLING)
 
 
 def _first_choice(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> Choice | None:

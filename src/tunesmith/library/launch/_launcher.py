@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -284,7 +285,7 @@ class Launcher:
         if logic:
             candidates = self._of_logic(logic, problem)
         elif other := self.stand_ins.get(problem.type):
-            candidates = self._of_stand_in(other, problem)
+            candidates = chain(self._of_stand_in(other, problem), heuristic_choices(problem, self.device.target))
         else:
             candidates = heuristic_choices(problem, self.device.target)
         for choice in candidates:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm.launching import input_arguments
@@ -28,14 +27,7 @@ from .guess import seconds
 from .launches import REDUCTION_ITEMS, product, sums_bytes
 from .panels import Panels
 from .schedule import OpenCLSchedule
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-REAL = {"s": "float", "d": "double"}
-"""OpenCL C's name of a data type by its letter."""
-
-OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable")
+from .text import opencl_module
 
 ALIGNMENT = 256
 """Bytes to which parts of the workspace are aligned: enough for any vector and for views of a buffer."""
@@ -67,7 +59,8 @@ class OpenClGemm(Kernel):
         form = self.form["LocalMemory"]
         if config.flag("LocalMemory") != form:
             yield Rejection("form", f"{self.name} is the form with LocalMemory: {form}")
-        yield from rules.common(config, problem_type, target)
+        yield from rules.common(OpenCLSchedule.of(config), problem_type, target)
+        yield from rules.depth(OpenCLSchedule.of(config))
         yield from self.wrong_form(config, problem_type, target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
@@ -115,7 +108,7 @@ class OpenClGemm(Kernel):
 
 @lru_cache(maxsize=8192)
 def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType) -> Module:
-    schedule, fields = OpenCLSchedule.of(config), problem_type.fields
+    schedule = OpenCLSchedule.of(config)
     packing = (f"pack_{panels.operand}" for panels in Panels.of(config, problem_type))
     values = {
         "schedule": schedule,
@@ -123,31 +116,5 @@ def _module(family: OpenClGemm, config: Configuration, problem_type: ProblemType
         "shift": config.word("EdgeType") == "ShiftPtr",
         "reduction_items": REDUCTION_ITEMS,
         **family.values(config, problem_type),
-        "real": REAL[fields.word("DataType")],
-        "use_beta": fields.flag("UseBeta"),
-        "transpose_a": fields.flag("TransposeA"),
-        "transpose_b": fields.flag("TransposeB"),
     }
-    text = _environment().get_template(family.template).render(values)
-    return Module("OpenCL", text, (*packing, "gemm", *schedule.sums), OPTIONS)
-
-
-def lane(vector: int, number: int) -> str:
-    """OpenCL C's suffix for an element of a vector: `.s0` to `.sf`; empty for a vector of one, which is a scalar."""
-    return "" if vector == 1 else f".s{number:x}"
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # a program that only launches needs none of it
-
-    environment = Environment(
-        loader=PackageLoader("tunesmith.kernels.gemm.opencl", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # OpenCL C, not HTML
-    )
-    environment.globals["lane"] = lane
-    return environment
+    return opencl_module(family.template, values, problem_type, (*packing, "gemm", *schedule.sums))

@@ -1,4 +1,4 @@
-"""The rejections that both OpenCL families share."""
+"""The rejections that all OpenCL families share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tunesmith.kernels.gemm.launching import GRID_MAX, allocations, too_much_for_program
 from tunesmith.kernels.gemm.types import wrong_type
 from tunesmith.problems.gemm import DATA_TYPES, Gemm
-from tunesmith.records import CompiledFacts, Configuration, Plan, Problem, ProblemType, Rejection, Target
+from tunesmith.records import CompiledFacts, Plan, Problem, ProblemType, Rejection, Target
 
 from .launches import REDUCTION_ITEMS, SUMS
 from .schedule import OpenCLSchedule, TileLoads
@@ -24,20 +24,14 @@ def element_bytes(problem_type: ProblemType) -> int:
     return np.dtype(DATA_TYPES[problem_type.fields.word("DataType")].dtype).itemsize
 
 
-def common(config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
-    """Rejections for either form: data type, work-group, depth, schedule, size of the code."""
-    schedule = OpenCLSchedule.of(config)
+def common(schedule: OpenCLSchedule, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
+    """Rejections for any form: data type, work-group, schedule, size of the code."""
     yield from wrong_type(problem_type)
     if element_bytes(problem_type) == 8 and not target.double_precision:
         yield Rejection("double precision", f"{target.name} has none")
     items = max(schedule.work_items, REDUCTION_ITEMS if schedule.global_split > 1 or schedule.streams else 1)
     if items > target.max_work_group_size:
         yield Rejection("work-group size", f"{items} work-items, the device allows {target.max_work_group_size}")
-    if schedule.depth != schedule.loop_unroll * schedule.local_split:
-        yield Rejection(
-            "depth",
-            f"DepthU {schedule.depth} is not LoopUnroll {schedule.loop_unroll} x LocalSplitU {schedule.local_split}",
-        )
     if schedule.global_split > GRID_MAX:
         yield Rejection("global split", f"GlobalSplitU {schedule.global_split}, at most {GRID_MAX} work-groups")
     if schedule.stream_grid and schedule.global_split > 1:
@@ -50,6 +44,15 @@ def common(config: Configuration, problem_type: ProblemType, target: Target) -> 
     unrolled = schedule.thread_tile[0] // schedule.vector * schedule.thread_tile[1] * schedule.loop_unroll
     if unrolled > UNROLLED_MAX:
         yield Rejection("unrolled code", f"{unrolled} multiply-adds in the inner loop, at most {UNROLLED_MAX}")
+
+
+def depth(schedule: OpenCLSchedule) -> Iterator[Rejection]:
+    """A rejection unless DepthU, LoopUnroll and LocalSplitU agree."""
+    if schedule.depth != schedule.loop_unroll * schedule.local_split:
+        yield Rejection(
+            "depth",
+            f"DepthU {schedule.depth} is not LoopUnroll {schedule.loop_unroll} x LocalSplitU {schedule.local_split}",
+        )
 
 
 def compiled(schedule: OpenCLSchedule, facts: Sequence[CompiledFacts], target: Target) -> Iterator[Rejection]:

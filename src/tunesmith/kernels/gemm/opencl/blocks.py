@@ -1,0 +1,80 @@
+"""How `BlockedGemm` cuts D into blocks, one for each work-group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import Configuration
+
+from .schedule import OpenCLSchedule
+
+CACHE_BLOCKS, FEW_COLUMNS = "CacheBlocks", "FewColumns"
+
+PANELS = 4
+"""Panels of A that are copied side by side: so many vectors of a row lie together in memory."""
+COPY_A, COPY_B = 4.0, 24.0
+"""What it costs to copy one row of A and one column of B, in elements of D for which one step along K is multiplied. B
+is usually contiguous along K, and its columns become rows one element at a time. Orders of magnitude: they only decide
+between blocks that fill the device equally well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Blocks of D: `rows` x `columns` elements each, `count` of them along M and N."""
+
+    rows: int
+    columns: int
+    count: tuple[int, int]
+
+    @staticmethod
+    def of(gemm: Gemm, config: Configuration, units: int) -> Blocks:
+        """The blocks of at most MacroTile that keep `units` busy for the shortest time: whole tiles, about equally
+        large. Of each row of D, and each column, blocks are as many as MacroTile needs or up to `units` more."""
+        schedule = schedule_of(config)
+        most, tile = config.integers("MacroTile"), schedule.thread_tile
+        if config.word("Schedule") == FEW_COLUMNS:
+            tile = (schedule.vector, most[1])
+        return _cut((gemm.m, gemm.n), (most[0], most[1]), (tile[0], tile[1]), gemm.batch, units)
+
+
+@lru_cache(maxsize=4096)
+def schedule_of(config: Configuration) -> OpenCLSchedule:
+    """The sizes of a work-group's work, in which a tile is what registers hold."""
+    few = config.word("Schedule") == FEW_COLUMNS
+    tile0, tile1 = config.integers("ThreadTile")
+    depth = config.integer("DepthU") or DEPTHS[config.word("Schedule")]
+    return OpenCLSchedule(
+        work_group=(1, 1),
+        local_split=1,
+        thread_tile=(tile0, tile1),
+        vector=config.integer("VectorWidth"),
+        depth=depth,
+        loop_unroll=depth if few else config.integer("LoopUnroll") or 4,
+        global_split=1,
+        mapping=1,
+        stream_grid=0,
+        stream_full_tiles=0,
+    )
+
+
+DEPTHS = {CACHE_BLOCKS: 320, FEW_COLUMNS: 4}
+"""DepthU if the configuration gives 0."""
+
+
+@lru_cache(maxsize=4096)
+def _cut(sizes: tuple[int, int], most: tuple[int, int], tile: tuple[int, int], batch: int, units: int) -> Blocks:
+    fewest = tuple(-(-size // limit) for size, limit in zip(sizes, most, strict=True))
+
+    def blocks(counts: tuple[int, int]) -> Blocks:
+        rows, columns = (-(-(-(-s // c)) // t) * t for s, c, t in zip(sizes, counts, tile, strict=True))
+        return Blocks(rows, columns, (-(-sizes[0] // rows), -(-sizes[1] // columns)))
+
+    def cost(found: Blocks) -> float:
+        waves = -(-found.count[0] * found.count[1] * batch // units)
+        return waves * (found.rows * found.columns + COPY_A * found.rows + COPY_B * found.columns)
+
+    ranges = (range(few, few + units + 1) for few in fewest)
+    return min((blocks((parts0, parts1)) for parts0, parts1 in product(*ranges)), key=cost)
