@@ -61,6 +61,11 @@ class TestRegisterGemm(OnOpenCL):
     configurations = (Configuration({"StreamKGrid": 4}),)
 
 
+class TestBlockedGemm(OnOpenCL):
+    kernel, problems = KERNELS["BlockedGemm"], (GEMM,)
+    configurations = (Configuration({"Schedule": "FewColumns", "MacroTile": (512, 4), "ThreadTile": (16, 4)}),)
+
+
 class TestCudaSimtGemm(OnGpu):
     kernel, problems = KERNELS["CudaSimtGemm"], (GEMM, BATCHED)
 

@@ -46,7 +46,7 @@ def lib(launches):
 
 
 class MadeUpCosts:
-    """In place of `HostCosts`: launches cost nothing, and the BLAS takes so many seconds for anything."""
+    """In place of `HostCosts`: launches cost nothing, kernels take a millisecond, and the BLAS so many seconds."""
 
     blas_seconds = 0.0
 
@@ -58,6 +58,9 @@ class MadeUpCosts:
 
     def blas(self, problem):
         return self.blas_seconds
+
+    def kernel(self, problem, choice):
+        return 1e-3
 
 
 @pytest.fixture

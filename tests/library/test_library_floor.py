@@ -12,10 +12,10 @@ from tunesmith.devices import LaunchError
 from tunesmith.devices.opencl.device import _Prepared
 from tunesmith.kernels import KERNELS
 from tunesmith.library.gemm import _host_costs
-from tunesmith.library.gemm._floor import DOUBT_OF_DAY, DOUBT_OF_DISTANCE, Floor
+from tunesmith.library.gemm._floor import DOUBT_OF_CALLS, DOUBT_OF_DISTANCE, Floor
 from tunesmith.library.launch._host_launch import LAUNCHES
 from tunesmith.library.launch._launcher import Launcher
-from tunesmith.logic import Document, Logic, NamedSolution, Origin, Rule, SizeRow
+from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule, SizeRow
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Problem, Solution
@@ -26,11 +26,13 @@ MEASURED = (256, 256, 256)
 
 
 class MadeUp:
-    """Costs that are made up, and the problems for which the time of the BLAS was asked."""
+    """Costs that are made up, and the problems for which the time of the BLAS and of a kernel was asked. A kernel takes
+    as long as the tests' logic says, unless `kernel` is given; a call of it also has the launch."""
 
-    def __init__(self, launch, blas):
-        self._launch, self._blas = launch, blas
+    def __init__(self, launch, blas, kernel=1e-3):
+        self._launch, self._blas, self._kernel = launch, blas, kernel
         self.asked: list[Problem] = []
+        self.launched: list[Problem] = []
 
     def launch(self):
         return self._launch
@@ -38,6 +40,10 @@ class MadeUp:
     def blas(self, problem):
         self.asked.append(problem)
         return self._blas
+
+    def kernel(self, problem, choice):
+        self.launched.append(problem)
+        return self._kernel + self._launch
 
 
 def solution(kind=NN, family="RegisterGemm"):
@@ -75,10 +81,33 @@ def test_a_kernel_is_launched_if_it_is_faster_with_the_cost_of_its_launch(launch
 @pytest.mark.parametrize(("high", "is_blas"), [(1.09, False), (1.11, True)])
 @pytest.mark.parametrize(("sizes", "distance"), [(MEASURED, 0), ((128, 256, 256), 1)])
 def test_a_kernel_must_be_faster_at_the_upper_end_of_its_interval(high, is_blas, sizes, distance):
-    """The BLAS takes 1.1 times as long as the doubts alone make the kernel take."""
-    made = logic(row(high=high), row((16, 16, 16), own=1e-6))
-    blas = 1.1e-3 * math.exp(DOUBT_OF_DAY + DOUBT_OF_DISTANCE * distance)
-    assert (chosen(made, MadeUp(0, blas), *sizes) is not None) is is_blas
+    """In the logic, the BLAS takes 1.1 times as long as the doubt of the distance makes the kernel take."""
+    blas = 1.1e-3 * math.exp(DOUBT_OF_DISTANCE * distance)
+    made = logic(row(high=high, blas=blas), row((16, 16, 16), own=1e-6))
+    assert (chosen(made, MadeUp(0, 99.0), *sizes) is not None) is is_blas
+
+
+@pytest.mark.parametrize(("kernel", "is_blas"), [(1.09e-3, False), (1.11e-3, True)])
+@pytest.mark.parametrize(("sizes", "distance"), [(MEASURED, 0), ((128, 256, 256), 1)])
+def test_a_kernel_that_is_timed_here_must_be_faster_with_all_doubts(kernel, is_blas, sizes, distance):
+    """Whatever the logic says of it: 1.0 ms here, on a day when all took longer or shorter."""
+    made = logic(row(), row((16, 16, 16), own=1e-6))
+    costs = MadeUp(1e-4, 1.1e-3 * math.exp(DOUBT_OF_CALLS + DOUBT_OF_DISTANCE * distance), kernel)
+    blas_and_launch = MadeUp(1e-4, costs._blas + 1e-4 * (2 if distance else 1), kernel)
+    assert (chosen(made, blas_and_launch, *sizes) is not None) is is_blas
+    assert [problem.sizes for problem in blas_and_launch.launched] == [MEASURED]
+
+
+@pytest.mark.parametrize(("blas", "is_timed"), [(0.7e-3, False), (0.8e-3, True)])
+def test_a_kernel_that_was_much_slower_when_it_was_tuned_is_not_timed(blas, is_timed):
+    """It took 1.0 ms on the day of its tuning, and takes 0.5 ms today."""
+    costs = MadeUp(0, blas, kernel=0.5e-3)
+    assert (chosen(logic(), costs, *MEASURED) is None) is is_timed
+    assert len(costs.launched) == is_timed
+
+
+def test_a_kernel_that_cannot_be_launched_here_is_no_rival():
+    assert chosen(logic(), MadeUp(0, 99.0, kernel=math.inf), *MEASURED) is not None
 
 
 def test_both_times_are_scaled_to_a_size_that_was_not_measured_and_the_cost_of_a_launch_is_not():
@@ -102,11 +131,11 @@ def test_the_further_a_size_from_the_measured_one_the_larger_the_gain_must_be(si
 
 
 def test_the_time_that_the_logic_has_of_the_blas_goes_before_a_measurement_here():
-    """Both were measured on one day, so that a small gain is known."""
+    """Both were measured on one day, so that a small gain is known, and nothing is timed here."""
     for blas, is_blas in ((1.09e-3, True), (1.11e-3, False)):
         costs = MadeUp(1e-4, 99.0)
         assert (chosen(logic(row(blas=blas)), costs, *MEASURED) is not None) is is_blas
-        assert costs.asked == []
+        assert costs.asked == costs.launched == []
 
 
 def test_what_the_logic_itself_gives_to_the_blas_keeps_its_rule():
@@ -138,6 +167,7 @@ def test_the_blas_is_timed_once_for_each_measured_size_and_kind_of_call():
     for sizes, beta in calls:
         problem = Problem(NN, sizes, (), Configuration({"alpha": 1.0, "beta": beta}))
         floor.choice(problem, made.choose(sizes))
+    assert costs.launched == costs.asked, "in turn"
     assert [(problem.sizes, problem.scalars["beta"] != 0) for problem in costs.asked] == [
         (MEASURED, False),
         ((2048, 64, 64), False),
@@ -179,6 +209,22 @@ def test_a_device_that_launches_nothing_is_no_rival():
             raise LaunchError("launch refused", "out of everything")
 
     assert _host_costs.HostCosts(Broken()).launch() == float("inf")  # type: ignore[arg-type]
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_the_time_of_a_kernel_is_that_of_calls_on_arrays_of_the_host(beta, monkeypatch):
+    launched = []
+    enqueue = _Prepared.enqueue
+    monkeypatch.setattr(_Prepared, "enqueue", lambda self: launched.append(len(self.commands)) or enqueue(self))
+    launcher, own = Launcher(opencl_device(), {}, {}), solution()
+    problem = Problem(NN, (64, 48, 32), (), Configuration({"alpha": 1.0, "beta": beta}))
+    choice = Choice(own, "own", Rule.EXACT)
+    assert 0 < _host_costs.HostCosts(launcher).kernel(problem, choice) < math.inf
+    assert launched == [1] * (_host_costs.CALLS + 1)
+    illegal = replace(own, configuration=own.configuration | {"LocalMemory": True})
+    assert _host_costs.HostCosts(launcher).kernel(problem, replace(choice, solution=illegal)) == math.inf
+    launcher.close()
 
 
 @pytest.mark.opencl

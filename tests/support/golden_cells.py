@@ -157,6 +157,23 @@ def _gemm() -> dict[str, tuple[PinnedCell, ...]]:
                 ),
                 (HOST, gemm_type(), (512, 512, 1024), {"StreamKGrid": 64, "StreamKFullTiles": -1}, (), SCALED),
             ),
+            "BlockedGemm": (
+                (HOST, nn(), (100, 90, 70), {}, (), PLAIN),
+                (
+                    HOST,
+                    gemm_type("d", transpose_a=True, batched=True),
+                    (65, 33, 2, 129),
+                    {"MacroTile": (512, 132), "ThreadTile": (16, 6), "VectorWidth": 8, "DepthU": 256},
+                    (),
+                    SCALED,
+                ),
+                (
+                    HOST,
+                    gemm_type(use_beta=False),
+                    (2048, 4, 2048),
+                    {"Schedule": "FewColumns", "MacroTile": (1024, 4), "ThreadTile": (16, 4), "DepthU": 8},
+                ),
+            ),
             "CudaSimtGemm": (
                 (H200, nn(), (129, 67, 200), {}, (), PLAIN),
                 (H200, gemm_type("d", batched=True), (64, 64, 5, 4096), {"GlobalSplitU": 8, "DepthU": 32}, (), SCALED),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cuda_runner import H200
@@ -17,6 +19,7 @@ families' own limits are tested against them."""
 FAMILIES = {
     "TiledGemm": {},
     "RegisterGemm": {},
+    "BlockedGemm": {"DepthU": 64, "MacroTile": (64, 12)},
     "CudaSimtGemm": {},
     "CudaWgmmaGemm": {"StorePath": "Direct"},
     "TritonTmaGemm": {"DepthU": 16},
@@ -44,6 +47,7 @@ def launched(name, batch, parts):
     """The grids of a product of a batch, or None where the family refuses it."""
     family, kind = KERNELS[name], gemm_type("h" if "Wgmma" in name else "s", transpose_b=False, batched=True)
     target = GPU if family.language == "OpenCL" else H200
+    target = replace(target, kind="CPU") if name == "BlockedGemm" else target
     defaults = family.space(kind, target).defaults | FAMILIES[name]
     config = defaults | ({"GlobalSplitU": parts, **WITH_PARTS[name]} if parts > 1 else {})
     assert not list(family.rejections(config, kind, target))

@@ -13,7 +13,7 @@ from tunesmith.kernels.gemm import opencl
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import CompiledFacts, Configuration, Launch, Problem, Solution, Target
 
-TILED, REGISTER = KERNELS["TiledGemm"], KERNELS["RegisterGemm"]
+TILED, REGISTER, BLOCKED = KERNELS["TiledGemm"], KERNELS["RegisterGemm"], KERNELS["BlockedGemm"]
 NT = gemm_type("s", batched=True)
 GPU = Target(
     api="OpenCL",
@@ -31,6 +31,7 @@ GPU = Target(
     sub_group_size=32,
     double_precision=True,
 )
+CPU = replace(GPU, kind="CPU", local_memory_bytes=512 * 1024)
 WITHOUT_DOUBLES = replace(GPU, double_precision=False)
 ONE_ALLOCATION = replace(GPU, global_memory_bytes=30 * 2**30, max_allocation_bytes=2**60)
 
@@ -72,7 +73,17 @@ CHANGES = {
         "PackA": True,
         "PackB": True,
     },
+    "BlockedGemm": {
+        "Schedule": "FewColumns",
+        "MacroTile": (1024, 132),
+        "ThreadTile": (32, 6),
+        "VectorWidth": 8,
+        "LoopUnroll": 2,
+        "DepthU": 256,
+    },
 }
+WITH_FEW_COLUMNS = {"MacroTile": (1024, 4), "ThreadTile": (16, 4)}
+"""What a BlockedGemm needs beside the Schedule."""
 CHOOSES_THE_FAMILY = {"KernelLanguage", "LocalMemory"}
 AT_LAUNCH = {"StreamKFullTiles"}
 """Changes no program (`test_stream_k_kernels`)."""
@@ -84,18 +95,19 @@ AT_LAUNCH = {"StreamKFullTiles"}
 def test_a_parameter_changes_the_program(kernel, name, value):
     """Legal before and after; then the source differs, and so does the identity."""
     family = KERNELS[kernel]
-    before, after = config(family), config(family, **{name: value})
+    more = WITH_FEW_COLUMNS if name == "Schedule" else {}
+    before, after = config(family), config(family, **{name: value}, **more)
     for configuration in (before, after):
-        assert not list(family.rejections(configuration, NT, GPU))
+        assert not list(family.rejections(configuration, NT, CPU if family is BLOCKED else GPU))
     assert family.modules(before, NT) != family.modules(after, NT)
     identities = {family.identity(Solution(NT, kernel, configuration)) for configuration in (before, after)}
     assert len(identities) == 2
 
 
-@pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [TILED, REGISTER, BLOCKED], ids=lambda family: family.name)
 def test_every_parameter_is_tried_above_and_documented(family):
-    names = {parameter.name for parameter in family.space(NT)}
-    assert names == CHANGES[family.name].keys() | CHOOSES_THE_FAMILY | AT_LAUNCH
+    names = {parameter.name for parameter in family.space(NT)} - CHOOSES_THE_FAMILY
+    assert names - AT_LAUNCH == CHANGES[family.name].keys()
     for parameter in family.space(NT):
         assert len(parameter.doc) > 20
         assert parameter.default in parameter.values
@@ -153,20 +165,40 @@ ILLEGAL = [
     (REGISTER, NT, {"WorkGroup": (1, 2, 2)}, "local split"),
     (TILED, NT, {"GlobalSplitU": 70_000}, "global split"),
     (TILED, NT, {"GlobalSplitU": 2, "StreamKGrid": 132}, "stream-K"),
+    (BLOCKED, NT, {}, "device kind"),
+    (BLOCKED, NT, {"Schedule": "Persistent"}, "schedule"),
+    (BLOCKED, NT, {"ThreadTile": (24, 6), "MacroTile": (1032, 264)}, "vector width and thread tile"),
+    (BLOCKED, NT, {"MacroTile": (1024, 256)}, "macro tile"),
+    (BLOCKED, NT, {"MacroTile": (1000, 264)}, "macro tile"),
+    (BLOCKED, NT, {"DepthU": 512}, "local memory"),
+    (BLOCKED, NT, {"Schedule": "FewColumns"}, "macro tile"),
+    (BLOCKED, NT, {"Schedule": "FewColumns", **WITH_FEW_COLUMNS, "MacroTile": (1000, 4)}, "macro tile"),
+    (BLOCKED, NT, {"Schedule": "FewColumns", **WITH_FEW_COLUMNS, "LoopUnroll": 8}, "depth"),
+    (
+        BLOCKED,
+        gemm_type(transpose_a=True, batched=True),
+        {"Schedule": "FewColumns", **WITH_FEW_COLUMNS},
+        "layout",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("family", "type_", "values", "reason"), ILLEGAL)
 def test_an_illegal_configuration_says_why(family, type_, values, reason):
-    rejections = list(family.rejections(config(family, **values), type_, GPU))
+    target = CPU if family is BLOCKED and reason != "device kind" else GPU
+    rejections = list(family.rejections(config(family, **values), type_, target))
     assert reason in [rejection.reason for rejection in rejections]
     assert all(rejection.detail for rejection in rejections)
 
 
 def test_double_precision_needs_a_device_that_has_it():
-    for family in (TILED, REGISTER):
-        assert [r.reason for r in family.rejections(config(family), D, WITHOUT_DOUBLES)] == ["double precision"]
-        assert not list(family.rejections(config(family), D, GPU))
+    for family in (TILED, REGISTER, BLOCKED):
+        target = (
+            replace(WITHOUT_DOUBLES, kind="CPU", local_memory_bytes=2**20) if family is BLOCKED else WITHOUT_DOUBLES
+        )
+        assert [r.reason for r in family.rejections(config(family), D, target)] == ["double precision"]
+    for family, target in ((TILED, GPU), (REGISTER, GPU), (BLOCKED, replace(CPU, local_memory_bytes=2**20))):
+        assert not list(family.rejections(config(family), D, target))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +242,7 @@ def test_packing_adds_a_launch_for_each_operand():
 
 
 def test_an_empty_matrix_launches_nothing():
-    for family in (TILED, REGISTER):
+    for family in (TILED, REGISTER, BLOCKED):
         assert not family.plan(config(family), problem(0, 5, 1, 3), GPU).steps
 
 
@@ -228,10 +260,10 @@ def test_more_tile_columns_than_a_device_counts_along_y_go_along_x():
     assert step.grid == (210_000, 1, 1)
 
 
-@pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [TILED, REGISTER, BLOCKED], ids=lambda family: family.name)
 def test_what_the_compiler_says_can_reject(family):
-    """A program whose registers leave room for one work-item only, and one that took too much local memory."""
-    narrow = CompiledFacts("gemm", registers=255, max_work_group_size=1)
+    """A program whose registers leave no room for a work-group, and one that took too much local memory."""
+    narrow = CompiledFacts("gemm", registers=255, max_work_group_size=0 if family is BLOCKED else 1)
     greedy = CompiledFacts("gemm", local_bytes=GPU.local_memory_bytes + 1)
     fine = CompiledFacts("gemm", local_bytes=100, max_work_group_size=1024)
     found = [[r.reason for r in family.rejections_compiled(config(family), [f], GPU)] for f in (narrow, greedy, fine)]

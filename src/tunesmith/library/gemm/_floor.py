@@ -9,19 +9,23 @@ from typing import Protocol
 
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.logic import Choice, Logic, Rule
-from tunesmith.records import Problem, ProblemType, Solution, Target
+from tunesmith.records import Configuration, Problem, ProblemType, Solution, Target
 
 REACH = 2
 """A measured size says something about sizes that are at most this many times larger or smaller in every index. Further
 away, a tile's edges and a launch's cost may outweigh everything that was measured."""
 
-DOUBT_OF_DAY, DOUBT_OF_DISTANCE = 0.05, 0.2
-"""By how much the logarithm of a kernel's time over that of the BLAS may grow: from the day on which the kernel was
-measured to that of the BLAS, and for each unit of distance from the measured size (`Choice.distance`), since caches
+DOUBT_OF_CALLS, DOUBT_OF_DISTANCE = 0.05, 0.2
+"""By how much the logarithm of a kernel's time over that of the BLAS may grow: from a few calls of both that are timed
+here in turn to all later calls, and for each unit of distance from the measured size (`Choice.distance`), since caches
 that are large enough for one product are too small for the next. Figures of `benchmarks/recorded/cpu_vs_numpy/`: the
 first covers the 2 to 3 % that kernels took longer in `run.json`, at three sizes, than when they were tuned minutes
 before. The second was fitted on 152 pairs of products of `fitted.json`, 7 % of which grew by more; so did 6 % of 152
 pairs of `run.json`, and 3 % of 90 of another processor (`skylakex.json`)."""
+
+WORTH_TIMING = 0.25
+"""A kernel is timed here only if it would be faster than the BLAS with a logarithm of its time so much smaller: the day
+on which it was tuned may have been a slow one, but most kernels need no look."""
 
 
 class Costs(Protocol):
@@ -33,20 +37,25 @@ class Costs(Protocol):
     def blas(self, problem: Problem) -> float:
         """The time of NumPy's BLAS for a problem that it computes, by the host's clock."""
 
+    def kernel(self, problem: Problem, choice: Choice) -> float:
+        """The time of a call that launches a choice, measured as that of the BLAS is; infinite if it cannot run."""
+
 
 class Floor:
     """Says for each problem whether the host's BLAS is the choice. Pure: `costs` has all that is measured.
 
     Times in logic are times of kernels on the device. A call also pays for the launch, which is more than the whole
-    product of small matrices. So a kernel is the choice only if its expected time and the launch's cost together are
-    less than the time of the BLAS. The expected time is taken at the upper end of the interval that was measured, and
-    lengthened by the doubts of another day and of the distance, since the kernel must be known to be faster.
+    product of small matrices. So a kernel is the choice only if its time and the launch's cost together are less than
+    the time of the BLAS. If the logic has the time of the BLAS, the kernel's time is the upper end of its interval
+    there: both are of one day. If not, and the kernel may be faster, a call of each is timed here. Times of a measured
+    size are scaled to other sizes, and lengthened by the doubt of the distance, since the kernel must be known to be
+    faster.
     """
 
     def __init__(self, target: Target, logics: Mapping[ProblemType, Logic], costs: Costs) -> None:
         self._target, self._logics, self._costs = target, logics, costs
         self._solutions: dict[ProblemType, Solution | None] = {}
-        self._at_rows: dict[tuple[ProblemType, tuple[int, ...], bool, bool], tuple[float, float]] = {}
+        self._at_rows: dict[tuple[Problem, Solution | None], float] = {}
 
     def choice(self, problem: Problem, first: Choice | None) -> Choice | None:
         """The BLAS as the choice for a problem; None if the BLAS does not compute it, if `first` is known to be faster,
@@ -54,15 +63,23 @@ class Floor:
         solution = self._solution(problem.type)
         if solution is None or (first and first.solution.kernel == VENDOR):
             return None
-        blas = Choice(solution, VENDOR, Rule.VENDOR)
+        by_blas = Choice(solution, VENDOR, Rule.VENDOR)
         if first is None or first.expected_seconds is None or not self._is_known(problem, first):
-            return blas
-        seconds, doubt_of_day = self._scaled(problem, first)
-        doubt = math.exp(doubt_of_day + DOUBT_OF_DISTANCE * first.distance)
-        upper = self._upper_end(problem.type, first.neighbour) * first.expected_seconds
-        if doubt * upper + self._costs.launch() < seconds:
+            return by_blas
+        row = replace(problem, sizes=first.neighbour[: len(problem.sizes)], leading=())
+        scale, launch = math.prod(problem.sizes) / math.prod(row.sizes), self._costs.launch()
+        kernel = first.expected_seconds / scale
+        blas = self._tuned(problem, first.neighbour)
+        if blas is not None:
+            kernel *= self._upper_end(problem.type, first.neighbour)
+        else:
+            blas = self._timed(row, None)
+            if math.exp(-WORTH_TIMING) * kernel + launch < blas:
+                kernel = math.exp(DOUBT_OF_CALLS) * max(self._timed(row, first) - launch, 0.0)
+        if math.exp(DOUBT_OF_DISTANCE * first.distance) * kernel * scale + launch < blas * scale:
             return None
-        return replace(blas, expected_seconds=seconds, neighbour=first.neighbour, distance=first.distance)
+        seconds = blas * scale
+        return replace(by_blas, expected_seconds=seconds, neighbour=first.neighbour, distance=first.distance)
 
     def _solution(self, kind: ProblemType) -> Solution | None:
         """The solution by the BLAS; None if the BLAS does not compute the type here."""
@@ -81,18 +98,13 @@ class Floor:
         near = all(size <= REACH * other and other <= REACH * size for size, other in pairs)
         return near and logic is not None and logic.document.origin.is_of(self._target)
 
-    def _scaled(self, problem: Problem, first: Choice) -> tuple[float, float]:
-        """The time of the BLAS at the size at which the choice was measured, scaled as the choice's own time is; and
-        the doubt of the day, which is 0 if the logic has the time."""
-        sizes = first.neighbour[: len(problem.sizes)]
-        scalars = problem.scalars.get("alpha", 1.0) != 1, problem.scalars.get("beta", 0.0) != 0
-        key = (problem.type, first.neighbour, *scalars)
+    def _timed(self, row: Problem, choice: Choice | None) -> float:
+        """The time of a call at a measured size, of the choice or of the BLAS. Measured once."""
+        scalars = {"alpha": row.scalars.get("alpha", 1.0) != 1, "beta": row.scalars.get("beta", 0.0) != 0}
+        key = (replace(row, scalars=Configuration(scalars)), choice.solution if choice else None)
         if key not in self._at_rows:
-            tuned = None if any(scalars) else self._tuned(problem.type, first.neighbour)
-            measured = replace(problem, sizes=sizes, leading=())
-            self._at_rows[key] = (self._costs.blas(measured), DOUBT_OF_DAY) if tuned is None else (tuned, 0.0)
-        seconds, doubt_of_day = self._at_rows[key]
-        return seconds * math.prod(problem.sizes) / math.prod(sizes), doubt_of_day
+            self._at_rows[key] = self._costs.kernel(row, choice) if choice else self._costs.blas(row)
+        return self._at_rows[key]
 
     def _upper_end(self, kind: ProblemType, where: tuple[int, ...]) -> float:
         """The upper end of the interval at a measured size, over the time: that of the size's winner, since the logic
@@ -100,9 +112,12 @@ class Floor:
         estimates = (row.estimate for row in self._logics[kind].document.rows if row.where == where)
         return next((estimate.high / estimate.seconds for estimate in estimates), 1.0)
 
-    def _tuned(self, kind: ProblemType, where: tuple[int, ...]) -> float | None:
-        """The time of the BLAS that the logic has for a measured size; None if the logic has none."""
-        document = self._logics[kind].document
+    def _tuned(self, problem: Problem, where: tuple[int, ...]) -> float | None:
+        """The time of the BLAS that the logic has for a measured size; None if the logic has none, or is not for the
+        problem's scalars."""
+        if problem.scalars.get("alpha", 1.0) != 1 or problem.scalars.get("beta", 0.0) != 0:
+            return None
+        document = self._logics[problem.type].document
         by_blas = [index for index, named in enumerate(document.solutions) if named.solution.kernel == VENDOR]
         for row in document.rows:
             times = {row.solution: row.estimate.seconds, **dict(row.others)}

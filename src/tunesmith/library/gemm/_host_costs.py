@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from math import inf, prod
 
 import numpy as np
 
 from tunesmith.devices import LaunchError
+from tunesmith.library.launch._host_launch import HostOperand
 from tunesmith.library.launch._launcher import Launcher
+from tunesmith.logic import Choice
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem
 from tunesmith.toolchains import CompileError
@@ -19,8 +22,12 @@ from ._checked_call import Arguments, Scalars
 from ._request import GemmRequest, offered_by
 
 CALLS, ENOUGH_SECONDS = 5, 0.1
-"""A time of the BLAS is the least of so many calls, or of fewer if they take so long. The least, since other processes
-can only lengthen a call: if in doubt, the BLAS is chosen."""
+"""A time is the least of so many calls, or of fewer if they take so long. The least, since other processes can only
+lengthen a call."""
+
+LOOK_SECONDS, RESTING, LONGEST_REST = 0.005, 0.1, 0.3
+"""A process rests if it uses less than this share of a look's seconds of a processor. It is waited for so long at
+most."""
 
 MOST = 2**30
 """Multiplications of a product that is timed. The BLAS is timed at a part of a larger product, at the same rate."""
@@ -43,6 +50,30 @@ class HostCosts:
         part = _part(problem)
         return _seconds(part) * prod(problem.sizes) / prod(part.sizes)
 
+    def kernel(self, problem: Problem, choice: Choice) -> float:
+        part = _part(problem)
+        try:
+            return self._seconds_of(part, choice) * prod(problem.sizes) / prod(part.sizes)
+        except (CompileError, LaunchError):
+            return inf
+
+    def _seconds_of(self, problem: Problem, choice: Choice) -> float:
+        """The least time of some launches of a choice on arrays of the host; infinite if it cannot run."""
+        ready = self._launcher.ready_of(choice, problem)
+        if ready is None:
+            return inf
+        reads_c = problem.scalars.get("beta", 0.0) != 0
+        operands = [x for x in OPERATIONS["GEMM"].operands(problem) if reads_c or x.name != "C"]
+        arrays = [np.ones(x.storage_elements, x.dtype) for x in operands]
+        memory = [
+            HostOperand(x.name, array.ctypes.data, array.nbytes, x.name == "D")
+            for x, array in zip(operands, arrays, strict=True)
+        ]
+        addresses, stand_ins = tuple(operand.address for operand in memory), {} if reads_c else {"C": "D"}
+        _wait_until_threads_rest()
+        launched = _least(lambda: self._launcher.run_in_place(ready, addresses, lambda: memory, stand_ins))
+        return launched if ready.bound.again else inf
+
 
 def _part(problem: Problem) -> Problem:
     """The problem with its largest size halved until the product has at most MOST multiplications."""
@@ -54,22 +85,33 @@ def _part(problem: Problem) -> Problem:
 
 
 def _seconds(problem: Problem) -> float:
-    """The least time of some calls. The first one wakes the threads and does not count."""
+    """The time of a problem by NumPy's BLAS."""
     operands = OPERATIONS["GEMM"].operands(problem)
     a, b, c, out = row_major(problem, {x.name: np.ones(x.storage_elements, x.dtype) for x in operands})
     alpha, beta = (float(problem.scalars.get(name, default)) for name, default in (("alpha", 1.0), ("beta", 0.0)))  # type: ignore[arg-type]
     arguments = Arguments(a, b, c if beta else None, out=out)
     offered = offered_by(problem.type)
     request = GemmRequest(offered.data, offered.dest, beta=beta != 0)
-    least = began = 0.0
-    for call in range(CALLS + 1):
+    return _least(lambda: by_numpy(arguments, Scalars(None, alpha, beta, ""), request, lambda: out))
+
+
+def _least(call: Callable[[], object]) -> float:
+    """The least time of some calls. The first one wakes the threads, or loads a program, and does not count."""
+    call()
+    times: list[float] = []
+    while len(times) < CALLS and sum(times) < ENOUGH_SECONDS:
         start = time.perf_counter()
-        by_numpy(arguments, Scalars(None, alpha, beta, ""), request, lambda: out)
-        now = time.perf_counter()
-        if call == 0:
-            began = now
-            continue
-        least = min(now - start, least or now - start)
-        if now - began > ENOUGH_SECONDS:
-            break
-    return least
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _wait_until_threads_rest() -> None:
+    """The threads of a BLAS look for work for a tenth of a second after a call, and a kernel that shares the processors
+    with them takes up to twice as long."""
+    end = time.perf_counter() + LONGEST_REST
+    while time.perf_counter() < end:
+        before = time.process_time()
+        time.sleep(LOOK_SECONDS)
+        if time.process_time() - before < RESTING * LOOK_SECONDS:
+            return

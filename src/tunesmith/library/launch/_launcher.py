@@ -180,6 +180,15 @@ class Launcher:
         record = LaunchRecord(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution)
         return ReadyLaunch.of(record, compiled)
 
+    def ready_of(self, choice: Choice, problem: Problem) -> ReadyLaunch | None:
+        """A choice with its plan for a problem, for which it need not have been made. None if it cannot run it here."""
+        solution = choice.solution
+        compiled = self._refusal(solution, problem) or self._compile(solution)
+        if isinstance(compiled, Rejection):
+            return None
+        plan = KERNELS[solution.kernel].plan(solution.configuration, problem, self.device.target, compiled.facts)
+        return ReadyLaunch.of(LaunchRecord(choice, problem, plan, solution), compiled)
+
     def by_host_blas(self, problem: Problem, kernels_fit: bool = True) -> LaunchRecord | None:
         """The record of a call of the host's BLAS, if BLAS is the choice for the problem on a CPU. Nothing is loaded
         for it: NumPy makes the call. None if a kernel is the choice, and on other devices. Unless `kernels_fit`, a

@@ -21,8 +21,8 @@ def call_lock() -> RLock:
 
 
 IMPORTS: Any = RLock()
-"""Held while a first call imports the modules of products. A fork waits for it: a child would wait for ever for a module
-that another thread of its parent was importing."""
+"""Held while a first call imports the modules of products. A fork waits for it: a child would wait for ever for a
+module that another thread of its parent was importing."""
 _LONGEST_IMPORT = 10.0
 """Seconds for which a fork waits at most. The thread that imports may itself wait for a lock that the forking thread
 holds, as `logging` holds its own over a fork."""

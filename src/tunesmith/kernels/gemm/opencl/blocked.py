@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from tunesmith.kernels.base import Facts, Kernel
 from tunesmith.kernels.gemm import parameters as parameter
-from tunesmith.kernels.gemm.launching import input_arguments, integers, output_arguments, too_much_local
+from tunesmith.kernels.gemm.launching import GRID_MAX, input_arguments, integers, output_arguments, too_much_local
+from tunesmith.kernels.gemm.stream_k import ceil_div
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration, Launch, Module, Plan, Problem, ProblemType, Rejection, Target, Value
 from tunesmith.spaces import Space
@@ -68,28 +69,23 @@ class BlockedGemm(Kernel):
 
     def rejections(self, config: Configuration, problem_type: ProblemType, target: Target) -> Iterator[Rejection]:
         schedule = schedule_of(config)
-        yield from rules.common(schedule, problem_type, target)
+        if config.word("Schedule") not in SCHEDULE.values:
+            yield Rejection("schedule", f"{self.name} has {' and '.join(DEPTHS)}, not {config.word('Schedule')}")
+            return
         if target.kind != "CPU":
-            yield Rejection("device kind", f"{self.name} has one work-item a work-group, for CPUs; this is a {target.kind}")
-        few = config.word("Schedule") == FEW_COLUMNS
-        if few and problem_type.fields.flag("TransposeA"):
-            yield Rejection("layout", f"{FEW_COLUMNS} reads A as it lies in memory, so it must be contiguous along M")
-        if few and config.integer("LoopUnroll") not in (0, schedule.depth):
-            yield Rejection("depth", f"{FEW_COLUMNS} takes DepthU {schedule.depth} steps at once, LoopUnroll is no other")
-        most, (rows, columns) = config.integers("MacroTile"), schedule.thread_tile
-        if rows % schedule.vector:
-            detail = f"VectorWidth {schedule.vector} does not divide {rows}, the thread tile along M"
-            yield Rejection("vector width and thread tile", detail)
-        if few and (most[1] != columns or most[0] % schedule.vector):
-            whole = f"{columns} columns, the thread tile's, and a multiple of VectorWidth {schedule.vector} rows"
-            yield Rejection("macro tile", f"{most[0]} x {most[1]}; {FEW_COLUMNS} takes {whole}")
-        if not few and (most[0] % rows or most[1] % columns):
-            yield Rejection("macro tile", f"{most[0]} x {most[1]} is not a multiple of the thread tile {rows} x {columns}")
+            yield Rejection("device kind", f"one work-item a work-group is for CPUs, {target.name} is a {target.kind}")
+        yield from rules.common(schedule, problem_type, target)
+        yield from _wrong_blocks(config)
+        if config.word("Schedule") == FEW_COLUMNS:
+            yield from _wrong_few_columns(config, problem_type)
         need = _local_elements(config) * rules.element_bytes(problem_type)
         yield from too_much_local(need, "for a block's operands or sums", target)
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         yield from rules.problem_fits(schedule_of(config), problem, self.plan(config, problem, target), target)
+        columns = Blocks.of(Gemm.of(problem), config, target.compute_units).count[1]
+        if columns > GRID_MAX:
+            yield Rejection("grid", f"{columns} blocks along N, at most {GRID_MAX}")
 
     def rejections_compiled(self, config: Configuration, facts: Facts, target: Target) -> Iterator[Rejection]:
         yield from rules.compiled(schedule_of(config), facts, target)
@@ -115,10 +111,33 @@ class BlockedGemm(Kernel):
         if not gemm.m * gemm.n * gemm.batch:
             return None
         blocks = Blocks.of(gemm, config, target.compute_units)
-        waves = -(-blocks.count[0] * blocks.count[1] * gemm.batch // target.compute_units)
+        waves = ceil_div(blocks.count[0] * blocks.count[1] * gemm.batch, target.compute_units)
         tile0, tile1 = schedule_of(config).thread_tile
-        work = -(-blocks.rows // tile0) * tile0 * -(-blocks.columns // tile1) * tile1 * gemm.k
+        work = ceil_div(blocks.rows, tile0) * tile0 * ceil_div(blocks.columns, tile1) * tile1 * gemm.k
         return LATENCY[target.kind] + waves * 2.0 * work / FLOPS_PER_UNIT[target.kind]
+
+
+def _wrong_blocks(config: Configuration) -> Iterator[Rejection]:
+    """Rejections of blocks that are not made of whole tiles and vectors."""
+    (rows, columns), (tile0, tile1) = config.integers("MacroTile"), config.integers("ThreadTile")
+    vector = config.integer("VectorWidth")
+    if tile0 % vector:
+        detail = f"VectorWidth {vector} does not divide {tile0}, the thread tile along M"
+        yield Rejection("vector width and thread tile", detail)
+    least = vector if config.word("Schedule") == FEW_COLUMNS else tile0
+    if rows % least or columns % tile1:
+        yield Rejection("macro tile", f"{rows} x {columns} elements are not made of whole {least} x {tile1}")
+
+
+def _wrong_few_columns(config: Configuration, problem_type: ProblemType) -> Iterator[Rejection]:
+    if problem_type.fields.flag("TransposeA"):
+        yield Rejection("layout", f"{FEW_COLUMNS} reads A as it lies in memory, so it must be contiguous along M")
+    depth = schedule_of(config).depth
+    if (unroll := config.integer("LoopUnroll")) not in (0, depth):
+        yield Rejection("depth", f"LoopUnroll {unroll}; {FEW_COLUMNS} takes all of DepthU {depth} at once")
+    (_, columns), (_, tile1) = config.integers("MacroTile"), config.integers("ThreadTile")
+    if columns != tile1:
+        yield Rejection("macro tile", f"{columns} columns; {FEW_COLUMNS} takes those of the thread tile, {tile1}")
 
 
 def _local_elements(config: Configuration) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from tunesmith.kernels.gemm.stream_k import ceil_div
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Configuration
 
@@ -31,8 +32,8 @@ class Blocks:
 
     @staticmethod
     def of(gemm: Gemm, config: Configuration, units: int) -> Blocks:
-        """The blocks of at most MacroTile that keep `units` busy for the shortest time: whole tiles, about equally
-        large. Of each row of D, and each column, blocks are as many as MacroTile needs or up to `units` more."""
+        """The blocks of at most MacroTile that keep `units` busy for the shortest time: whole tiles, all about equally
+        large. Along M and N, they are at most `units` more than MacroTile needs."""
         schedule = schedule_of(config)
         most, tile = config.integers("MacroTile"), schedule.thread_tile
         if config.word("Schedule") == FEW_COLUMNS:
@@ -45,7 +46,7 @@ def schedule_of(config: Configuration) -> OpenCLSchedule:
     """The sizes of a work-group's work, in which a tile is what registers hold."""
     few = config.word("Schedule") == FEW_COLUMNS
     tile0, tile1 = config.integers("ThreadTile")
-    depth = config.integer("DepthU") or DEPTHS[config.word("Schedule")]
+    depth = config.integer("DepthU") or DEPTHS[FEW_COLUMNS if few else CACHE_BLOCKS]
     return OpenCLSchedule(
         work_group=(1, 1),
         local_split=1,
@@ -66,14 +67,14 @@ DEPTHS = {CACHE_BLOCKS: 320, FEW_COLUMNS: 4}
 
 @lru_cache(maxsize=4096)
 def _cut(sizes: tuple[int, int], most: tuple[int, int], tile: tuple[int, int], batch: int, units: int) -> Blocks:
-    fewest = tuple(-(-size // limit) for size, limit in zip(sizes, most, strict=True))
+    fewest = tuple(ceil_div(size, limit) for size, limit in zip(sizes, most, strict=True))
 
     def blocks(counts: tuple[int, int]) -> Blocks:
-        rows, columns = (-(-(-(-s // c)) // t) * t for s, c, t in zip(sizes, counts, tile, strict=True))
-        return Blocks(rows, columns, (-(-sizes[0] // rows), -(-sizes[1] // columns)))
+        rows, columns = (ceil_div(ceil_div(s, c), t) * t for s, c, t in zip(sizes, counts, tile, strict=True))
+        return Blocks(rows, columns, (ceil_div(sizes[0], rows), ceil_div(sizes[1], columns)))
 
     def cost(found: Blocks) -> float:
-        waves = -(-found.count[0] * found.count[1] * batch // units)
+        waves = ceil_div(found.count[0] * found.count[1] * batch, units)
         return waves * (found.rows * found.columns + COPY_A * found.rows + COPY_B * found.columns)
 
     ranges = (range(few, few + units + 1) for few in fewest)
