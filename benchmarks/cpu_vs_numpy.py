@@ -30,12 +30,14 @@ from rich.console import Console
 from rich.table import Table
 
 from tunesmith.kernels import VENDOR
-from tunesmith.library import LaunchRecord, Library, load
+from tunesmith.library import Library, load
 from tunesmith.toolchains.blas import numpy_blas
 
 Sizes = tuple[int, int, int]
 Call = Callable[[], object]
 
+TYPE = "Cij_Aik_Bkj_SB"
+"""The type of row-major products, whose M are NumPy's columns."""
 BLOCKS, FEWEST, SIZE_SECONDS = 21, 7, 3.0
 """Pairs of blocks for each product, and the fewest if they take longer than so many seconds together."""
 BLOCK_SECONDS = 0.02
@@ -99,10 +101,9 @@ def main() -> None:
     }
     cases: list[dict[str, object]] = []
     for name, opened in libraries(options.logic):
-        launched: list[LaunchRecord] = []
-        with opened(launched=launched.append) as library, warnings.catch_warnings():
+        with opened() as library, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            rows = [times(library, size, launched) for size in sizes]
+            rows = [times(library, size) for size in sizes]
         show(name, rows, str(blas))
         cases.append({"name": name, "summary": summary(rows), "rows": [asdict(row) for row in rows]})
         document |= {"load_after": os.getloadavg()[0], "cases": cases}
@@ -117,7 +118,7 @@ def libraries(logic: Path | None) -> Iterator[tuple[str, Callable[..., Library]]
         yield "own kernels alone", partial(load, logic, floor=False)
 
 
-def times(library: Library, sizes: Sizes, launched: list[LaunchRecord]) -> SizeTimes:
+def times(library: Library, sizes: Sizes) -> SizeTimes:
     m, n, k = sizes
     random = np.random.default_rng(0)
     a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
@@ -125,10 +126,9 @@ def times(library: Library, sizes: Sizes, launched: list[LaunchRecord]) -> SizeT
     library.matmul(a, b, out)
     wrong = np.abs(out - a.astype(float) @ b).max() if prod(sizes) <= LARGE else 0.0
     assert wrong < 1e-3, f"{sizes}: wrong by {wrong}"
-    choice = launched[-1].choice
+    choice = library.select(n, m, k, problem_type=TYPE)
     wait = rest if choice.solution.kernel != VENDOR else nothing
     sides = compared(lambda: library.matmul(a, b, out), lambda: np.matmul(a, b, out=out), wait)
-    launched.clear()
     return SizeTimes(m, n, k, choice.name, choice.rule.value, **sides)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import warnings
 
@@ -290,6 +291,32 @@ def test_tensors_on_the_host_go_the_short_way_and_keep_their_checks(lib, launche
     assert lib.matmul(a, b, out) is out
     close(out, a, b)
     assert len(launches) == count + 2
+
+
+def test_arrays_from_another_process_go_the_short_way_though_their_data_type_is_another_object(lib, monkeypatch):
+    a, b, out = normal(6, 5), normal(5, 7), np.empty((6, 7), np.float32)
+    lib.matmul(a, b, out)
+    only_short(lib, monkeypatch)
+    sent = pickle.loads(pickle.dumps(a))
+    assert sent.dtype is not a.dtype
+    close(lib.matmul(sent, b, out), a, b)
+
+
+def test_another_data_type_of_the_same_width_does_not_go_the_short_way(lib):
+    a, b, out = normal(6, 5), normal(5, 7), np.empty((6, 7), np.float32)
+    lib.matmul(a, b, out)
+    with pytest.raises(TypeError):
+        lib.matmul(a, b, out.view(np.int32))
+    with pytest.raises(TypeError):
+        lib.matmul(a, b.view(np.int32), out)
+
+
+def test_an_out_with_more_matrices_than_the_product_is_refused_after_a_right_one_too(lib):
+    a, b, out = normal(1, 6, 5), normal(1, 5, 7), np.zeros((3, 6, 7), np.float32)
+    lib.matmul(a, b, out[:1])
+    with pytest.raises(ValueError, match="out has shape"):
+        lib.matmul(a, b, out)
+    assert not out[1:].any()
 
 
 def test_the_products_that_are_remembered_are_bounded(lib, monkeypatch):

@@ -211,6 +211,8 @@ def test_double_precision_needs_a_device_that_has_it():
         (TILED, {"GlobalSplitU": 8}, (30_000, 30_000, 1, 64), (), "maximum allocation"),
         (REGISTER, {"PackA": True}, (70_001, 8, 1, 70_001), (70_001, 70_001, 70_001, 8), "device memory"),
         (TILED, {}, (1, 1, 1, 2**31 - 4), (), "index range"),
+        (BLOCKED, {}, (2**31 - 40, 1, 1, 1), (), "index range"),
+        (BLOCKED, {"MacroTile": (16, 6)}, (16, 400_000, 1, 4), (), "grid"),
         (TILED, {}, (4, 4, 65_536, 4), (), "grid"),
         (TILED, {"WorkGroup": (1, 1, 1), "ThreadTile": (1, 1)}, (2**16, 2**16, 1, 1), (), "grid"),
     ],
@@ -244,6 +246,7 @@ def test_packing_adds_a_launch_for_each_operand():
 def test_an_empty_matrix_launches_nothing():
     for family in (TILED, REGISTER, BLOCKED):
         assert not family.plan(config(family), problem(0, 5, 1, 3), GPU).steps
+        assert not list(family.rejections_for(config(family), problem(0, 5, 1, 3), GPU))
 
 
 @pytest.mark.parametrize("family", [TILED, REGISTER], ids=lambda family: family.name)

@@ -36,6 +36,7 @@ UNANSWERABLE = {
     "batch layout",
     "data type",
     "device API",
+    "device kind",
     "double precision",
     "epilogue",
     "input precision",

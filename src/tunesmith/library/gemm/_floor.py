@@ -38,7 +38,8 @@ class Costs(Protocol):
         """The time of NumPy's BLAS for a problem that it computes, by the host's clock."""
 
     def kernel(self, problem: Problem, choice: Choice) -> float:
-        """The time of a call that launches a choice, measured as that of the BLAS is; infinite if it cannot run."""
+        """The time that a choice's kernel takes in calls, by the host's clock and without the launch; infinite if it
+        cannot run."""
 
 
 class Floor:
@@ -70,13 +71,16 @@ class Floor:
         scale, launch = math.prod(problem.sizes) / math.prod(row.sizes), self._costs.launch()
         kernel = first.expected_seconds / scale
         blas = self._tuned(problem, first.neighbour)
+        doubt = math.exp(DOUBT_OF_DISTANCE * first.distance)
         if blas is not None:
             kernel *= self._upper_end(problem.type, first.neighbour)
         else:
             blas = self._timed(row, None)
-            if math.exp(-WORTH_TIMING) * kernel + launch < blas:
-                kernel = math.exp(DOUBT_OF_CALLS) * max(self._timed(row, first) - launch, 0.0)
-        if math.exp(DOUBT_OF_DISTANCE * first.distance) * kernel * scale + launch < blas * scale:
+            if math.exp(-WORTH_TIMING) * doubt * kernel * scale + launch < blas * scale:
+                kernel = math.exp(DOUBT_OF_CALLS) * self._timed(row, first)
+            else:
+                kernel = math.inf
+        if doubt * kernel * scale + launch < blas * scale:
             return None
         seconds = blas * scale
         return replace(by_blas, expected_seconds=seconds, neighbour=first.neighbour, distance=first.distance)
@@ -99,7 +103,7 @@ class Floor:
         return near and logic is not None and logic.document.origin.is_of(self._target)
 
     def _timed(self, row: Problem, choice: Choice | None) -> float:
-        """The time of a call at a measured size, of the choice or of the BLAS. Measured once."""
+        """The time of the choice or of the BLAS at a measured size. Measured once."""
         scalars = {"alpha": row.scalars.get("alpha", 1.0) != 1, "beta": row.scalars.get("beta", 0.0) != 0}
         key = (replace(row, scalars=Configuration(scalars)), choice.solution if choice else None)
         if key not in self._at_rows:

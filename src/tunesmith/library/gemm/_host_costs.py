@@ -21,7 +21,7 @@ from ._call_adapter import row_major
 from ._checked_call import Arguments, Scalars
 from ._request import GemmRequest, offered_by
 
-CALLS, ENOUGH_SECONDS = 5, 0.1
+CALLS, ENOUGH_SECONDS = 20, 0.1
 """A time is the least of so many calls, or of fewer if they take so long. The least, since other processes can only
 lengthen a call."""
 
@@ -54,11 +54,12 @@ class HostCosts:
         part = _part(problem)
         try:
             return self._seconds_of(part, choice) * prod(problem.sizes) / prod(part.sizes)
-        except (CompileError, LaunchError):
+        except (CompileError, LaunchError, MemoryError):
             return inf
 
     def _seconds_of(self, problem: Problem, choice: Choice) -> float:
-        """The least time of some launches of a choice on arrays of the host; infinite if it cannot run."""
+        """The least time of some launches of a choice on the same arrays of the host, less that of a kernel that does
+        nothing; infinite if it cannot run."""
         ready = self._launcher.ready_of(choice, problem)
         if ready is None:
             return inf
@@ -72,7 +73,7 @@ class HostCosts:
         addresses, stand_ins = tuple(operand.address for operand in memory), {} if reads_c else {"C": "D"}
         _wait_until_threads_rest()
         launched = _least(lambda: self._launcher.run_in_place(ready, addresses, lambda: memory, stand_ins))
-        return launched if ready.bound.again else inf
+        return max(launched - self._launcher.repeated_launch_seconds, 0.0) if ready.bound.again else inf
 
 
 def _part(problem: Problem) -> Problem:

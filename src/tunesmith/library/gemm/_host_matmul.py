@@ -28,23 +28,26 @@ class HostMatmul(ArrayMatmul):
     def __init__(self, *shared: Any) -> None:
         super().__init__(*shared)
         self._quiet = Quiet()
-        self.products: dict[Any, LaunchRecord] = {}
+        self.products: dict[Any, tuple[np.dtype[Any], LaunchRecord]] = {}
 
     def known_product(self, a: Array, b: Array, out: Array | None) -> Array | None:
         """a b, if a product of this layout was made before and the BLAS is the choice for it; else None. This is the
         short way of most calls on a CPU: one look-up, and NumPy's own call. Only the arrays' layouts and data types
-        matter: NumPy checks for itself that `out` may be written and does not overlap an operand."""
+        matter: NumPy checks for itself that `out` may be written and overlaps no operand."""
+        if out is None:
+            found = self.products.get((a.shape, a.strides, b.shape, b.strides))
+        else:
+            found = self.products.get((a.shape, a.strides, b.shape, b.strides, out.shape, out.strides))
+        if found is None:
+            return None
+        dtype, record = found
+        same = a.dtype is dtype is b.dtype and (out is None or out.dtype is dtype)
+        if not same and any(x is not None and x.dtype != dtype for x in (a, b, out)):
+            return None  # an array from another process has a data type of its own, which is equal
         try:
             if out is None:
-                record = self.products.get((a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype))
-                if record is None:
-                    return None
                 out = self._quiet.run(matmul, a, b)
             else:
-                key = (a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype)
-                record = self.products.get(key)
-                if record is None:
-                    return None
                 self._quiet.run(matmul, a, b, out)
         except (ValueError, RuntimeError):
             return None  # the whole call says what is wrong, or is made within another call
@@ -95,11 +98,13 @@ class HostMatmul(ArrayMatmul):
 
     def _remember_product(self, arguments: Arguments, launched: LaunchRecord) -> None:
         """Let the next call of this layout go the short way, if NumPy itself gives such arrays to the BLAS."""
+        a, b, *_, out = arguments
         arrays = [x for x in arguments if x is not None]
         if len({x.dtype for x in arrays}) == 1 and all(x.__class__ is np.ndarray and is_blas_matrix(x) for x in arrays):
             if len(self.products) >= REMEMBERED:
                 self.products.clear()
-            self.products[_layouts(*arrays)] = launched
+            key = tuple(part for x in (a, b, out) if x is not None for part in (x.shape, x.strides))
+            self.products[key] = (a.dtype, launched)
 
     def _launch(
         self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, addresses: Addresses
@@ -126,10 +131,6 @@ class HostMatmul(ArrayMatmul):
             if self._launched:
                 self._launched(recipe.ready.launched)
         return out
-
-
-def _layouts(*arrays: Array) -> tuple[Any, ...]:
-    return tuple(part for x in arrays for part in (x.shape, x.strides, x.dtype))
 
 
 def on_host(arguments: Arguments, scalars: Scalars) -> tuple[Arguments, Scalars]:

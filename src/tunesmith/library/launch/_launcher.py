@@ -33,7 +33,15 @@ from tunesmith.records import (
 )
 
 from ._heuristic import heuristic_choices, heuristic_refusals
-from ._host_launch import NOTHING, Addresses, BoundPlan, HostLaunches, HostOperand, seconds_of_a_launch
+from ._host_launch import (
+    NOTHING,
+    Addresses,
+    BoundPlan,
+    HostLaunches,
+    HostOperand,
+    seconds_of_a_launch,
+    seconds_of_a_repeated_launch,
+)
 from ._memory import Workspaces
 from ._predicted import PredictedChoices
 from ._programs import CompiledPrograms, Programs
@@ -139,6 +147,13 @@ class Launcher:
         program = self._programs.loaded(self.device, NOTHING)
         with self.at_home():
             return seconds_of_a_launch(self._on_host, program)
+
+    @cached_property
+    def repeated_launch_seconds(self) -> float:
+        """The least host's time for a launch on the same arrays of the host as before. Measured once."""
+        program = self._programs.loaded(self.device, NOTHING)
+        with self.at_home():
+            return seconds_of_a_repeated_launch(self._on_host, program)
 
     def at_home(self) -> AbstractContextManager[None]:
         """A context manager. On a GPU, its body runs in the device's own context and on the device's own stream."""

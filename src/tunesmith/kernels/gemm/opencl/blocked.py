@@ -83,7 +83,12 @@ class BlockedGemm(Kernel):
 
     def rejections_for(self, config: Configuration, problem: Problem, target: Target) -> Iterator[Rejection]:
         yield from rules.problem_fits(schedule_of(config), problem, self.plan(config, problem, target), target)
-        columns = Blocks.of(Gemm.of(problem), config, target.compute_units).count[1]
+        gemm, schedule = Gemm.of(problem), schedule_of(config)
+        if not gemm.m * gemm.n * gemm.batch:
+            return
+        if (reached := gemm.m + PANELS * schedule.thread_tile[0]) > rules.INT_MAX:
+            yield Rejection("index range", f"M with the panels after it is {reached}, beyond 2^31 - 1")
+        columns = Blocks.of(gemm, config, target.compute_units).count[1]
         if columns > GRID_MAX:
             yield Rejection("grid", f"{columns} blocks along N, at most {GRID_MAX}")
 

@@ -20,6 +20,8 @@ COPY_A, COPY_B = 4.0, 24.0
 """What it costs to copy one row of A and one column of B, in elements of D for which one step along K is multiplied. B
 is usually contiguous along K, and its columns become rows one element at a time. Orders of magnitude: they only decide
 between blocks that fill the device equally well."""
+WAVES = 4
+"""D is not cut into more blocks than so many for each unit, unless MacroTile needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,21 @@ DEPTHS = {CACHE_BLOCKS: 320, FEW_COLUMNS: 4}
 
 @lru_cache(maxsize=4096)
 def _cut(sizes: tuple[int, int], most: tuple[int, int], tile: tuple[int, int], batch: int, units: int) -> Blocks:
-    fewest = tuple(ceil_div(size, limit) for size, limit in zip(sizes, most, strict=True))
+    rows, columns = (_cuts(*axis, units) for axis in zip(sizes, most, tile, strict=True))
+    enough = max(WAVES * units, rows[0][1] * columns[0][1] * batch)
 
-    def blocks(counts: tuple[int, int]) -> Blocks:
-        rows, columns = (ceil_div(ceil_div(s, c), t) * t for s, c, t in zip(sizes, counts, tile, strict=True))
-        return Blocks(rows, columns, (ceil_div(sizes[0], rows), ceil_div(sizes[1], columns)))
+    def cost(cut: tuple[tuple[int, int], tuple[int, int]]) -> float:
+        (extent0, count0), (extent1, count1) = cut
+        waves = ceil_div(count0 * count1 * batch, units)
+        return waves * (extent0 * extent1 + COPY_A * extent0 + COPY_B * extent1)
 
-    def cost(found: Blocks) -> float:
-        waves = ceil_div(found.count[0] * found.count[1] * batch, units)
-        return waves * (found.rows * found.columns + COPY_A * found.rows + COPY_B * found.columns)
+    cuts = (cut for cut in product(rows, columns) if cut[0][1] * cut[1][1] * batch <= enough)
+    (extent0, count0), (extent1, count1) = min(cuts, key=cost)
+    return Blocks(extent0, extent1, (count0, count1))
 
-    ranges = (range(few, few + units + 1) for few in fewest)
-    return min((blocks((parts0, parts1)) for parts0, parts1 in product(*ranges)), key=cost)
+
+def _cuts(size: int, most: int, tile: int, units: int) -> list[tuple[int, int]]:
+    """The extents of blocks along one side, each with their number: from the fewest blocks to `units` more."""
+    fewest = ceil_div(size, most)
+    extents = dict.fromkeys(ceil_div(ceil_div(size, parts), tile) * tile for parts in range(fewest, fewest + units + 1))
+    return [(extent, ceil_div(size, extent)) for extent in extents]

@@ -18,6 +18,7 @@ MAPPINGS: Registry[FamilyMapping] = Registry(
         "CudaSimtGemm": f"{_HERE}.work_items:CudaSimtMapping",
         "TiledGemm": f"{_HERE}.work_items:TiledMapping",
         "RegisterGemm": f"{_HERE}.register:RegisterMapping",
+        "BlockedGemm": f"{_HERE}.blocked:BlockedMapping",
         "PortBlasGemm": f"{_HERE}.portblas:PortBlasMapping",
         "PortBlasCuda": f"{_HERE}.portblas:PortBlasMapping",
         "VendorBlas": f"{_HERE}.vendor:VendorMapping",
