@@ -13,6 +13,8 @@ from tunesmith.records import Configuration
 from .schedule import OpenCLSchedule
 
 CACHE_BLOCKS, FEW_COLUMNS = "CacheBlocks", "FewColumns"
+DEPTHS = {CACHE_BLOCKS: 320, FEW_COLUMNS: 4}
+"""DepthU if the configuration gives 0."""
 
 PANELS = 4
 """Panels of A that are copied side by side: so many vectors of a row lie together in memory."""
@@ -61,10 +63,6 @@ def schedule_of(config: Configuration) -> OpenCLSchedule:
         stream_grid=0,
         stream_full_tiles=0,
     )
-
-
-DEPTHS = {CACHE_BLOCKS: 320, FEW_COLUMNS: 4}
-"""DepthU if the configuration gives 0."""
 
 
 @lru_cache(maxsize=4096)
