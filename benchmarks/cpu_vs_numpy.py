@@ -31,7 +31,7 @@ from rich.table import Table
 
 from tunesmith.kernels import VENDOR
 from tunesmith.library import Library, load
-from tunesmith.toolchains.blas import numpy_blas
+from tunesmith.toolchains.blas import numpy_blas, wait_until_threads_rest
 
 Sizes = tuple[int, int, int]
 Call = Callable[[], object]
@@ -41,9 +41,8 @@ TYPE = "Cij_Aik_Bkj_SB"
 BLOCKS, FEWEST, SIZE_SECONDS = 21, 7, 3.0
 """Pairs of blocks for each product, and the fewest if they take longer than so many seconds together."""
 BLOCK_SECONDS = 0.02
-LOOK_SECONDS, RESTING, LONGEST_REST = 0.01, 0.1, 2.0
-"""A process rests if it uses less than this share of a look's seconds of a processor. It is waited for so long at
-most."""
+LONGEST_REST = 2.0
+"""Seconds for which a block waits at most until the process rests."""
 MOST_CALLS = 500
 LARGE = 128**3
 """Products of at least so many multiplications are judged by their ratio, smaller ones by the extra time."""
@@ -127,23 +126,13 @@ def times(library: Library, sizes: Sizes) -> SizeTimes:
     wrong = np.abs(out - a.astype(float) @ b).max() if prod(sizes) <= LARGE else 0.0
     assert wrong < 1e-3, f"{sizes}: wrong by {wrong}"
     choice = library.select(n, m, k, problem_type=TYPE)
-    wait = rest if choice.solution.kernel != VENDOR else nothing
+    wait = partial(wait_until_threads_rest, LONGEST_REST) if choice.solution.kernel != VENDOR else nothing
     sides = compared(lambda: library.matmul(a, b, out), lambda: np.matmul(a, b, out=out), wait)
     return SizeTimes(m, n, k, choice.name, choice.rule.value, **sides)
 
 
 def nothing() -> None:
     """What is done before a block if both sides are NumPy's BLAS."""
-
-
-def rest() -> None:
-    """Wait until no thread of this process runs."""
-    end = time.perf_counter() + LONGEST_REST
-    while time.perf_counter() < end:
-        before = time.process_time()
-        time.sleep(LOOK_SECONDS)
-        if time.process_time() - before < RESTING * LOOK_SECONDS:
-            return
 
 
 def compared(ours: Call, peer: Call, wait: Call) -> dict[str, float]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +22,7 @@ from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Problem, Solution
+from tunesmith.toolchains.blas import wait_until_threads_rest
 
 NN = gemm_type("s", transpose_b=False)
 TARGET = replace(known_target("sm_90"), api="OpenCL", kind="CPU", name="a CPU", architecture="cpu")
@@ -219,6 +223,39 @@ def test_a_device_that_launches_nothing_is_no_rival():
             raise LaunchError("launch refused", "out of everything")
 
     assert _host_costs.HostCosts(Broken()).launch() == float("inf")  # type: ignore[arg-type]
+
+
+def test_the_time_of_a_kernel_is_the_least_of_its_calls_without_that_of_a_launch(monkeypatch):
+    """Its first call, at which a driver may compile, does not count. The BLAS's threads rest before."""
+    clock, waited = [0.0], []
+
+    class Launches:
+        repeated_launch_seconds = 0.002
+
+        def ready_of(self, choice, problem):
+            return SimpleNamespace(bound=SimpleNamespace(again={"addresses": "bound"}))
+
+        def run_in_place(self, ready, addresses, memory, stand_ins):
+            assert waited == [_host_costs.LONGEST_REST]
+            clock[0] += 0.006 if clock[0] else 9.0
+
+    monkeypatch.setattr(_host_costs, "wait_until_threads_rest", waited.append)
+    monkeypatch.setattr(_host_costs.time, "perf_counter", lambda: clock[0])
+    choice = Choice(solution(), "own", Rule.EXACT)
+    seconds = _host_costs.HostCosts(Launches()).kernel(Problem(NN, (8, 8, 8)), choice)  # type: ignore[arg-type]
+    assert seconds == pytest.approx(0.004)
+
+
+def test_busy_threads_are_waited_for_as_long_as_asked():
+    stop = threading.Event()
+    busy = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
+    busy.start()
+    began = time.perf_counter()
+    wait_until_threads_rest(0.2)
+    waited = time.perf_counter() - began
+    stop.set()
+    busy.join()
+    assert waited >= 0.2
 
 
 @pytest.mark.opencl

@@ -7,6 +7,7 @@ the BLAS that SciPy was built with, which is OpenBLAS in SciPy's own wheels.
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -159,3 +160,18 @@ _FOUND_BY: Mapping[tuple[str, str], Callable[[], BlasLibrary]] = {
     ("OpenCL", "CPU"): host_library,
 }
 """The function that finds the BLAS, by a device's API and kind."""
+
+
+LOOK_SECONDS, RESTING = 0.01, 0.1
+"""A process rests if it uses less than this share of a look's seconds of a processor."""
+
+
+def wait_until_threads_rest(longest: float) -> None:
+    """Wait until no thread of this process runs, at most so many seconds. OpenBLAS's threads look for work for a tenth
+    of a second after a call, and a kernel that shares the processors with them takes up to twice as long."""
+    end = time.perf_counter() + longest
+    while time.perf_counter() < end:
+        before = time.process_time()
+        time.sleep(LOOK_SECONDS)
+        if time.process_time() - before < RESTING * LOOK_SECONDS:
+            return

@@ -18,10 +18,9 @@ away, a tile's edges and a launch's cost may outweigh everything that was measur
 DOUBT_OF_CALLS, DOUBT_OF_DISTANCE = 0.05, 0.2
 """By how much the logarithm of a kernel's time over that of the BLAS may grow: from a few calls of both that are timed
 here in turn to all later calls, and for each unit of distance from the measured size (`Choice.distance`), since caches
-that are large enough for one product are too small for the next. Figures of `benchmarks/recorded/cpu_vs_numpy/`: the
-first covers the 2 to 3 % that kernels took longer in `run.json`, at three sizes, than when they were tuned minutes
-before. The second was fitted on 152 pairs of products of `fitted.json`, 7 % of which grew by more; so did 6 % of 152
-pairs of `run.json`, and 3 % of 90 of another processor (`skylakex.json`)."""
+that are large enough for one product are too small for the next. The second was fitted on 152 pairs of products of
+`benchmarks/recorded/cpu_vs_numpy/fitted.json`, 7 % of which grew by more. The first is an allowance, not a fit: on a
+disturbed machine it does not decide all near ties rightly (`run.json` there, at 768^3 and 1024^3)."""
 
 WORTH_TIMING = 0.25
 """A kernel is timed here only if it would be faster than the BLAS with a logarithm of its time so much smaller: the day

@@ -15,6 +15,7 @@ from tunesmith.logic import Choice
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Problem
 from tunesmith.toolchains import CompileError
+from tunesmith.toolchains.blas import wait_until_threads_rest
 
 from ._by_numpy import by_numpy
 from ._call_adapter import row_major
@@ -25,9 +26,8 @@ CALLS, ENOUGH_SECONDS = 20, 0.1
 """A time is the least of so many calls, or of fewer if they take so long. The least, since other processes can only
 lengthen a call."""
 
-LOOK_SECONDS, RESTING, LONGEST_REST = 0.005, 0.1, 0.3
-"""A process rests if it uses less than this share of a look's seconds of a processor. It is waited for so long at
-most."""
+LONGEST_REST = 0.3
+"""Seconds for which a kernel waits at most until the BLAS's threads rest."""
 
 MOST = 2**30
 """Multiplications of a product that is timed. The BLAS is timed at a part of a larger product, at the same rate."""
@@ -71,7 +71,7 @@ class HostCosts:
             for x, array in zip(operands, arrays, strict=True)
         ]
         addresses, stand_ins = tuple(operand.address for operand in memory), {} if reads_c else {"C": "D"}
-        _wait_until_threads_rest()
+        wait_until_threads_rest(LONGEST_REST)
         launched = _least(lambda: self._launcher.run_in_place(ready, addresses, lambda: memory, stand_ins))
         return max(launched - self._launcher.repeated_launch_seconds, 0.0) if ready.bound.again else inf
 
@@ -105,14 +105,3 @@ def _least(call: Callable[[], object]) -> float:
         call()
         times.append(time.perf_counter() - start)
     return min(times)
-
-
-def _wait_until_threads_rest() -> None:
-    """The threads of a BLAS look for work for a tenth of a second after a call, and a kernel that shares the processors
-    with them takes up to twice as long."""
-    end = time.perf_counter() + LONGEST_REST
-    while time.perf_counter() < end:
-        before = time.process_time()
-        time.sleep(LOOK_SECONDS)
-        if time.process_time() - before < RESTING * LOOK_SECONDS:
-            return
