@@ -129,6 +129,14 @@ CASES = [
         (136, 168, 1, 200),
         together=2,
     ),
+    Case("half, 80 columns in boxes of 64", {"layout": "nn"}, {"InstructionColumns": 80}, (168, 77, 2, 200)),
+    Case(
+        "bfloat16, 96 columns in boxes of 64",
+        {"data_type": "b", "layout": "nt"},
+        {"InstructionColumns": 96, "RowsAlong": "M", "ClusterShape": (2, 1), "GlobalSplitU": 2},
+        (136, 200, 1, 200),
+        together=2,
+    ),
     Case(
         "half, two side by side along M",
         {"bias": True, "activation": "relu"},
@@ -152,6 +160,7 @@ QUICK = (
     "half, two side by side along N",
     "half, 48 columns, in thirds",
     "bfloat16, 80 columns",
+    "bfloat16, 96 columns in boxes of 64",
 )
 """Cases that between them run most of the code."""
 COMPILED = (
@@ -186,6 +195,7 @@ BIG = [
     ("half, 208 columns", kind(), {"InstructionColumns": 208}),
     ("bfloat16, 240 columns", kind("b"), {"InstructionColumns": 240, "RowsAlong": "M"}),
     ("half, 192 rows", kind(layout="nt"), {"WarpGroups": 3, "InstructionColumns": 128, "RowsAlong": "M"}),
+    ("bfloat16, 160 columns in boxes of 64", kind("b", layout="nt"), {"InstructionColumns": 160, "RowsAlong": "M"}),
     ("bfloat16, gelu", kind("b", bias=True, activation="gelu", use_beta=False), {"ClusterShape": (2, 1)}),
     ("float8", kind("f8", scaled=True, dest="s", bias=True, activation="silu"), {}),
     ("TF32", kind("s", tf32=True), {"RowsAlong": "M"}),

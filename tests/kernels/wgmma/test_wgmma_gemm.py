@@ -70,13 +70,6 @@ def test_the_defaults_are_legal_for_every_type_that_is_computed(problem_type):
     assert launch.shared_bytes > H200.local_memory_bytes // 2, "two work-groups fit, so that one has half the stages"
 
 
-def test_columns_that_are_not_contiguous_along_k_come_in_boxes_of_64():
-    narrow = config(InstructionColumns=96)
-    assert not list(FAMILY.rejections(narrow, kind(layout="tn"), H200))
-    (found,) = FAMILY.rejections(narrow, kind(layout="nn"), H200)
-    assert found.reason == "TMA box"
-
-
 def test_operands_with_strides_that_the_copy_engine_cannot_take_are_copied_first():
     """Only those, each to a place of its own behind the partial sums, at strides that it can take."""
     chosen = config(GlobalSplitU=2, StorePath="Direct")

@@ -67,10 +67,12 @@ def test_iterations_that_are_shared_are_counted_in_32_bits(shared):
         assert any("iterations to share" in rejection.detail for rejection in found) is is_told
 
 
-def test_columns_that_are_not_contiguous_along_k_come_in_boxes_of_64_and_others_in_any():
-    for columns, expected in ((64, []), (128, []), (80, ["TMA box"])):
-        assert reasons(problem_type=kind(layout="nn"), **{**SMALL, "InstructionColumns": columns}) == expected
-    assert reasons(problem_type=kind(layout="tn"), **{**SMALL, "InstructionColumns": 80}) == []
+def test_boxes_of_64_columns_that_are_not_contiguous_along_k_count_whole_as_shared_memory():
+    """80 columns and 64 rows of 128 bytes a stage, or 128 columns: 12 stages fit into 227 KiB, or 9."""
+    for layout, fits in (("tn", 12), ("nn", 9)):
+        for stages, expected in ((fits, []), (fits + 1, ["local memory"])):
+            values = {**SMALL, "InstructionColumns": 80, "Stages": stages}
+            assert reasons(problem_type=kind(layout=layout), **values) == expected
 
 
 def test_tma_stores_16_bits_and_the_work_items_store_32():

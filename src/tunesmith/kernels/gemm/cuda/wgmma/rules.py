@@ -13,7 +13,7 @@ from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType
 from .launch import COPIES, sides_of, workspace_bytes
 from .operand_types import operand_type_of
 from .schedule import WgmmaSchedule, Workspace
-from .shape import COLUMN_STEP, ROWS_OF_A_GROUP, WgmmaShape
+from .shape import COLUMN_STEP, WgmmaShape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
@@ -54,9 +54,6 @@ def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
     elif (need := shape.columns // 2 + REGISTERS_BESIDE_SUMS) > shape.registers_at_launch:
         what = f"{need} for the instruction, {shape.registers_at_launch} for each of {shape.work_items} work-items"
         yield Rejection("registers", what)
-    if not shape.y_along_k and shape.columns % ROWS_OF_A_GROUP:
-        what = f"{shape.columns} columns of an operand that is not contiguous along K"
-        yield Rejection("TMA box", f"{what}: only multiples of {ROWS_OF_A_GROUP}")
     if (shape.cluster_rows, shape.cluster_columns) not in ((1, 1), (1, 2), (2, 1)):
         yield Rejection(
             "cluster", f"{shape.cluster_rows} x {shape.cluster_columns} work-groups; one tile is shared by 2"

@@ -108,13 +108,20 @@ class WgmmaShape:
         return int(np.dtype(self.dest).itemsize)
 
     @property
+    def fetched_columns(self) -> int:
+        """Columns of y's tile in shared memory. Not along K, TMA fetches boxes of 64, of which the last may hold more
+        than the tile needs."""
+        boxes = -(-self.columns // ROWS_OF_A_GROUP)
+        return self.columns if self.y_along_k else boxes * ROWS_OF_A_GROUP
+
+    @property
     def stage_bytes(self) -> int:
-        return (self.rows + self.columns) * ROW_BYTES
+        return (self.rows + self.fetched_columns) * ROW_BYTES
 
     @property
     def fetched_bytes(self) -> int:
         """Bytes of a stage that a work-group itself requests."""
-        return (self.rows // self.cluster_columns + self.columns // self.cluster_rows) * ROW_BYTES
+        return (self.rows // self.cluster_columns + self.fetched_columns // self.cluster_rows) * ROW_BYTES
 
     @property
     def shared_bytes(self) -> int:

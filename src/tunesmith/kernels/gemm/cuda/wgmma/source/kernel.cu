@@ -43,7 +43,7 @@ __device__ __forceinline__ void fetch_tile(
 {
     int row = SHARED ? rank * (ALONG_K ? SIDE : DEPTH) / 2 : 0;
 #pragma unroll
-    for (int i = 0; i < (ALONG_K ? 1 : SIDE / 64); ++i) {
+    for (int i = 0; i < (ALONG_K ? 1 : IN_BOXES(SIDE)); ++i) {
         u32 at = to + i * BOX_BYTES + row * ROW_BYTES;
         int x = ALONG_K ? step : first + 64 * i, y = ALONG_K ? first + row : step + row;
         if (SHARED) fetch_for_both(at, map, barrier, x, y, batch);

@@ -2,8 +2,9 @@
 //
 // Every operand's tile has 128 bytes a row, swizzled over 128 bytes: within 1024 bytes, 16-byte piece p of row r lies
 // at place p ^ r. Along K a row is one of the side's, with 128 bytes of K; not along K it is a step of K, with 64
-// elements of the side, and 64 such rows make a box. Sources: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared
-// Memory Layout" and "Register Fragments and Shared Memory Matrix Layouts" of wgmma; "Tensor-Copy: Swizzling Modes".
+// elements of the side, and 64 such rows make a box, of which the last may hold more than the tile needs. Sources: PTX
+// ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout" and "Register Fragments and Shared Memory Matrix
+// Layouts" of wgmma; "Tensor-Copy: Swizzling Modes".
 
 #define ROW_BYTES 128
 #define DEPTH (ROW_BYTES / ELEMENT_BYTES)
@@ -12,7 +13,8 @@
 #define ROWS (64 * WARP_GROUPS)
 #define BOX_BYTES (64 * ROW_BYTES)
 #define X_BYTES (ROWS * ROW_BYTES)
-#define Y_BYTES (COLUMNS * ROW_BYTES)
+#define IN_BOXES(side) (((side) + 63) / 64)
+#define Y_BYTES ((Y_ALONG_K ? COLUMNS : 64 * IN_BOXES(COLUMNS)) * ROW_BYTES)
 #define STAGE_BYTES (X_BYTES + Y_BYTES)
 #define PART_BYTES (64 * PART * 2)
 #define PIECES (PART / 16)
