@@ -3,8 +3,9 @@
     python benchmarks/gemm_vs_cublas.py LIST.csv [--logic OUT] [--json FILE] [--csv FILE] [--svg FILE] [--exhaustive]
 
 LIST.csv has the columns that docs/tuning-file.md describes; OUT is the folder of a `tunesmith tune`. Without it, the
-library uses the logic that ships with tunesmith, for the data type that --data-type names (b, which is bfloat16). Both
-sides get the same torch tensors through their public calls, `tunesmith.load(OUT).matmul` and `torch.mm`. The calls take
+library uses the logic that ships with tunesmith, for the data type that --data-type names (b, which is bfloat16).
+Float8 operands have a scale each. Both sides get the same torch tensors through their public calls,
+`tunesmith.load(OUT).matmul` and `torch.mm`. The calls take
 several sets of tensors in turn, together twice as large as the last-level cache. Blocks of calls alternate with a pause
 between them; the first call of a block is dropped, and another side begins in each round. Each block is timed twice: on
 the device alone, by events around calls that are queued behind a gate so that no call waits for the host; and by the
@@ -48,6 +49,9 @@ from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
 
 ROUNDS = 11
+FLOAT8 = ("f8", "b8")
+TYPES = {letter: gemm_type(letter, scaled=letter in FLOAT8) for letter in INPUTS} | {"tf32": gemm_type("s", tf32=True)}
+"""What --data-type may be. torch multiplies float8 with scales only."""
 GPU = "CUDA:0"
 console = Console(highlight=False, width=220)
 
@@ -79,7 +83,7 @@ class Contest:
         tuned = WatchedLibrary(lambda launched: load(folder, device=selector, launched=launched))
         self.target, self.precision = (
             tuned.library.target,
-            Precision.of(tuned.library.problem_types if folder else [gemm_type(data_type)]),
+            Precision.of(tuned.library.problem_types if folder else [TYPES[data_type]]),
         )
         self.libraries = {OURS: tuned}
         if folder:
@@ -149,7 +153,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", type=Path, help="a list of problems")
     parser.add_argument("--logic", type=Path, metavar="OUT", help="the folder of a tuning run")
-    parser.add_argument("--data-type", choices=INPUTS, default="b", help="without --logic: the letter of A and B")
+    parser.add_argument("--data-type", choices=TYPES, default="b", help="without --logic: A and B's letter, or tf32")
     parser.add_argument("--family", action="append", help="only problems of this family; may be given again")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of each side")

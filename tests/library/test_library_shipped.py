@@ -31,6 +31,9 @@ FILES = shipped_files()
 H100 = replace(known_target("sm_90"), name="NVIDIA H100 80GB HBM3", selector="CUDA:0")
 H200 = replace(known_target("sm_90"), selector="CUDA:0")
 OPERANDS = "Aki_Bkj", "Aik_Bkj", "Aik_Bjk"
+HALVES = "nvidia-h100-bf16"
+MADE_ON = {path.name.split(".")[0]: H100 if "h100" in path.name else H200 for path in FILES}
+"""The device of each file, by the file's name."""
 MEASURED, BETWEEN = (4096, 16, 4096), (4096, 24, 4096)
 
 
@@ -131,11 +134,13 @@ def test_every_solution_compiles_for_its_device(path):
     assert reasons == []
 
 
-def test_on_its_device_it_is_used_as_a_logic_of_ones_own():
-    with tunesmith.load(device=gpu(H100)) as library:
-        kinds = library.problem_types
-        assert {kind.name for kind in kinds} == {"Cij_Aki_Bkj_B", "Cij_Aik_Bkj_B", "Cij_Aik_Bjk_B"}
-        for kind in kinds:
+@pytest.mark.parametrize("name", MADE_ON)
+def test_on_its_device_it_is_used_as_a_logic_of_ones_own(name):
+    with tunesmith.load(device=gpu(MADE_ON[name])) as library:
+        assert {kind.name for kind in library.problem_types} == {
+            kind for file in MADE_ON for kind in of(file).head.types
+        }
+        for kind in map(gemm_type_named, of(name).head.types):
             size = library.measured_sizes(kind)[0]
             assert library.select(*size, problem_type=kind).rule is Rule.EXACT
             predicted = library.select(size[0] + 8, size[1] + 8, size[2] + 64, problem_type=kind)
@@ -145,9 +150,9 @@ def test_on_its_device_it_is_used_as_a_logic_of_ones_own():
 
 
 def test_without_its_model_the_nearest_sizes_decide(tmp_path, monkeypatch):
-    found = of("nvidia-h100-bf16")
+    found = of(HALVES)
     documents = [logic.document for logic in found.logics]
-    shipped.write_shipped(tmp_path / FILES[0].name, found.head, documents, "")
+    shipped.write_shipped(tmp_path / f"{HALVES}{shipped.SUFFIX}", found.head, documents, "")
     monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
     with tunesmith.load(device=gpu(H100)) as library:
         assert library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B").rule is Rule.NEAREST
@@ -163,7 +168,7 @@ def test_float16_is_chosen_for_as_bfloat16_is_and_not_told_that_its_time_is_know
                 assert choice.expected_seconds is choice.doubt is None
                 assert choice.solution == replace(like.solution, type=gemm_type_named(f"Cij_{operands}_H"))
                 assert "_B_" not in choice.name
-        assert {kind.fields.word("DataType") for kind in library.problem_types} == {"b"}
+        assert "h" not in {kind.fields.word("DataType") for kind in library.problem_types}
     with tunesmith.load(device=gpu(H100), strict=True) as library, pytest.raises((UserError, ValueError)):
         library.select(*BETWEEN, problem_type="Cij_Aki_Bkj_H")
 
@@ -199,27 +204,29 @@ def test_one_call_of_the_vendors_comes_before_its_product_with_steps_after_it(dt
 
 
 def test_every_solution_for_bfloat16_is_legal_for_float16():
-    for path in FILES:
-        target, solutions = solutions_in(path)
-        families = {}
-        for solution in solutions:
-            of_half = replace(solution, type=equally_fast(solution.type))
-            assert mistake_in(of_half) is None
-            assert list(KERNELS[of_half.kernel].rejections(of_half.configuration, of_half.type, target)) == []
-            families[of_half.kernel] = of_half
-        _, reasons = compiled([solution for solution in families.values() if solution.kernel != VENDOR], target)
-        assert reasons == []
+    (path,) = (path for path in FILES if named(path) == HALVES)
+    target, solutions = solutions_in(path)
+    families = {}
+    for solution in solutions:
+        of_half = replace(solution, type=equally_fast(solution.type))
+        assert mistake_in(of_half) is None
+        assert list(KERNELS[of_half.kernel].rejections(of_half.configuration, of_half.type, target)) == []
+        families[of_half.kernel] = of_half
+    _, reasons = compiled([solution for solution in families.values() if solution.kernel != VENDOR], target)
+    assert reasons == []
 
 
-def test_a_sibling_is_never_told_that_its_time_is_known():
-    with tunesmith.load(device=gpu(H200)) as library, tunesmith.load(device=gpu(H100)) as own:
-        for kind in library.problem_types:
+@pytest.mark.parametrize("name", MADE_ON)
+def test_a_sibling_is_never_told_that_its_time_is_known(name):
+    other = H200 if MADE_ON[name] is H100 else H100
+    with tunesmith.load(device=gpu(other)) as library, tunesmith.load(device=gpu(MADE_ON[name])) as own:
+        for kind in map(gemm_type_named, of(name).head.types):
             size = library.measured_sizes(kind)[0]
             for sizes in (size, (size[0] + 8, size[1] + 8, size[2] + 64)):
-                choice, on_h100 = (lib.select(*sizes, problem_type=kind) for lib in (library, own))
+                choice, where_made = (lib.select(*sizes, problem_type=kind) for lib in (library, own))
                 assert choice.rule is Rule.SIBLING
                 assert choice.expected_seconds is choice.doubt is None
-                assert choice.solution == on_h100.solution
+                assert choice.solution == where_made.solution
 
 
 def test_a_smaller_sibling_gets_what_is_legal_there():
@@ -305,7 +312,7 @@ def test_ones_own_logic_comes_before_the_package(own_folder, monkeypatch):
         assert [len(library.measured_sizes(kind)) == 1 for kind in library.problem_types] == [
             kind == mine for kind in library.problem_types
         ]
-        assert {kind.name for kind in library.problem_types} == {f"Cij_{operands}_B" for operands in OPERANDS}
+        assert {f"Cij_{operands}_B" for operands in OPERANDS} <= {kind.name for kind in library.problem_types}
         assert library.select(4096, 24, 4096, problem_type=mine).solution.kernel == VENDOR
         assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.PREDICTED
 

@@ -117,3 +117,25 @@ def test_the_current_context_stays_what_it_was(torch):  # noqa: F811
         close(lib.matmul(a, a), a, a)
         assert int(call("cuCtxGetCurrent")) == context
     assert int(call("cuCtxGetCurrent")) == context
+
+
+def test_torchs_operator_multiplies_float8_with_scales(torch, monkeypatch):  # noqa: F811
+    """The operator is tried once for each layout. What it does not do here, such as a bias, is not left to it."""
+    a, b = (torch.randn(shape, device="cuda").to(torch.float8_e4m3fn) for shape in ((64, 128), (96, 128)))
+    scales = {name: torch.tensor(value, device="cuda") for name, value in (("scale_a", 0.5), ("scale_b", 3.0))}
+    operator = torch._scaled_mm
+    expected = operator(a, b.mT, *scales.values(), out_dtype=torch.bfloat16)
+    calls, launches, out = [], [], torch.empty_like(expected)
+    monkeypatch.setattr(torch, "_scaled_mm", lambda *some, **more: calls.append(more) or operator(*some, **more))
+    with Library((), launched=launches.append) as lib:
+        for _ in range(2):
+            assert torch.equal(lib.matmul(a, b.mT, **scales), expected)
+            assert torch.equal(lib.matmul(a, b.mT, out, **scales), expected)
+        assert len(calls) == 2 + 4
+        assert [launch.choice.rule for launch in launches] == [Rule.VENDOR] * 4
+        bias = torch.ones(96, device="cuda", dtype=torch.bfloat16)
+        found = lib.matmul(a, b.mT, bias=bias, **scales)
+        assert len(calls) == 2 + 4
+    spacing = SPACINGS["bfloat16"]
+    wide = a.double() @ b.double().mT * 1.5 + 1
+    assert bool(((found.double() - wide).abs() <= spacing * (wide.abs() + 1)).all())

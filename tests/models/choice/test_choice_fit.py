@@ -13,7 +13,7 @@ from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
-from tunesmith.models.choice.fit.held_out import CAUTIONS, HeldOutTimes, Trust, doubt_factor
+from tunesmith.models.choice.fit.held_out import CAUTIONS, FEW_CAUTION, HeldOutTimes, Trust, doubt_factor
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model import feature_names
 from tunesmith.models.choice.model_file import dump_choice_model, read_choice_model
@@ -132,11 +132,17 @@ def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted)
 
 def test_the_least_caution_with_few_regrets_is_taken():
     """Larger gains are given up only where they must be: the caution is just above the lost gain over its doubt."""
-    held_out = two_solutions(200, 3)
-    trust = Trust.of(held_out, np.ones(200, bool))
+    held_out = two_solutions(1000, 3)
+    trust = Trust.of(held_out, np.ones(1000, bool))
     below = CAUTIONS[CAUTIONS.index(trust.caution) - 1]
     doubted = 0.3 * trust.factor
     assert below * doubted <= 0.05 < trust.caution * doubted
+
+
+def test_few_products_do_not_make_a_model_bold():
+    """499 without a regret say less than 500: two in a thousand of them are less than one."""
+    cautions = [Trust.of(two_solutions(count, 0), np.ones(count, bool)).caution for count in (499, 500)]
+    assert cautions == [FEW_CAUTION, 0.0]
 
 
 def test_the_vendor_is_chosen_unless_the_gain_exceeds_the_doubt(fit):

@@ -33,6 +33,7 @@ class LayoutRecipe:
 
     For torch tensors, `ordinal` is the number of their GPU. `like` is a tensor with the result's shape, type and
     device, and memory for one element: `torch.empty_like` takes half of the time of `torch.empty` with these three.
+    With `by_torch`, torch's own operator makes the product that the recipe describes.
     """
 
     recipe: Recipe
@@ -42,6 +43,7 @@ class LayoutRecipe:
     shape: tuple[int, ...]
     ordinal: int = 0
     like: Any = None
+    by_torch: bool = False
 
     def blank(self, axes: tuple[int, ...] = ROWS_FIRST) -> Any:
         """Uninitialised memory for the result. `axes` are the result's axes from the slowest to the fastest."""

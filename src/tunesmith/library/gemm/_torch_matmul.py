@@ -3,8 +3,10 @@ as possible."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from tunesmith.kernels import VENDOR
 from tunesmith.library.arrays._libraries import TorchArrays, check_tensors, no_gradient, view_of_torch
 from tunesmith.library.arrays._streams import current_handle, not_ready
 from tunesmith.library.arrays._view import ALIGNMENT, selector
@@ -61,6 +63,11 @@ class TorchMatmul(ArrayMatmul):
         if out is None:
             out = torch.empty_like(layout.like, memory_format=torch.contiguous_format)
             out_address = out.data_ptr()
+        if layout.by_torch:
+            _scaled_product(torch, arguments, out)
+            if self._launched:
+                self._launched(recipe.ready.launched)
+            return out
         stream, launched, workspace = current_handle(torch)(layout.ordinal), recipe.ready.launched, 0
         if not (size := launched.plan.workspace_bytes):
             recipe.enqueue(stream, workspace, addresses, out_address)
@@ -102,7 +109,31 @@ class TorchMatmul(ArrayMatmul):
         call = checked(views, scalars, *_torchs_settings(torch, arguments.a))
         device, ordinal = arguments.a.device, arguments.a.get_device()
         like = torch.empty((), dtype=getattr(torch, call.request.result), device=device).expand(call.shape)
-        return self._make_recipe(key, selector(ordinal), call, TorchArrays(torch, device), ordinal=ordinal, like=like)
+        layout = self._make_recipe(key, selector(ordinal), call, TorchArrays(torch, device), ordinal=ordinal, like=like)
+        if _torch_makes(torch, layout, arguments, scalars):
+            layout = self._remember(key, replace(layout, by_torch=True))
+        return layout
+
+
+def _torch_makes(torch: Any, layout: LayoutRecipe, arguments: Arguments, scalars: Scalars) -> bool:
+    """Whether torch's own operator makes this product of float8 operands with scales: the vendor's library was chosen
+    for it, and torch takes these arguments. Torch's way there costs the host less than ours."""
+    recipe, scales = layout.recipe, (arguments.scale_a, arguments.scale_b)
+    if not isinstance(recipe, DirectLaunch) or recipe.ready.launched.choice.solution.kernel != VENDOR:
+        return False
+    plain = arguments.c is None and arguments.bias is None and scalars.activation in (None, "none")
+    if not plain or scalars.alpha != 1 or recipe.launches > 1 or any(scale is None for scale in scales):
+        return False
+    try:
+        _scaled_product(torch, arguments, torch.empty_like(layout.like, memory_format=torch.contiguous_format))
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return False
+    return arguments.out is None or arguments.out.is_contiguous()
+
+
+def _scaled_product(torch: Any, arguments: Arguments, out: Any) -> None:
+    scales = arguments.scale_a, arguments.scale_b
+    torch._scaled_mm(arguments.a, arguments.b, *scales, out_dtype=out.dtype, out=out)
 
 
 def _torchs_settings(torch: Any, a: Any) -> tuple[bool, bool]:
