@@ -263,6 +263,8 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "gemm_shipped_h100": gemm,
     "gemm_shipped_h200": gemm,
     "gemm_shipped_fp16": gemm,
+    "gemm_shipped_tf32": gemm,
+    "gemm_shipped_fp8": gemm,
     "gemm_tuned": gemm,
     "matmul_overhead": host_times,
     "gemm_bf16_second": held_out,
