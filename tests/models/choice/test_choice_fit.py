@@ -145,6 +145,11 @@ def test_few_products_do_not_make_a_model_bold():
     assert cautions == [FEW_CAUTION, 0.0]
 
 
+def test_without_a_vendor_there_is_no_caution():
+    held_out = replace(two_solutions(100, 0), vendors=np.array([False, False]))
+    assert Trust.of(held_out, np.ones(100, bool)).caution == 0.0
+
+
 def test_the_vendor_is_chosen_unless_the_gain_exceeds_the_doubt(fit):
     """The vendor is first as soon as no other solution's gain exceeds caution times its doubt."""
     problem = Problem(machine.TYPES[0], (1000, 1000, 1001))

@@ -63,7 +63,7 @@ class TorchMatmul(ArrayMatmul):
         if out is None:
             out = torch.empty_like(layout.like, memory_format=torch.contiguous_format)
             out_address = out.data_ptr()
-        if layout.by_torch:
+        if layout.by_torch and not torch.cuda.is_current_stream_capturing():  # a graph has a workspace of its own
             _scaled_product(torch, arguments, out)
             if self._launched:
                 self._launched(recipe.ready.launched)

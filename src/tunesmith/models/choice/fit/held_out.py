@@ -26,9 +26,9 @@ REGRETTED, REGRETS = 0.97, 0.002
 """A choice is regretted if the vendor's time over its time is below REGRETTED. REGRETS is the part of held-out products
 at which that may be so."""
 FEW_CAUTION = 1.25
-"""The least caution with so few products that REGRETS of them is less than one: that none is regretted says little
-then. It is what 1,265 products of an H100 asked for (`benchmarks/recorded/choice_h100`). With the 1.0 and 0.6 that 170
-products in TF32 and in float8 asked for, 3 and 1 of 120 other products were regretted (H200, 2026-11-27)."""
+"""The least caution where REGRETS of the products that the vendor ran is less than one: that none is regretted says
+little then. It is what 1,265 products of an H100 asked for (`benchmarks/recorded/choice_h100`). With the 1.0 and 0.6
+that 170 products in TF32 and in float8 asked for, 3 and 1 of 120 others were regretted (H200, 2026-11-27)."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Trust:
         """By these rows. The caution is the least of CAUTIONS with few regrets (REGRETS), else the largest:
         whoever loads a logic instead of calling the vendor's library should not lose by that."""
         factor, numbers, vendors = doubt_factor(held_out, rows), np.arange(len(rows)), _vendors(held_out)
-        least = FEW_CAUTION if np.count_nonzero(rows) * REGRETS < 1 else 0.0
+        least = FEW_CAUTION if 0 < np.count_nonzero(np.isfinite(vendors)) * REGRETS < 1 else 0.0
         for caution in (caution for caution in CAUTIONS if caution >= least):
             trust = Trust(factor, caution)
             chosen = np.nanargmin(trust.cautious(held_out), axis=1)
