@@ -5,11 +5,11 @@
 LIST.csv has the columns that docs/tuning-file.md describes; OUT is the folder of a `tunesmith tune`. Without it, the
 library uses the logic that ships with tunesmith, for the data type that --data-type names (b, which is bfloat16).
 Float8 operands have a scale each. Both sides get the same torch tensors through their public calls,
-`tunesmith.load(OUT).matmul` and `torch.mm`. The calls take
-several sets of tensors in turn, together twice as large as the last-level cache. Blocks of calls alternate with a pause
-between them; the first call of a block is dropped, and another side begins in each round. Each block is timed twice: on
-the device alone, by events around calls that are queued behind a gate so that no call waits for the host; and by the
-host's clock until the last call is done. Ratios pair the blocks of a round.
+`tunesmith.load(OUT).matmul` and `torch.mm`. The calls take several sets of tensors in turn, together twice as large as
+the last-level cache. Blocks of calls alternate with a pause between them; the first call of a block is dropped, and
+another side begins in each round. Each block is timed twice: on the device alone, by events around calls that are
+queued behind a gate so that no call waits for the host; and by the host's clock until the last call is done. Ratios
+pair the blocks of a round.
 
 Two more sides are timed in the same blocks: the best of our own kernels (from the run's store), if the logic chose the
 vendor's; and torch.mm a second time, whose ratio to itself is the noise. With --exhaustive, every configuration of the
@@ -43,14 +43,14 @@ from gemm_sides import vendor as vendor_call
 from tunesmith.devices import LaunchError
 from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.logic import Choice, Logic
-from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm import DATA_TYPES, gemm_type
 from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
 
 ROUNDS = 11
-FLOAT8 = ("f8", "b8")
-TYPES = {letter: gemm_type(letter, scaled=letter in FLOAT8) for letter in INPUTS} | {"tf32": gemm_type("s", tf32=True)}
+TYPES = {letter: gemm_type(letter, scaled=DATA_TYPES[letter].dtype.startswith("float8")) for letter in INPUTS}
+TYPES["tf32"] = gemm_type("s", tf32=True)
 """What --data-type may be. torch multiplies float8 with scales only."""
 GPU = "CUDA:0"
 console = Console(highlight=False, width=220)

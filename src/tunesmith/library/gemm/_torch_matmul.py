@@ -63,8 +63,7 @@ class TorchMatmul(ArrayMatmul):
         if out is None:
             out = torch.empty_like(layout.like, memory_format=torch.contiguous_format)
             out_address = out.data_ptr()
-        if layout.by_torch and not torch.cuda.is_current_stream_capturing():  # a graph has a workspace of its own
-            _scaled_product(torch, arguments, out)
+        if layout.by_torch and _by_torch(torch, arguments, out):
             if self._launched:
                 self._launched(recipe.ready.launched)
             return out
@@ -117,23 +116,27 @@ class TorchMatmul(ArrayMatmul):
 
 def _torch_makes(torch: Any, layout: LayoutRecipe, arguments: Arguments, scalars: Scalars) -> bool:
     """Whether torch's own operator makes this product of float8 operands with scales: the vendor's library was chosen
-    for it, and torch takes these arguments. Torch's way there costs the host less than ours."""
-    recipe, scales = layout.recipe, (arguments.scale_a, arguments.scale_b)
+    for it, and torch takes these arguments, which is tried. Torch's way there costs the host less than ours."""
+    recipe, (_, _, c, bias, scale_a, scale_b, out) = layout.recipe, arguments
     if not isinstance(recipe, DirectLaunch) or recipe.ready.launched.choice.solution.kernel != VENDOR:
         return False
-    plain = arguments.c is None and arguments.bias is None and scalars.activation in (None, "none")
-    if not plain or scalars.alpha != 1 or recipe.launches > 1 or any(scale is None for scale in scales):
+    if scale_a is None or scale_b is None or not (out is None or out.is_contiguous()):
+        return False
+    if c is not None or bias is not None or scalars.activation not in (None, "none") or scalars.alpha != 1:
+        return False
+    return _by_torch(torch, arguments, torch.empty_like(layout.like, memory_format=torch.contiguous_format))
+
+
+def _by_torch(torch: Any, arguments: Arguments, out: Any) -> bool:
+    """Make a product of float8 operands with scales by torch's operator. False if torch refuses it, or if a graph is
+    being captured: a graph has a workspace of its own, which torch's operator may not have."""
+    if torch.cuda.is_current_stream_capturing():
         return False
     try:
-        _scaled_product(torch, arguments, torch.empty_like(layout.like, memory_format=torch.contiguous_format))
+        torch._scaled_mm(*arguments[:2], arguments.scale_a, arguments.scale_b, out_dtype=out.dtype, out=out)
     except (AttributeError, RuntimeError, TypeError, ValueError):
         return False
-    return arguments.out is None or arguments.out.is_contiguous()
-
-
-def _scaled_product(torch: Any, arguments: Arguments, out: Any) -> None:
-    scales = arguments.scale_a, arguments.scale_b
-    torch._scaled_mm(arguments.a, arguments.b, *scales, out_dtype=out.dtype, out=out)
+    return True
 
 
 def _torchs_settings(torch: Any, a: Any) -> tuple[bool, bool]:

@@ -75,8 +75,8 @@ class WgmmaMapping(FamilyMapping):
 
 @lru_cache(maxsize=4096)
 def _side(rows: int, columns: int, is_free: bool, is_promoted: bool) -> Pair:
-    """Warp groups and columns. Columns come in steps of 16 (`is_free`), or in boxes of 64 for an operand that is not
-    contiguous along K."""
+    """Warp groups and columns. Columns come in steps of 16 (`is_free`). Those of an operand that is not contiguous
+    along K fill boxes of 64, of which nothing is fetched in vain."""
     groups = min(max(1, round(rows / ROWS)), MOST_GROUPS)
     step = STEP if is_free else ROWS
     most = MOST_COLUMNS_OF_THREE if groups == MOST_GROUPS else MOST_COLUMNS
