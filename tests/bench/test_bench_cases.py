@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench_jobs import OPERATION, problem
-from tunesmith.bench import run
+from tunesmith.bench import Batch, Race, run
 from tunesmith.bench.run import PROBLEMS_AHEAD, BatchRun
 from tunesmith.bench.verification import cases as _cases
 from tunesmith.bench.verification.cases import Cases
@@ -135,12 +135,21 @@ def test_a_run_names_the_checks_of_the_next_three_problems_in_the_order_of_its_j
     jobs = [SimpleNamespace(problem=each) for _ in range(2) for each in (current, *others)]
     shared = []
     tools = SimpleNamespace(share=shared.extend, target=None)
-    batch = SimpleNamespace(races=[SimpleNamespace(jobs=jobs, rivals={})], racing=False)
+    batch = SimpleNamespace(races=[SimpleNamespace(jobs=jobs, rivals={})], ahead=(), racing=False)
     batch_run = BatchRun(tools, batch)
     expected = [check for each in others[:PROBLEMS_AHEAD] for check in OPERATION.checks(each)]
     assert list(batch_run._ahead(current)) == shared == expected
     assert len(others) > PROBLEMS_AHEAD
     assert batch_run._ahead(others[-1]) == ()
+
+
+def test_a_run_also_names_the_checks_of_the_batch_that_comes_next(monkeypatch):
+    monkeypatch.setattr(run, "JobDetails", lambda job, target, number: SimpleNamespace(job=job))
+    here, following = problem(16), problem(24)
+    jobs = (SimpleNamespace(problem=here),)
+    tools = SimpleNamespace(share=lambda checks: None, target=None)
+    batch_run = BatchRun(tools, Batch((Race(jobs),), ahead=(here, following)))
+    assert batch_run._ahead(here) == OPERATION.checks(following)
 
 
 def test_the_next_problems_cases_stay_if_they_are_kept(monkeypatch):
@@ -173,6 +182,6 @@ def test_a_run_names_the_checks_of_problems_that_were_overtaken_first(monkeypatc
     first, overtaken, current, following = (problem(size) for size in (16, 24, 32, 40))
     jobs = [SimpleNamespace(problem=each) for each in (first, overtaken, current, following)]
     tools = SimpleNamespace(share=lambda checks: None, target=None)
-    batch_run = BatchRun(tools, SimpleNamespace(races=[SimpleNamespace(jobs=jobs, rivals={})], racing=False))
+    batch_run = BatchRun(tools, SimpleNamespace(races=[SimpleNamespace(jobs=jobs, rivals={})], ahead=(), racing=False))
     batch_run._building = [SimpleNamespace(job=jobs[1]), SimpleNamespace(job=jobs[3])]
     assert batch_run._ahead(current) == (*OPERATION.checks(overtaken), *OPERATION.checks(following))

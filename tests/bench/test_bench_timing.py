@@ -203,6 +203,15 @@ def test_all_blocks_of_a_finalist_take_a_third_of_the_time_for_samples(seconds, 
     assert next(calls) == 4 + max(blocks, 6) * (1 + length)
 
 
+@pytest.mark.parametrize(("host", "length"), [(0.0, 25), (0.5e-3, 25), (7.5e-3, 4), (1.0, 1)])
+def test_the_hosts_part_of_a_sample_shortens_blocks(host, length):
+    """A third of a second is for nine blocks: the time that the host takes for a launch counts as well."""
+    now, calls = itertools.count(), itertools.count()
+    policy = Policy(confirm_blocks=9, sampling_seconds=1.0)
+    interleave([lambda: next(calls) and 1e-6], policy, clock=lambda: host * next(now))
+    assert next(calls) == 4 + 9 * (1 + length)
+
+
 @pytest.mark.parametrize("blocks", [1, 5, 6, 9])
 def test_there_are_as_many_blocks_as_asked_for_and_no_fewer_than_an_interval_needs(blocks):
     samples = interleave([lambda: 1e-3] * 2, Policy(confirm_blocks=blocks))

@@ -12,7 +12,7 @@ from bench_jobs import GPU, OPERATION, QUICK, TYPE, job, problem
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
 from tunesmith.bench.details import JobDetails, JobPlans
-from tunesmith.bench.device_runner import DeviceRunner
+from tunesmith.bench.device_runner import DeviceRunner, Rotation
 from tunesmith.bench.processes.messages import Candidate, MeasureRequest
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels import KERNELS
@@ -50,6 +50,16 @@ def test_every_set_to_time_with_holds_what_was_verified_with(opened, family):
             assert np.array_equal(storage, inputs[operand.name], equal_nan=True)
     runner._operand_sets.clear()
     runner._verifier.clear()
+
+
+def test_a_plan_is_bound_to_a_set_before_its_first_use_and_once():
+    device, bound, timed = FakeDevice(fake_target("GPU")), [], []
+    sets = [{"A": number} for number in range(5)]
+    rotation = Rotation(device, sets, lambda chosen: bound.append(chosen["A"]) or chosen["A"])
+    device.time = lambda executions: timed.append(list(executions)) or 30e-6 * len(executions)
+    for numbers in ([0], [1, 2], [3, 4], [0, 1]):
+        assert rotation() == pytest.approx(30e-6)
+        assert (timed[-1], bound) == (numbers, list(range(5))[: sum(map(len, timed))])
 
 
 def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():

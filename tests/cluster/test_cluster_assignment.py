@@ -66,6 +66,32 @@ def test_a_problem_goes_to_its_home_and_otherwise_to_a_device_without_work():
     assert homes == {"a": "x", "b": "y", "c": "x"}
 
 
+def test_a_device_begins_the_problem_that_it_expects_and_others_leave_it_alone():
+    assignment = Assignment.of(groups(3, 2, 2), {})
+    assert assignment.portion_for("x", ["x", "y"], 1) == ["a.0"]
+    assert assignment.next_for("x", ["x", "y"]) == "b.0"
+    assert assignment.portion_for("y", ["x", "y"], 2) == ["c.0", "c.1"], "b is as long, but x expects it"
+    assert assignment.next_for("y", ["x", "y"]) is None
+    assert assignment.portion_for("x", ["x", "y"], 2) == ["a.1", "a.2"]
+    assert assignment.portion_for("x", ["x", "y"]) == ["b.0", "b.1"]
+
+
+def test_a_problem_that_a_device_expects_goes_to_another_before_that_is_idle():
+    assignment = Assignment.of(groups(9, 2), {})
+    assignment.portion_for("x", ["x", "y"], 1)
+    assert assignment.next_for("x", ["x", "y"]) == "b.0"
+    assert assignment.portion_for("y", ["x", "y"]) == ["b.0", "b.1"]
+    assert assignment.next_for("x", ["x", "y"]) is None
+
+
+def test_nobody_waits_for_a_lost_device_that_expected_a_problem():
+    assignment = Assignment.of(groups(9, 5, 4), {})
+    assignment.portion_for("x", ["x", "y"], 1)
+    assert assignment.next_for("x", ["x", "y"]) == "b.0"
+    assignment.lose("x")
+    assert assignment.portion_for("y", ["y"], 1) == ["a.1"]
+
+
 def test_a_problem_that_was_begun_in_the_step_stays_even_if_others_wait():
     assignment = Assignment.of(groups(3), {"a": "y"}, begun={"a"})
     assert assignment.portion_for("x", ["x", "y"]) == []

@@ -107,7 +107,7 @@ def job(m, fault="none", **values):
 def test_a_problem_is_measured_on_one_device_and_many_problems_on_all(cluster):
     with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
         jobs = [job(m, LoopUnroll=unroll) for m in (16, 32, 48, 64) for unroll in (4, 8, 16)]
-        done = {done_job.key: found for done_job, found in bench.run(Batch((Race(tuple(jobs)),), step="a step"))}
+        done = {done_job.key: found for done_job, found in bench.run(Batch((Race(tuple(jobs), step="a step"),)))}
         assert {found.outcome for found in done.values()} == {Outcome.OK}
         assert done.keys() == {each.key for each in jobs}
         by_problem: dict[Problem, set[str]] = {}
@@ -116,7 +116,7 @@ def test_a_problem_is_measured_on_one_device_and_many_problems_on_all(cluster):
         assert all(len(devices) == 1 for devices in by_problem.values())
         assert set.union(*by_problem.values()) == {"fake:GPU:8/0", "fake:GPU:8/1"}
         again = [job(m, LoopUnroll=32) for m in (16, 32, 48, 64)]
-        later = {each.problem: found.device for each, found in bench.run(Batch((Race(tuple(again)),), step="a step"))}
+        later = {each.problem: found.device for each, found in bench.run(Batch((Race(tuple(again), step="a step"),)))}
         assert {problem: {device} for problem, device in later.items()} == by_problem, "the step goes on where it began"
 
 

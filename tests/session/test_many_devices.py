@@ -89,7 +89,7 @@ def test_every_batch_names_its_step(tmp_path):
     """By the step the cluster knows which cells must stay on one device."""
     bench = FakeManyDevices({"a": 1.0}, SPREAD)
     tune(tmp_path, bench)
-    steps = [batch.step for batch in bench.batches]
+    steps = [race.step for batch in bench.batches for race in batch.races]
     assert {"01_CM_WorkGroup", "03_BF_VectorWidth", "04_Final"} <= set(steps)
 
 

@@ -20,7 +20,7 @@ from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, write_logic
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate
 from tunesmith.session.frame import logic as frame_logic
-from tunesmith.session.frame.logic_check import check_logic
+from tunesmith.session.frame.logic_check import check_logic, started_checker
 from tuning_runs import fake_file
 
 TYPES = [
@@ -124,6 +124,15 @@ def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path):
             "launching what the logic names gave no result for 3 s"
         ]
         assert check_logic([broken("none", tmp_path)], spawner) == []
+
+
+def test_several_processes_share_the_files(tmp_path):
+    """The first and the third file are one process's. What the other finds is told, although the first one crashes."""
+    files = [broken(fault, tmp_path / fault) for fault in ("segfault", "wrong value", "none")]
+    with Spawner({}) as spawner:
+        crashed, wrong = check_logic(files, spawner, checkers=[started_checker(spawner) for _ in range(2)])
+    assert crashed.startswith("launching what the logic names ended with SIGSEGV")
+    assert wrong == "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
 
 
 TUNING = """

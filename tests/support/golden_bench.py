@@ -36,7 +36,7 @@ GPU = replace(
 DEVICES = (GPU, HOST)
 
 LOGIC_CHECK = "tunesmith.session.frame.run.check_logic"
-LOGIC_CHECKER = "tunesmith.session.frame.run.started_checker"
+LOGIC_CHECKERS = "tunesmith.session.frame.run.checker_count"
 """What launches written logic once more, in a process of its own: it would look for the device."""
 
 START, RATE = 5e-6, 2e11
@@ -95,5 +95,5 @@ def nothing_measured(spread: float = 0.002) -> Iterator[None]:
         patch.setattr(choice, "after_trial", lambda device, _drivers: device)
         patch.setattr(HealthWatch, "look_if_due", _nothing)
         patch.setattr(LOGIC_CHECK, lambda *_, **__: [])
-        patch.setattr(LOGIC_CHECKER, lambda *_: None)
+        patch.setattr(LOGIC_CHECKERS, lambda *_: 0)
         yield

@@ -6,10 +6,11 @@ import itertools
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -37,6 +38,7 @@ _KEPT_PROGRAMS = 512
 OUT_OF_MEMORY = "out of memory"
 
 Result = TypeVar("Result")
+OperandSet = Mapping[str, Buffer]
 
 
 class DeviceRunner:
@@ -106,7 +108,7 @@ class DeviceRunner:
 
         began, blocks = time.perf_counter(), None
         with _recording(lambda: records[current]):
-            blocks = interleave(list(samplers.values()), self._policy, enter, until_clear)
+            blocks = interleave(list(samplers.values()), self._policy, enter, until_clear, time.perf_counter)
         if blocks is None:
             return current
         for index, samples in zip(indices, blocks, strict=True):
@@ -159,8 +161,9 @@ class DeviceRunner:
         try:
             if plan.preparation.steps:
                 device.prepare(plan.preparation, programs, operand_sets.sets[0], workspace).enqueue()
-            prepared = [device.prepare(plan, programs, operands, workspace) for operands in operand_sets.sets]
-            yield Rotation(device, prepared)
+            yield Rotation(
+                device, operand_sets.sets, lambda operands: device.prepare(plan, programs, operands, workspace)
+            )
         finally:
             if workspace is not None:
                 device.release(workspace)
@@ -186,15 +189,19 @@ class DeviceRunner:
 
 
 class Rotation:
-    """Takes samples of a plan: each sample executes it on set after set, until the sample is long enough to time."""
+    """Takes samples of a plan: each sample executes it on set after set, until the sample is long enough to time.
 
-    def __init__(self, device: Device, prepared: Sequence[Prepared]) -> None:
-        self._device, self._sets = device, itertools.cycle(prepared)
+    `prepare` binds the plan to a set, which is done before the set's first use: few candidates use all sets.
+    """
+
+    def __init__(self, device: Device, sets: Sequence[OperandSet], prepare: Callable[[OperandSet], Prepared]) -> None:
+        self._device, self._prepare = device, lru_cache(None)(lambda number: prepare(sets[number]))
+        self._numbers = itertools.cycle(range(len(sets)))
         self._shortest = _SHORTEST_SAMPLE[device.target.kind]
         self._executions = 1
 
     def __call__(self) -> float:
-        total = self._device.time([next(self._sets) for _ in range(self._executions)])
+        total = self._device.time([self._prepare(number) for number in islice(self._numbers, self._executions)])
         each = max(total / self._executions, 1e-9)
         if total < self._shortest:
             self._executions = min(_MOST_EXECUTIONS, math.ceil(self._shortest / each))

@@ -26,21 +26,25 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Jobs that compete. `rivals` are times to beat from the start: upper ends of intervals in seconds, by problem."""
+    """Jobs that compete. `rivals` are times to beat from the start: upper ends of intervals in seconds, by problem.
+    `step` names the step of the run: a bench of several devices measures all jobs of one problem in one step on one
+    device."""
 
     jobs: tuple[Job, ...]
     rivals: Mapping[Problem, float] = field(default_factory=dict)
+    step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Jobs to measure once each. With `racing`, a job that is provably slower than the best of its race on the same
     problem is stopped early. `step` names the step of the run: a bench of several devices measures all jobs of one
-    problem in one step on one device."""
+    problem in one step on one device. `ahead` are problems that later batches will have: they are prepared while this
+    batch is measured."""
 
     races: tuple[Race, ...]
     racing: bool = False
-    step: str = ""
+    ahead: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class BatchRun:
         self._tools, self._racing = tools, batch.racing
         jobs = [JobDetails(job, tools.target, number) for number, race in enumerate(batch.races) for job in race.jobs]
         self._waiting = deque(self._in_order(jobs))
-        self._problems = list(dict.fromkeys(job.job.problem for job in self._waiting))
+        self._problems = list(dict.fromkeys((*(job.job.problem for job in self._waiting), *batch.ahead)))
         self._position = {problem: position for position, problem in enumerate(self._problems)}
         self._building: list[JobDetails] = []
         self._next: ReadyJob | None = None

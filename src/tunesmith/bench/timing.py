@@ -150,16 +150,21 @@ def interleave(
     policy: Policy,
     announce: Callable[[int], None] = lambda index: None,
     until_clear: bool = False,
+    clock: Clock = lambda: 0.0,
 ) -> list[tuple[float, ...]]:
     """`policy.confirm_blocks` samples of each candidate, aligned: sample i of each comes from the same round of blocks.
 
     With `until_clear` the rounds end early, after at least six, once every candidate but the fastest is clearly slower,
     or as fast. In a round every candidate has one block of executions. The order is drawn anew for each round, so that
     neither drift nor another candidate's leftovers favour a candidate. A block's first execution is dropped, and the
-    median of the others is its sample. `announce` is called with the index of the candidate that comes next.
+    median of the others is its sample. `announce` is called with the index of the candidate that comes next. `clock`
+    lets the length of blocks include the host's part of a sample.
     """
     order = random.Random(policy.seed)
-    lengths = [_block_length(sampler, policy, announce, index) for index, sampler in enumerate(samplers)]
+    lengths = []
+    for index, sampler in enumerate(samplers):
+        announce(index)
+        lengths.append(_block_length(sampler, policy, clock))
     samples: list[list[float]] = [[] for _ in samplers]
     for _ in range(max(policy.confirm_blocks, SMALLEST_COUNT)):
         for index in order.sample(range(len(samplers)), len(samplers)):
@@ -186,11 +191,16 @@ def _is_clear(samples: Sequence[Sequence[float]], alike: float) -> bool:
     return True
 
 
-def _block_length(sampler: Sampler, policy: Policy, announce: Callable[[int], None], index: int) -> int:
+def _block_length(sampler: Sampler, policy: Policy, clock: Clock) -> int:
     """Executions in a block, 1 to 25: all blocks of a candidate together take about `BLOCKS_SHARE` of
     `sampling_seconds`. A finalist needs no warm-up: it ran before, and each block drops its first execution."""
-    announce(index)
+
+    def seconds() -> float:
+        watch = _Stopwatch(clock)
+        watch.run(sampler)
+        return watch.spent
+
     sampler()
-    typical = statistics.median(sampler() for _ in range(_WARM_UP_BLOCK))
+    typical = statistics.median(seconds() for _ in range(_WARM_UP_BLOCK))
     share = BLOCKS_SHARE * policy.sampling_seconds / max(policy.confirm_blocks, 1)
     return max(1, min(25, math.floor(share / max(typical, 1e-9)) - 1))

@@ -9,7 +9,7 @@ IEEE Transactions on Computers 36, 1987, 1425).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Container, Hashable, Iterable, MutableMapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -61,10 +61,12 @@ class Assignment(Generic[ItemT]):
 
     `homes` holds the device of each group in the step before: its programs and references are there. A group goes to
     its home if the home has room early enough; otherwise the first device without work takes it. `homes` is updated.
+    `_reserved` has the group that each device was told to expect (`next_for`).
     """
 
     homes: MutableMapping[Hashable, str]
     _open: dict[Hashable, _OpenGroup[ItemT]] = field(default_factory=dict)
+    _reserved: dict[str, Hashable] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -109,12 +111,25 @@ class Assignment(Generic[ItemT]):
             seconds += group.group.seconds
         return portion
 
+    def next_for(self, device: str, devices: Collection[str]) -> ItemT | None:
+        """The first item of the group that the device begins after its own, so that it can prepare for it; None if
+        there is none. Another device takes that group only if no group is left that nobody expects."""
+        self._reserved.pop(device, None)
+        unbegun = self._unbegun(devices)
+        taken = set(self._reserved.values())
+        free = {key: group for key, group in unbegun.items() if key not in taken}
+        if group := self._first_of(free, device, devices):
+            self._reserved[device] = group.group.key
+            return group.waiting[0]
+        return None
+
     def give_back(self, key: Hashable, items: Sequence[ItemT]) -> None:
         """Take back items of a group that were sent and not measured, first of all that wait."""
         self._open[key].waiting.extendleft(reversed(items))
 
     def lose(self, device: str) -> None:
         """A device is gone: every group that it began may go to another device."""
+        self._reserved.pop(device, None)
         for group in self._open.values():
             if group.device == device:
                 group.device = ""
@@ -122,16 +137,29 @@ class Assignment(Generic[ItemT]):
             del self.homes[key]
 
     def _next_group(self, device: str, devices: Collection[str]) -> _OpenGroup[ItemT] | None:
-        """The group that the device goes on with; else the longest whose home is this device or none; else the longest
-        of another home, since that home has more to do than this device."""
-        waiting = [group for group in self._open.values() if group.waiting]
-        own = [group for group in waiting if group.device == device]
-        if own:
-            return own[0]
-        unbegun = [group for group in waiting if group.device not in devices]
+        """The group that the device goes on with; else the one that it expects; else the first that no other expects,
+        or of all."""
+        if own := next((group for group in self._open.values() if group.waiting and group.device == device), None):
+            return own
+        unbegun = self._unbegun(devices)
+        if expected := unbegun.get(self._reserved.get(device)):
+            return expected
+        elsewhere = {key for name, key in self._reserved.items() if name in devices}
+        free = {key: group for key, group in unbegun.items() if key not in elsewhere}
+        return self._first_of(free or unbegun, device, devices)
+
+    def _unbegun(self, devices: Collection[str]) -> dict[Hashable, _OpenGroup[ItemT]]:
+        """The groups that no living device has begun."""
+        return {key: group for key, group in self._open.items() if group.waiting and group.device not in devices}
+
+    def _first_of(
+        self, groups: Mapping[Hashable, _OpenGroup[ItemT]], device: str, devices: Collection[str]
+    ) -> _OpenGroup[ItemT] | None:
+        """The longest whose home is this device or none; else the longest of another home, since that home has more to
+        do than this device."""
         others = set(devices) - {device}
-        near = [group for group in unbegun if self.homes.get(group.group.key) not in others]
-        return max(near or unbegun, key=lambda group: group.rank, default=None)
+        near = [group for key, group in groups.items() if self.homes.get(key) not in others]
+        return max(near or groups.values(), key=lambda group: group.rank, default=None)
 
 
 def longest_idle(groups: Sequence[CellGroup[ItemT]], devices: int) -> float:

@@ -43,7 +43,7 @@ class ClusterBench(ManyDevices):
         return tuple(self._dispatcher.fleet.working)
 
     def prepare(self, jobs: Sequence[Job]) -> None:
-        """Nothing: the devices are open, and portions are compiled ahead."""
+        """Nothing: devices are opened when they join, and portions are compiled ahead."""
 
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
         """Compile modules on the hosts that compile."""
@@ -62,7 +62,7 @@ class ClusterBench(ManyDevices):
                 items.setdefault(job.key, WorkItem(job.key, job.problem, job, number))
         best = {(number, problem): high for number, r in enumerate(batch.races) for problem, high in r.rivals.items()}
 
-        def portion(of: Sequence[WorkItem]) -> Batch:
+        def portion(of: Sequence[WorkItem], ahead: tuple[Problem, ...]) -> Batch:
             by_race: dict[int, list[Job]] = {}
             for item in of:
                 by_race.setdefault(item.race, []).extend(item.jobs)
@@ -73,9 +73,10 @@ class ClusterBench(ManyDevices):
                 )
                 for number, jobs in by_race.items()
             ]
-            return Batch(tuple(races), batch.racing, batch.step)
+            return Batch(tuple(races), batch.racing, ahead)
 
-        for results in self._dispatcher.carry_out(self._groups(items.values()), portion, step=batch.step):
+        steps = {item.problem: batch.races[item.race].step for item in items.values()}
+        for results in self._dispatcher.carry_out(self._groups(items.values()), portion, steps=steps):
             together: list[tuple[Job, Measurement]] = []
             for result in results:
                 (measurement,) = result.measurements
@@ -136,7 +137,7 @@ class ClusterBench(ManyDevices):
         ]
 
 
-def _one_confirmation(items: Sequence[WorkItem]) -> Confirmation:
+def _one_confirmation(items: Sequence[WorkItem], ahead: tuple[Problem, ...]) -> Confirmation:
     (item,) = items
     assert isinstance(item.asked, Confirmation)
     return item.asked

@@ -62,7 +62,8 @@ class SentPortion:
 
 @dataclass(eq=False)
 class ClusterDevice:
-    """A device, at the address of its worker process; the address is empty while it has none."""
+    """A device, at the address of its worker process; the address is empty while it has none. `opening` is the task
+    that opens it, which Dask drops if nobody holds it."""
 
     name: str
     address: str
@@ -72,6 +73,7 @@ class ClusterDevice:
     admitted: bool = False
     left_out: str = ""
     problem: Problem | None = None
+    opening: Future | None = None
 
     @property
     def works(self) -> bool:

@@ -18,9 +18,9 @@ from .assignment import MOST, Assignment, CellGroup
 from .connection import ClusterConnection, Failed, Joined, Left, News, Received
 from .devices import ClusterDevice, Fleet, Purpose, SentPortion, WorkItem, is_interchangeable
 from .messages import MessageKind, Portion, Role, WorkerIdentity, compiler_versions
-from .programs import ProgramTasks
+from .programs import NO_PORTION, ProgramTasks
 from .wire import measurement_of
-from .worker import measure_portion
+from .worker import measure_portion, open_device
 
 FIRST = 4
 """The most items of a device's first portion in a step, so that it need not wait for many programs."""
@@ -39,8 +39,8 @@ LOOK_SECONDS = 0.2
 AT_ONCE = 64
 """The most news that are taken before devices get work again and results are handed on."""
 
-Make = Callable[[Sequence[WorkItem]], Batch | Confirmation]
-"""Makes a portion's work from its items."""
+Make = Callable[[Sequence[WorkItem], tuple[Problem, ...]], Batch | Confirmation]
+"""Makes a portion's work from its items and the problems that the device begins next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,7 @@ class Dispatcher:
         self._programs = ProgramTasks(connection, target, policy)
         self._assignment: Assignment[WorkItem] | None = None
         self._homes: dict[Any, str] = {}
-        self._step = ""
-        self._begun: set[Any] = set()
+        self._begun: dict[Any, str] = {}
         self._losses: dict[str, int] = {}
         self._admission: tuple[Job, Admission] | None = None
         self._errors: list[UserError] = []
@@ -75,16 +74,20 @@ class Dispatcher:
         self._admission = job, admission
 
     def carry_out(
-        self, groups: Sequence[CellGroup[WorkItem]], make: Make, most: int = MOST, step: str = ""
+        self,
+        groups: Sequence[CellGroup[WorkItem]],
+        make: Make,
+        most: int = MOST,
+        steps: Mapping[Problem, str] = {},
     ) -> Iterator[list[ItemResult]]:
         """Measure all items, each group on one device, and yield results as they come: those that came together.
 
-        A portion has at most `most` items. A group that an earlier request of the same step began stays on its device.
+        A portion has at most `most` items. `steps` names the step of a problem; a group that an earlier request of the
+        same step began stays on its device.
         """
-        self._begun = self._begun if step and step == self._step else set()
-        self._step = step
-        self._assignment = Assignment.of(groups, self._homes, self._begun)
-        self._begun |= {group.key for group in groups}
+        begun = {problem for problem, step in steps.items() if step and self._begun.get(problem) == step}
+        self._assignment = Assignment.of(groups, self._homes, begun)
+        self._begun |= steps
         pending, fresh = self._assignment.left, {device.name for device in self.fleet}
         try:
             while pending:
@@ -96,7 +99,8 @@ class Dispatcher:
                         items = self._assignment.portion_for(device.name, self.fleet.working, limit, bool(device.held))
                         if not items:
                             break
-                        self._send(device, items, make, Purpose.WORK)
+                        expected = self._assignment.next_for(device.name, self.fleet.working)
+                        self._send(device, items, make, Purpose.WORK, (expected.problem,) if expected else ())
                 if results := list(self._next_results()):
                     pending -= sum(not result.second for result in results)
                     yield results
@@ -180,10 +184,17 @@ class Dispatcher:
             _, admission = self._admission
             device.admitted = admission(device.name, measurements[0])
 
-    def _send(self, device: ClusterDevice, items: Sequence[WorkItem], make: Make, purpose: Purpose) -> None:
+    def _send(
+        self,
+        device: ClusterDevice,
+        items: Sequence[WorkItem],
+        make: Make,
+        purpose: Purpose,
+        ahead: tuple[Problem, ...] = (),
+    ) -> None:
         number = next(self._connection.numbers)
         tasks, new = self._programs.tasks_for(job for item in items for job in item.jobs)
-        portion = Portion(number, self._connection.topic, self._policy, make(items), new)
+        portion = Portion(number, self._connection.topic, self._policy, make(items, ahead), new)
         key = f"{self._connection.topic}-{number}"
         future = self._connection.submit(
             number, measure_portion, portion, tasks, workers=[device.address], allow_other_workers=False, key=key
@@ -259,6 +270,9 @@ class Dispatcher:
                     self._observe(events.Message(f"a worker of {member.device} gets no work: {why}"))
                 continue
             device = self.fleet.join(member.device, address)
+            device.opening = self._connection.submit(
+                NO_PORTION, open_device, self._policy, workers=[address], allow_other_workers=False
+            )
             if self._admission is None or device.admitted:
                 device.admitted = True
             else:
@@ -300,5 +314,5 @@ def _item(job: Job) -> WorkItem:
     return WorkItem(job.key, job.problem, job)
 
 
-def _only_batch(items: Sequence[WorkItem]) -> Batch:
+def _only_batch(items: Sequence[WorkItem], ahead: tuple[Problem, ...]) -> Batch:
     return Batch((Race(tuple(job for item in items for job in item.jobs)),))

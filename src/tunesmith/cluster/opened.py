@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,10 +56,14 @@ class OpenCluster:
 @contextmanager
 def open_local(devices: str, cache: Path, say: Say) -> Iterator[OpenCluster]:
     """Workers of this host, and a scheduler for them. They end with the context, and with this process."""
-    chosen = host_devices(devices)
     with ExitStack() as opened:
         processes = opened.enter_context(spawner())
-        scheduler = RunningScheduler.start(processes, SchedulerStart())
+        # Dask is imported there while the devices are tried out here.
+        starting = opened.enter_context(ThreadPoolExecutor(1)).submit(
+            RunningScheduler.start, processes, SchedulerStart()
+        )
+        chosen = host_devices(devices)
+        scheduler = starting.result()
         if scheduler.dashboard:
             say(f"Dask's dashboard: {scheduler.dashboard}")
         host = LocalHost(processes, worker_starts(chosen, scheduler.address, "", cache), say)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,13 @@ def compile_modules(modules: Sequence[Module], target: Target, policy: Policy) -
     """Compile modules on a host that compiles; runs in a `Role.COMPILER` process."""
     assert compilers is not None
     return compilers.compile(modules, target, policy)
+
+
+def open_device(policy: Policy) -> None:
+    """Begin to open this process's device, so that it is open when the first portion's programs are compiled."""
+    assert host is not None
+    with suppress(UserError):  # the first portion fails for the same reason, and says it
+        host.bench(policy, lambda event: None).prepare(())
 
 
 def measure_portion(portion: Portion, compiled: Sequence[Sequence[Compilation]]) -> None:

@@ -153,13 +153,13 @@ def changed_input(operand: Operand, run: RegionBytes) -> Defect | None:
 
 def never_written(operand: Operand, runs: Sequence[RunInspection]) -> Defect | None:
     """The first element that held the poison after every run."""
-    unwritten = np.ones(operand.shape, np.bool_)
+    unwritten: NDArray[np.bool_] | None = None
     for run in runs:
         holding = run.still_poisoned(operand)
         if holding is None:
             return None
-        unwritten &= holding
-    if not unwritten.any():
+        unwritten = holding if unwritten is None else unwritten & holding
+    if unwritten is None or not unwritten.any():
         return None
     element = f"{operand.name}{list(_first(unwritten))}"
     detail = f"{element} was not written; {int(unwritten.sum())} of {unwritten.size} elements"

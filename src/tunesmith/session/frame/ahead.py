@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunesmith.bench import Batch, Bench, Race
+from tunesmith.bench import Batch, Bench, Job, Race
 from tunesmith.protocol import Cell
 from tunesmith.records import Configuration, Measurement, Problem
 from tunesmith.store import FULL, RACE, RECHECK
@@ -41,6 +41,22 @@ class Screening:
     racing: bool = False
 
 
+Finalists = tuple["RecordedMeasure", Sequence[Configuration], Sequence[Problem]]
+"""A question to `RecordedMeasure.confirm`: the configurations to interleave, on each of these problems."""
+
+
+class Questions:
+    """What a measure asks the bench: here at once. A subclass may let questions of several measures come together."""
+
+    def measure_races(self, measure: RecordedMeasure, races: Sequence[CellRace], round_: str, racing: bool) -> None:
+        """Measure and commit the races of a measure. Raises OutOfBudgetError."""
+        run_races(measure.bench, [(measure, races)], round_, racing)
+
+    def interleave(self, asked: Sequence[Finalists]) -> None:
+        """Measure what `RecordedMeasure.confirm` will be asked about, if there are several devices."""
+        interleave_ahead(asked)
+
+
 def first_round(racing: bool) -> str:
     """The store's name of the round of first times."""
     return RACE if racing else FULL
@@ -56,13 +72,10 @@ def run_races(
     """
     owners = {measure.key(cell): (measure, cell) for measure, races in asked for race in races for cell in race.cells}
     races = tuple(
-        Race(tuple({measure.key(cell): measure.job(cell) for cell in race.cells}.values()), race.rivals)
-        for measure, own in asked
-        for race in own
+        Race(_jobs(measure, race.cells), race.rivals, measure.purpose) for measure, own in asked for race in own
     )
     done: set[str] = set()
-    batch = Batch(races, racing, asked[0][0].purpose)
-    for results in bench.run_together(batch):
+    for results in bench.run_together(Batch(races, racing)):
         together: dict[tuple[int, str], tuple[RecordedMeasure, list[tuple[Cell, Measurement]]]] = {}
         for job, measurement in results:
             measure, cell = owners[job.key]
@@ -73,6 +86,11 @@ def run_races(
             measure.commit(measured, name)
         for measure, _ in together.values():
             measure.check_budget()
+
+
+def _jobs(measure: RecordedMeasure, cells: Sequence[Cell]) -> tuple[Job, ...]:
+    """The jobs of cells, one for each key."""
+    return tuple({measure.key(cell): measure.job(cell) for cell in cells}.values())
 
 
 def screen_ahead(screenings: Sequence[Screening]) -> None:
@@ -92,9 +110,7 @@ def screen_ahead(screenings: Sequence[Screening]) -> None:
             run_races(first.bench, asked, first_round(racing), racing)
 
 
-def interleave_ahead(
-    asked: Sequence[tuple[RecordedMeasure, Sequence[Configuration], Sequence[Problem]]],
-) -> None:
+def interleave_ahead(asked: Sequence[Finalists]) -> None:
     """Measure what `RecordedMeasure.confirm` will be asked about, each problem on one device, all devices at once.
 
     Nothing is measured if there is one device. Raises OutOfBudgetError.

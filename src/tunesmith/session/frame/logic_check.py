@@ -1,11 +1,13 @@
 """The final check of written logic: it is loaded as its users will load it, and its solutions are launched.
 
-A process of its own (`library.logic_check_process`) makes the check, since a driver that crashes or hangs must not end
+Processes of its own (`library.logic_check_process`) make the check, since a driver that crashes or hangs must not end
 the run.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,34 +17,52 @@ from tunesmith.library import logic_check_process
 SECONDS = 120.0
 """The limit for all launches together."""
 
+PROCESSORS_EACH = 4
+"""A process that makes the check computes references, which keep some processors busy."""
+
+
+def checker_count(logic: Sequence[Path]) -> int:
+    """How many processes check these logic files at once: one for each file, if there are processors for them."""
+    return min(len(logic), max(1, (os.cpu_count() or 1) // PROCESSORS_EACH))
+
 
 def started_checker(spawner: Spawner) -> Child:
-    """The process that makes the check; it imports while the caller does something else."""
+    """A process that makes the check; it imports while the caller does something else."""
     return spawner.start(logic_check_process.__name__)
 
 
 def check_logic(
-    logic: Sequence[Path], spawner: Spawner, seconds: float = SECONDS, checker: Child | None = None
+    logic: Sequence[Path], spawner: Spawner, seconds: float = SECONDS, checkers: Sequence[Child] = ()
 ) -> list[str]:
     """Sentences on what is wrong with the logic files; empty if all is well.
 
     For every logic that can be called with NumPy arrays, each solution is launched through `tunesmith.load` at the
     smallest size that it won. The library must launch the solution that the logic names there, with a right result.
-    `spawner` starts the process with the bench's cache, so that its compiled programs are found again, unless there is
-    a `checker` already.
+    `spawner` starts a process with the bench's cache, so that its compiled programs are found again, unless there are
+    `checkers` already, which share the files.
     """
     if not logic:
         return []
     for path in logic:
         logic_check_process.share_references(path)
-    child = checker or started_checker(spawner)
+    children, deadline = checkers or [started_checker(spawner)], time.monotonic() + seconds
     try:
-        child.send(list(logic))
-        if not child.connection.poll(seconds):
-            return [f"launching what the logic names gave no result for {seconds:g} s"]
-        answer = child.receive()
-        if isinstance(answer, list):
-            return answer
-        return [f"launching what the logic names ended with {child.end(patience=5.0)}: {child.last_words()}"]
+        for number, child in enumerate(children):
+            child.send(list(logic[number :: len(children)]))
+        answers = [_answer(child, deadline) for child in children]
     finally:
-        child.end()
+        for child in children:
+            child.end()
+    if None in answers:
+        return [f"launching what the logic names gave no result for {seconds:g} s"]
+    return [sentence for answer in answers if answer for sentence in answer]
+
+
+def _answer(child: Child, deadline: float) -> list[str] | None:
+    """What the process found, or how it ended; None if it does not answer until the deadline."""
+    if not child.connection.poll(max(0.0, deadline - time.monotonic())):
+        return None
+    answer = child.receive()
+    if isinstance(answer, list):
+        return answer
+    return [f"launching what the logic names ended with {child.end(patience=5.0)}: {child.last_words()}"]

@@ -32,7 +32,7 @@ from tunesmith.store import (
 from tunesmith.toolchains import TOOLCHAINS
 
 from . import events
-from .ahead import InterleavedCells, first_round, interleave_ahead, run_races
+from .ahead import InterleavedCells, Questions, first_round
 from .firsts import with_firsts
 from .ledger import Ledger, OutOfBudgetError
 from .many_devices import Confirmation, ManyDevices, host_of
@@ -73,7 +73,7 @@ class RecordedMeasure:
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
         self.reuse_rule = reuse_rule or ReuseRule()
         self._before_screening, self._after_screening, self._rank = before_screening, after_screening, rank
-        self.purpose = ""
+        self.purpose, self.questions = "", Questions()
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
         self._remembered: dict[str, Mapping[str, Measurement]] = {}
@@ -281,7 +281,7 @@ class RecordedMeasure:
         return in_order([race for race in (*shared, *races) if race.cells], self.oracle, self._rank)
 
     def _run(self, races: Sequence[CellRace], round_: str, racing: bool) -> None:
-        run_races(self.bench, [(self, races)], round_, racing)
+        self.questions.measure_races(self, races, round_, racing)
 
     def _interleave(self, cells: Sequence[Cell], until_clear: bool) -> dict[Cell, Measurement]:
         interleaved = self.unconfirmed(cells, until_clear)
@@ -311,7 +311,7 @@ class RecordedMeasure:
     def announce(self, confirmations: Iterable[tuple[Sequence[Configuration], Sequence[Problem]]]) -> None:
         """Measure finalists that `confirm` will be asked about, if there are several devices."""
         if isinstance(self.bench, ManyDevices):
-            interleave_ahead([(self, configs, problems) for configs, problems in confirmations])
+            self.questions.interleave([(self, configs, problems) for configs, problems in confirmations])
 
     def job(self, cell: Cell) -> Job:
         """A cell as the bench is asked for it."""

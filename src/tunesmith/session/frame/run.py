@@ -10,7 +10,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +30,7 @@ from .earlier import SizeKey
 from .health import HealthWatch
 from .ledger import OutOfBudgetError
 from .lock import held_folder
-from .logic_check import check_logic, started_checker
+from .logic_check import check_logic, checker_count, started_checker
 from .many_devices import BenchFactory, DeviceShare, ManyDevices
 from .measure import RecordedMeasure
 from .oracle import ConfigurationOracle
@@ -38,6 +38,7 @@ from .order import Rank
 from .outputs import CACHE, LOGIC, Output
 from .record import RunOutcome, recorded_run
 from .reuse import Reuse, ReuseRule
+from .together import Part, Together
 
 IN_MEMORY = Path(":memory:")
 """SQLite's name for a database that lives in memory until it is closed."""
@@ -231,6 +232,14 @@ class Run:
         bench = self.bench(self.outcome.target)
         return max(1, len(bench.devices)) if isinstance(bench, ManyDevices) else 1
 
+    def carry_out_together(self, parts: Sequence[Part]) -> None:
+        """Carry out parts of the plan whose measures have been made, so that what they ask for is measured at once. No
+        two parts may have the same measure."""
+        together = Together(self.observe)
+        for measure in self._measures.values():
+            measure.questions = together
+        together.carry_out(parts)
+
     def devices(self) -> tuple[DeviceShare, ...]:
         """What each device did, with its time of the anchor beside its siblings'; nothing with one device."""
         relative = self.anchor.relative_times()
@@ -289,15 +298,16 @@ class Run:
             measure.deadline = None  # the budget does not limit the anchor
         pass_point("closing")
         checks = self.plan.checks_logic and self.outcome.logic_files
-        # It imports while the anchor is measured, which must have a CPU for itself.
-        checker = started_checker(self.spawner) if checks and not self.outcome.target.shares_the_host else None
-        if checker:
+        # They import while the anchor is measured, which must have a CPU for itself.
+        ahead = checker_count(self.outcome.logic_files) if checks and not self.outcome.target.shares_the_host else 0
+        checkers = [started_checker(self.spawner) for _ in range(ahead)]
+        for checker in checkers:
             self.opened.callback(checker.end)
         self.anchor.visit()
         if self.cautions() != self._written_cautions:
             self.write_decided()
         if checks:
-            self.outcome.look_at += check_logic(self.outcome.logic_files, self.spawner, checker=checker)
+            self.outcome.look_at += check_logic(self.outcome.logic_files, self.spawner, checkers=checkers)
 
     def remarks(self) -> Iterator[str]:
         """Sentences for a person that any command's run may have."""

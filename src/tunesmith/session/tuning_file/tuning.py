@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -109,15 +110,15 @@ class Group:
 
 
 class TuningPlan(RunPlan):
-    """`groups` are the size groups begun so far. `order` is the policy whose best guesses are measured first, or
-    `file`."""
+    """`order` is the policy whose best guesses are measured first, or `file`. Several devices carry out the groups of
+    all problem types together."""
 
     may_share = True
 
     def __init__(self, path: Path, file: TuningFile, target: Target, order: str = AS_IN_FILE) -> None:
         self.file, self.target, self.policy = path, target, policy_of(file)
         self.steps = sum(len(phases.steps) for phases in file.groups)
-        self.groups: list[Group] = []
+        self._begun: dict[int, Group] = {}
         self.order = order
         self._tuning = file
 
@@ -125,17 +126,38 @@ class TuningPlan(RunPlan):
         return rank_of(self.order, oracle)
 
     def carry_out(self, run_: Run) -> None:
-        for phases in self._tuning.groups:
+        numbered = dict(enumerate(self._tuning.groups))
+        by_type: dict[ProblemType, list[int]] = defaultdict(list)
+        for number, phases in numbered.items():
+            by_type[phases.problem_type].append(number)
+        if run_.device_count > 1 and len(by_type) > 1:
+            for problem_type in by_type:
+                run_.measure(problem_type)
+            run_.say(f"{len(by_type)} problem types go through their steps together")
+            run_.carry_out_together([partial(self._carry_out, run_, numbers) for numbers in by_type.values()])
+        else:
+            self._carry_out(run_, numbered)
+
+    def _carry_out(self, run_: Run, numbers: Iterable[int]) -> None:
+        """Carry out size groups, one after another."""
+        for number in numbers:
+            phases = self._tuning.groups[number]
             run_.observe(events.GroupBegan(phases.problem_type, phases.group))
             group = Group(phases, run_.measure(phases.problem_type))
-            self.groups.append(group)
+            self._begun[number] = group
             steps = _Steps(run_, group)
             group.result = run(phases, group.measure, group.measure.oracle, steps.ended, steps.decided)
             run_.decided()
 
     @property
+    def groups(self) -> list[Group]:
+        """The size groups begun so far, in the file's order."""
+        return [group for _, group in sorted(self._begun.items())]
+
+    @property
     def unfinished(self) -> str:
-        not_begun = sum(len(_sizes(phases)) for phases in self._tuning.groups[len(self.groups) :])
+        waiting = (phases for number, phases in enumerate(self._tuning.groups) if number not in self._begun)
+        not_begun = sum(map(len, map(_sizes, waiting)))
         undecided = not_begun + sum(group.undecided for group in self.groups)
         total = sum(len(_sizes(phases)) for phases in self._tuning.groups)
         return f"{total - undecided} of {total} sizes are decided" if undecided else ""
