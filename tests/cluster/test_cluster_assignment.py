@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunesmith.cluster.assignment import MOST, SHARE, Assignment, CellGroup, longest_idle
+from tunesmith.cluster.assignment import MOST, SHARE, Assignment, CellGroup, expected_seconds, longest_idle
 
 
 def groups(*sizes):
@@ -64,6 +64,17 @@ def test_a_problem_goes_to_its_home_and_otherwise_to_a_device_without_work():
     assert {item[0] for item in got[:9]} == {"a"}
     assert got[9] == "c.0", "y has more to do than x"
     assert homes == {"a": "x", "b": "y", "c": "x"}
+
+
+def test_a_problem_is_expected_to_take_what_it_took_or_what_the_most_similar_one_did():
+    works = {"a": 1e9, "b": 3e9, "c": 1e12, "none": 0.0}
+    known = {"a": (1e9, 0.02), "other": (1e11, 0.1), "zero": (0.0, 0.01)}
+    assert expected_seconds(works, known, 1.0) == {"a": 0.02, "b": 0.02, "c": 0.1, "none": 0.01}
+
+
+def test_the_problem_with_the_most_work_is_expected_to_take_the_longest_if_nothing_is_known():
+    assert expected_seconds({"a": 0.0, "b": 1e9, "c": 2e9}, {}, 2.0) == {"a": 2.0, "b": 3.0, "c": 4.0}
+    assert expected_seconds({"a": 0.0}, {}, 2.0) == {"a": 2.0}
 
 
 def test_a_device_begins_the_problem_that_it_expects_and_others_leave_it_alone():

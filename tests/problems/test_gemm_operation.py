@@ -280,6 +280,33 @@ def test_a_big_problem_is_sampled_and_agrees_with_the_whole(monkeypatch, batched
     assert corners.all()
 
 
+@pytest.mark.parametrize("sizes", [(500, 1, 40), (1, 500, 40), (500, 7, 40), (300, 2, 40, 3), (2, 9, 4000)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_of_a_product_with_few_columns_or_rows_no_more_is_read_than_allowed(sizes, transposed, monkeypatch):
+    """Although it has few elements and needs few operations."""
+    kind = gemm_type(batched=len(sizes) == 4, transpose_a=transposed, transpose_b=transposed)
+    problem = Problem(kind, sizes, (), scalars(1.5, 0.5))
+    inputs = GEMM.inputs(problem, np.random.default_rng(3))
+    whole = GEMM.reference(problem, inputs)["D"]
+    read, gathered = [], reference._matrices
+
+    def matrices(*arguments):
+        read.append(gathered(*arguments))
+        return read[-1]
+
+    monkeypatch.setattr(reference, "MOST_READ", 4000)
+    monkeypatch.setattr(reference, "_matrices", matrices)
+    sampled = GEMM.reference(problem, inputs)["D"]
+    np.testing.assert_allclose(sampled.value, whole.value[sampled.where], rtol=1e-14, atol=1e-14)
+    # Never fewer than two rows and columns, the first and the last, if there are as many.
+    least = 2 * sizes[2] * (sizes[3] if len(sizes) == 4 else 1)
+    assert all(part.size <= max(4000, least) for part in read)
+    assert sampled.value.size < whole.value.size
+    looked_at = np.zeros(whole.value.shape, bool)
+    looked_at[sampled.where] = True
+    assert looked_at[np.ix_(*([0, -1] for _ in looked_at.shape))].all()
+
+
 @given(st.integers(1, 5000), st.integers(1, 400))
 def test_sampled_places_leave_no_wide_gap(extent, count):
     places = reference.spread(extent, count)

@@ -126,13 +126,16 @@ def test_a_crash_and_a_hang_do_not_take_the_run_with_them(tmp_path):
         assert check_logic([broken("none", tmp_path)], spawner) == []
 
 
-def test_several_processes_share_the_files(tmp_path):
-    """The first and the third file are one process's. What the other finds is told, although the first one crashes."""
-    files = [broken(fault, tmp_path / fault) for fault in ("segfault", "wrong value", "none")]
-    with Spawner({}) as spawner:
-        crashed, wrong = check_logic(files, spawner, checkers=[started_checker(spawner) for _ in range(2)])
-    assert crashed.startswith("launching what the logic names ended with SIGSEGV")
-    assert wrong == "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
+def test_several_processes_share_the_solutions_of_each_file(tmp_path):
+    """What one process finds is told, although another crashes: it has the second file's first solution."""
+    wrong = broken("wrong value", tmp_path / "wrong")
+    crashing = written(logic(NN, [{"FakeFault": "segfault"}], {(16, 16, 16): 0}).document, tmp_path / "crashing")
+    for files, found in (([wrong], []), ([wrong, crashing], ["launching what the logic names ended with SIGSEGV"])):
+        with Spawner({}) as spawner:
+            sentences = check_logic(files, spawner, checkers=[started_checker(spawner) for _ in range(2)])
+        told = "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
+        assert told in sentences
+        assert [sentence.partition(":")[0] for sentence in sentences if sentence != told] == found
 
 
 TUNING = """

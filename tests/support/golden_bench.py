@@ -95,5 +95,5 @@ def nothing_measured(spread: float = 0.002) -> Iterator[None]:
         patch.setattr(choice, "after_trial", lambda device, _drivers: device)
         patch.setattr(HealthWatch, "look_if_due", _nothing)
         patch.setattr(LOGIC_CHECK, lambda *_, **__: [])
-        patch.setattr(LOGIC_CHECKERS, lambda *_: 0)
+        patch.setattr(LOGIC_CHECKERS, lambda: 0)
         yield

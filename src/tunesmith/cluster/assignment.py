@@ -8,12 +8,14 @@ IEEE Transactions on Computers 36, 1987, 1425).
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Collection, Container, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 ItemT = TypeVar("ItemT")
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 SHARE = 0.05
 """A portion takes in another group only up to this share of the seconds that are left for each device. Items of one
@@ -114,14 +116,16 @@ class Assignment(Generic[ItemT]):
     def next_for(self, device: str, devices: Collection[str]) -> ItemT | None:
         """The first item of the group that the device begins after its own, so that it can prepare for it; None if
         there is none. Another device takes that group only if no group is left that nobody expects."""
-        self._reserved.pop(device, None)
         unbegun = self._unbegun(devices)
-        taken = set(self._reserved.values())
-        free = {key: group for key, group in unbegun.items() if key not in taken}
-        if group := self._first_of(free, device, devices):
-            self._reserved[device] = group.group.key
-            return group.waiting[0]
-        return None
+        group = unbegun.get(self._reserved.pop(device, None))
+        if group is None:
+            taken = set(self._reserved.values())
+            free = {key: other for key, other in unbegun.items() if key not in taken}
+            group = self._first_of(free, device, devices)
+        if group is None:
+            return None
+        self._reserved[device] = group.group.key
+        return group.waiting[0]
 
     def give_back(self, key: Hashable, items: Sequence[ItemT]) -> None:
         """Take back items of a group that were sent and not measured, first of all that wait."""
@@ -160,6 +164,22 @@ class Assignment(Generic[ItemT]):
         others = set(devices) - {device}
         near = [group for key, group in groups.items() if self.homes.get(key) not in others]
         return max(near or groups.values(), key=lambda group: group.rank, default=None)
+
+
+def expected_seconds(
+    works: Mapping[KeyT, float], known: Mapping[KeyT, tuple[float, float]], usual: float
+) -> dict[KeyT, float]:
+    """Seconds that an item of each group is expected to take: what the group's items took so far; else what those of
+    the group with the most similar work took; else `usual`, and up to twice as much for the most work. `known` has work
+    and seconds."""
+    if not known:
+        most = max(works.values(), default=0.0) or 1.0
+        return {key: usual * (1 + work / most) for key, work in works.items()}
+
+    def nearest(work: float) -> float:
+        return min(known.values(), key=lambda other: abs(math.log(max(other[0], 1.0) / max(work, 1.0))))[1]
+
+    return {key: known[key][1] if key in known else nearest(work) for key, work in works.items()}
 
 
 def longest_idle(groups: Sequence[CellGroup[ItemT]], devices: int) -> float:

@@ -13,12 +13,15 @@ from tunesmith.records import Measurement, Module, Problem, Target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.many_devices import Admission, Confirmation, DeviceShare, ManyDevices
 
-from .assignment import CellGroup
+from .assignment import CellGroup, expected_seconds
 from .connection import ClusterConnection
 from .devices import WorkItem
 from .dispatch import Dispatcher
 from .programs import NO_PORTION
 from .worker import compile_modules
+
+CONFIRMATIONS = 4
+"""The most confirmations of a portion. Each is some finalists in blocks, and takes as long as several first times."""
 
 
 class ClusterBench(ManyDevices):
@@ -97,15 +100,15 @@ class ClusterBench(ManyDevices):
         if any(len({job.problem for job in confirmation.jobs}) != 1 for confirmation in asked):
             raise ValueError("only jobs of one problem can be interleaved")
         items = [WorkItem(str(index), each.jobs[0].problem, each) for index, each in enumerate(asked)]
-        blocks = BLOCKS_SHARE * self._policy.sampling_seconds
         groups: dict[Problem, list[WorkItem]] = {}
         for item in items:
             groups.setdefault(item.problem, []).append(item)
+        expected = self._expected(groups, BLOCKS_SHARE * self._policy.sampling_seconds)
         cells = [
-            CellGroup(problem, own, blocks * fmean(len(item.jobs) for item in own), _work(problem))
+            CellGroup(problem, own, expected[problem] * fmean(len(item.jobs) for item in own), _work(problem))
             for problem, own in groups.items()
         ]
-        for results in self._dispatcher.carry_out(cells, _one_confirmation, most=1):
+        for results in self._dispatcher.carry_out(cells, _confirmations, most=CONFIRMATIONS):
             yield from ((int(result.item.name), list(result.measurements)) for result in results)
 
     def everywhere(self, job: Job) -> Iterator[Measurement]:
@@ -125,22 +128,21 @@ class ClusterBench(ManyDevices):
         """Let go of the devices. The connection stays."""
 
     def _groups(self, items: Iterable[WorkItem]) -> list[CellGroup[WorkItem]]:
-        """The items by problem, with the seconds that an item is expected to take: what the problem's items took so
-        far; else what all items took; else what the policy allows."""
+        """The items by problem, with the seconds that an item is expected to take."""
         by_problem: dict[Problem, list[WorkItem]] = {}
         for item in items:
             by_problem.setdefault(item.problem, []).append(item)
-        known = {problem: fmean(spent) for problem, spent in self._spent.items()}
-        usual = fmean(known.values()) if known else self._policy.sampling_seconds + self._policy.warm_up_seconds
-        return [
-            CellGroup(problem, own, known.get(problem, usual), _work(problem)) for problem, own in by_problem.items()
-        ]
+        expected = self._expected(by_problem, self._policy.sampling_seconds + self._policy.warm_up_seconds)
+        return [CellGroup(problem, own, expected[problem], _work(problem)) for problem, own in by_problem.items()]
+
+    def _expected(self, problems: Iterable[Problem], usual: float) -> dict[Problem, float]:
+        """Seconds that a measurement on each problem is expected to take."""
+        known = {problem: (_work(problem), fmean(spent)) for problem, spent in self._spent.items()}
+        return expected_seconds({problem: _work(problem) for problem in problems}, known, usual)
 
 
-def _one_confirmation(items: Sequence[WorkItem], ahead: tuple[Problem, ...]) -> Confirmation:
-    (item,) = items
-    assert isinstance(item.asked, Confirmation)
-    return item.asked
+def _confirmations(items: Sequence[WorkItem], ahead: tuple[Problem, ...]) -> dict[str, Confirmation]:
+    return {item.name: item.asked for item in items if isinstance(item.asked, Confirmation)}
 
 
 def _work(problem: Problem) -> float:

@@ -39,7 +39,7 @@ LOOK_SECONDS = 0.2
 AT_ONCE = 64
 """The most news that are taken before devices get work again and results are handed on."""
 
-Make = Callable[[Sequence[WorkItem], tuple[Problem, ...]], Batch | Confirmation]
+Make = Callable[[Sequence[WorkItem], tuple[Problem, ...]], Batch | Mapping[str, Confirmation]]
 """Makes a portion's work from its items and the problems that the device begins next."""
 
 
@@ -156,9 +156,9 @@ class Dispatcher:
                 second = portion.waiting.pop(name, None) is None
                 yield from self._result(device, portion, portion.items[name], [facts["result"]], second)
             case MessageKind.INTERLEAVED:
-                (item,) = portion.items.values()
-                portion.waiting.clear()
-                yield from self._result(device, portion, item, facts["results"], False)
+                name = str(facts["key"])
+                portion.waiting.pop(name, None)
+                yield from self._result(device, portion, portion.items[name], facts["results"], False)
             case MessageKind.LOST:
                 self._observe(WorkerLost(facts["pid"], facts["cause"], facts["stage"], facts["key"]))
             case MessageKind.FAILED:

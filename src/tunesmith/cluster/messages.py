@@ -30,7 +30,8 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Work for one device, done at a stretch. The device sends results to `topic`, with the portion's `number`.
+    """Work for one device, done at a stretch: jobs, or confirmations by name. The device sends results to `topic`, with
+    the portion's `number`.
 
     `charged` are digests of the modules that were compiled for this portion first.
     """
@@ -38,7 +39,7 @@ class Portion:
     number: int
     topic: str
     policy: Policy
-    work: Batch | Confirmation
+    work: Batch | Mapping[str, Confirmation]
     charged: frozenset[str] = frozenset()
 
 

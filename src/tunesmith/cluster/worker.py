@@ -103,8 +103,9 @@ def _results(bench: Bench, portion: Portion) -> Iterator[dict[str, Any]]:
         for job, measurement in bench.run(portion.work):
             yield {"key": job.key, "result": plain_measurement(measurement)}
     else:
-        measured = bench.interleave(portion.work.jobs, portion.work.until_clear)
-        yield {"results": [plain_measurement(measurement) for measurement in measured]}
+        for name, confirmation in portion.work.items():
+            measured = bench.interleave(confirmation.jobs, confirmation.until_clear)
+            yield {"key": name, "results": [plain_measurement(measurement) for measurement in measured]}
 
 
 def _is_cancelled(worker: Worker, key: Any) -> bool:

@@ -18,9 +18,11 @@ from tunesmith.logic import Document, Logic, Origin, SizeRow
 from tunesmith.problems import OPERATIONS, Array, Expected
 from tunesmith.records import Problem, ProblemType, Solution, UserError, whole_device
 
+EVERY = slice(None)
 
-def mistakes_in(path: Path) -> Iterator[str]:
-    """Sentences on what is wrong with one logic; see `session.frame.logic_check`."""
+
+def mistakes_in(path: Path, part: slice = EVERY) -> Iterator[str]:
+    """Sentences on what is wrong with a part of one logic's solutions; see `session.frame.logic_check`."""
     logic = Logic.load(path)
     kind = logic.document.problem_type
     if not call_adapter_of(kind).takes_host_arrays(kind):
@@ -29,7 +31,7 @@ def mistakes_in(path: Path) -> Iterator[str]:
     try:
         # Without a floor: whether the BLAS would be faster here is no question of the logic's.
         with load(path, device=_whole(logic.document.origin), launched=launched.append, floor=False) as library:
-            for row in _smallest(logic.document):
+            for row in _smallest(logic.document)[part]:
                 yield from (f"{path.name}: {mistake}" for mistake in _mistakes(library, logic, row, launched))
     except (UserError, LaunchError) as error:
         yield f"{path.name}: {error}"
@@ -103,4 +105,5 @@ def _agrees(output: Array, expected: Expected) -> bool:
 
 
 def main(connection: Connection) -> None:
-    connection.send([sentence for path in connection.recv() for sentence in mistakes_in(path)])
+    paths, part = connection.recv()
+    connection.send([sentence for path in paths for sentence in mistakes_in(path, part)])

@@ -23,8 +23,11 @@ SAFETY = 4.0
 
 MOST_FLOPS = 4e9
 MOST_ELEMENTS = 1 << 20
-"""Beyond either limit, D is checked at sampled elements. All of 1024 x 1024 x 1024 is checked, but only every 17th row
-and column of 8192 x 8192 x 8192; this takes half a second of NumPy on two cores, mostly to gather rows."""
+MOST_READ = 1 << 23
+"""Beyond either of the first two limits, D is checked at sampled elements. All of 1024 x 1024 x 1024 is checked, but
+only every 17th row and column of 8192 x 8192 x 8192. The third is for products with few columns or few rows, whose
+operands have many more elements than D: no more than so many elements of an operand are read (every 56th row of
+57344 x 1 x 8192). NumPy takes a tenth of a second of one core for a product at the limits."""
 
 _FRACTION_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53, "int32": math.inf}
 _SMALLEST = {"bfloat16": 2.0**-133, "float16": 2.0**-24, "float32": 2.0**-149}
@@ -140,21 +143,23 @@ class _Sample:
 
     @staticmethod
     def of(a: Array, b: Array) -> _Sample:
-        """All of D if it stays within `MOST_FLOPS` and `MOST_ELEMENTS`, otherwise a grid of rows, columns and matrices.
+        """All of D if it stays within `MOST_FLOPS`, `MOST_ELEMENTS` and `MOST_READ`, otherwise a grid of rows, columns
+        and matrices.
 
         The grid has the first and the last of each. It is thinned equally in both directions, so that every macro tile
-        is sampled.
+        is sampled, and further in one direction if too much of an operand would be read.
         """
         (m, k), n = a.shape[:2], b.shape[1]
         batch = a.shape[2] if a.ndim == 3 else 1
         affordable = min(MOST_FLOPS / max(2 * k, 1), MOST_ELEMENTS)
-        if m * n * batch <= affordable:
+        if m * n * batch <= affordable and max(m, n) * k * batch <= MOST_READ:
             return _Sample(None, None, None)
         matrices = min(batch, 8)
+        readable = max(2, MOST_READ // (matrices * max(k, 1)))
         thinned = math.sqrt(affordable / matrices / (m * n))
         rows = min(m, max(2, int(m * thinned)))
-        columns = min(n, max(2, int(affordable / matrices / rows)))
-        rows = min(m, max(2, int(affordable / matrices / columns)))
+        columns = min(n, max(2, int(affordable / matrices / rows)), readable)
+        rows = min(m, max(2, int(affordable / matrices / columns)), readable)
         return _Sample(spread(m, rows), spread(n, columns), spread(batch, matrices))
 
     def where(self, batched: bool) -> tuple[Any, ...]:
@@ -188,7 +193,7 @@ def _matrices(
     """The chosen part as float64, with the batch first. Each matrix keeps its own order, which BLAS takes as it is, if
     its rows or its columns are contiguous; else the part is copied in C's order."""
     stack = np.moveaxis(logical, 2, 0) if logical.ndim == 3 else logical[None]
-    if batches is not None:
+    if batches is not None and len(batches) < len(stack):  # to index all of them would copy them
         stack = stack[batches]
     for indices, axis in ((rows, 1), (columns, 2)):
         if indices is not None:

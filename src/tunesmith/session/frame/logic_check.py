@@ -17,13 +17,13 @@ from tunesmith.library import logic_check_process
 SECONDS = 120.0
 """The limit for all launches together."""
 
-PROCESSORS_EACH = 4
+PROCESSORS_EACH, MOST_PROCESSES = 4, 8
 """A process that makes the check computes references, which keep some processors busy."""
 
 
-def checker_count(logic: Sequence[Path]) -> int:
-    """How many processes check these logic files at once: one for each file, if there are processors for them."""
-    return min(len(logic), max(1, (os.cpu_count() or 1) // PROCESSORS_EACH))
+def checker_count() -> int:
+    """How many processes make the check at once on this host."""
+    return min(MOST_PROCESSES, max(1, (os.cpu_count() or 1) // PROCESSORS_EACH))
 
 
 def started_checker(spawner: Spawner) -> Child:
@@ -39,7 +39,7 @@ def check_logic(
     For every logic that can be called with NumPy arrays, each solution is launched through `tunesmith.load` at the
     smallest size that it won. The library must launch the solution that the logic names there, with a right result.
     `spawner` starts a process with the bench's cache, so that its compiled programs are found again, unless there are
-    `checkers` already, which share the files.
+    `checkers` already, which share each file's solutions.
     """
     if not logic:
         return []
@@ -48,7 +48,7 @@ def check_logic(
     children, deadline = checkers or [started_checker(spawner)], time.monotonic() + seconds
     try:
         for number, child in enumerate(children):
-            child.send(list(logic[number :: len(children)]))
+            child.send((list(logic), slice(number, None, len(children))))
         answers = [_answer(child, deadline) for child in children]
     finally:
         for child in children:

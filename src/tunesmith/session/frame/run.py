@@ -299,7 +299,7 @@ class Run:
         pass_point("closing")
         checks = self.plan.checks_logic and self.outcome.logic_files
         # They import while the anchor is measured, which must have a CPU for itself.
-        ahead = checker_count(self.outcome.logic_files) if checks and not self.outcome.target.shares_the_host else 0
+        ahead = checker_count() if checks and not self.outcome.target.shares_the_host else 0
         checkers = [started_checker(self.spawner) for _ in range(ahead)]
         for checker in checkers:
             self.opened.callback(checker.end)
