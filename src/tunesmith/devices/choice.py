@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ HIDDEN = ("fake",)
 
 FIND_SECONDS, TRIAL_SECONDS = 60.0, 180.0
 """Time limits. A first compilation by PoCL took 20 s on an idle machine."""
+
+MOST_TRIALS = 8
+"""Trials of GPUs that run at once."""
 
 SELECTOR_VARIABLE = "TUNESMITH_DEVICE"
 
@@ -75,7 +79,7 @@ def discover(selector: str = "", check: bool = True) -> tuple[FoundDevice, ...]:
     """
     with _SEARCHING, _started() as drivers:
         found = _found_by(selector, drivers)
-        return tuple(sorted((after_trial(device, drivers) for device in found) if check else found, key=_rank))
+        return tuple(sorted(_after_trials(found, drivers) if check else found, key=_rank))
 
 
 def asks_for_hidden(selector: str | Target | None) -> bool:
@@ -161,6 +165,22 @@ def after_trial(found: FoundDevice, drivers: DriverProcess) -> FoundDevice:
     problem = _trial(found.target.api, found.target.selector, drivers)
     remedy = f"update or remove the driver of {found.name!r}, or choose another device"
     return dataclasses.replace(found, problem=problem, remedy=remedy) if problem else found
+
+
+def _after_trials(found: Sequence[FoundDevice], drivers: DriverProcess) -> Iterator[FoundDevice]:
+    """Each device after its trial. Several GPUs are tried out at once, each by a process of its own, since to open one
+    takes a second."""
+    gpus = [device for device in found if device.target and device.target.kind == "GPU"]
+    if len(gpus) < 2:
+        return (after_trial(device, drivers) for device in found)
+
+    def alone(device: FoundDevice) -> FoundDevice:
+        with _started() as own:
+            return after_trial(device, own)
+
+    with ThreadPoolExecutor(min(len(gpus), MOST_TRIALS)) as pool:
+        tried = dict(zip(map(id, gpus), pool.map(alone, gpus), strict=True))
+    return (tried.get(id(device)) or after_trial(device, drivers) for device in found)
 
 
 def _found_by(selector: str, drivers: DriverProcess) -> list[FoundDevice]:
