@@ -46,7 +46,8 @@ class ClusterBench(ManyDevices):
         return tuple(self._dispatcher.fleet.working)
 
     def prepare(self, jobs: Sequence[Job]) -> None:
-        """Nothing: devices are opened when they join, and portions are compiled ahead."""
+        """Begin to compile what these jobs need. The devices are opened when they join."""
+        self._dispatcher.prepare(jobs)
 
     def compile(self, modules: Sequence[Module]) -> Iterator[Compilation]:
         """Compile modules on the hosts that compile."""

@@ -17,40 +17,63 @@ from tunesmith.records import Module, Target
 from tunesmith.toolchains import BinaryCache
 
 TURN_SECONDS = 0.02
-"""How long one caller watches the compilers before another caller gets its turn."""
+"""How long the compile processes are watched before those that were started meanwhile are watched as well."""
 
 
 class CompileService:
-    """Compiles modules for several callers at once, each module once. `processes` compile at the same time."""
+    """Compiles modules for several callers at once, each module once. `processes` compile at the same time.
+
+    A thread watches the compile processes as long as there is work, and the callers wait for it.
+    """
 
     def __init__(self, cache: Path, processes: int) -> None:
         self._cache, self._processes = cache, processes
         self._spawner = Spawner(environment(cache))
         self._compilers: dict[tuple[Target, float], Compilers] = {}
-        self._lock = threading.Lock()
+        self._watched: list[Compilers] = []
+        self._failed: list[tuple[Compilers, Exception]] = []
+        self._changed = threading.Condition()
 
     def compile(self, modules: Sequence[Module], target: Target, policy: Policy) -> tuple[Compilation, ...]:
-        """The modules' compilations, in their order. Blocks until all are finished."""
+        """The modules' compilations, in their order. Blocks until all are finished. Raises UserError if compilers
+        cannot write."""
         requested = {module.digest(): module for module in modules}
-        done: dict[str, Compilation] = {}
-        with self._lock:
+        with self._changed:
             compilers = self._for(target, policy)
             compilers.request(requested.items())
-        while len(done) < len(requested):
-            with self._lock:
-                compilers.pump()
-                for digest, module in requested.items():
-                    if digest not in done and (compilation := compilers.compilation(digest, module)):
-                        done[digest] = compilation
-                if len(done) < len(requested):
-                    wait_until(compilers.connections, min(compilers.deadline, time.monotonic() + TURN_SECONDS))
-        return tuple(done[digest] for digest in requested)
+            compilers.hand_out()
+            if compilers not in self._watched:
+                self._watched.append(compilers)
+                threading.Thread(target=self._watch, args=(compilers,), name="tunesmith-compiling", daemon=True).start()
+            while True:
+                found = [compilers.compilation(digest, module) for digest, module in requested.items()]
+                done = tuple(compilation for compilation in found if compilation)
+                if len(done) == len(requested):
+                    return done
+                if failed := next((error for other, error in self._failed if other is compilers), None):
+                    raise failed
+                self._changed.wait()
 
     def close(self) -> None:
         for compilers in self._compilers.values():
             with suppress(OSError):
                 compilers.close()
         self._spawner.close()
+
+    def _watch(self, compilers: Compilers) -> None:
+        """Collect what is compiled and hand out what waits, until nothing does."""
+        while True:
+            with self._changed:
+                try:
+                    compilers.pump()
+                except Exception as error:  # every caller must hear of it
+                    self._failed.append((compilers, error))
+                self._changed.notify_all()
+                if not compilers.busy or self._failed:
+                    self._watched.remove(compilers)
+                    return
+                connections, deadline = compilers.connections, compilers.deadline
+            wait_until(connections, min(deadline, time.monotonic() + TURN_SECONDS))
 
     def _for(self, target: Target, policy: Policy) -> Compilers:
         key = target, policy.compile_timeout_seconds

@@ -73,6 +73,10 @@ class Dispatcher:
     def admit_by(self, job: Job, admission: Admission) -> None:
         self._admission = job, admission
 
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Begin to compile what these jobs need."""
+        self._programs.begin(jobs)
+
     def carry_out(
         self,
         groups: Sequence[CellGroup[WorkItem]],

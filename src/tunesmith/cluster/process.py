@@ -32,9 +32,6 @@ BEAT_SECONDS = 1.0
 JOIN_SECONDS = 60.0
 """How long a worker tries to reach the scheduler."""
 
-COMPILE_CALLERS = 4
-"""Portions whose modules one host compiles at the same time; its compile processes are shared among them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Beat:
@@ -127,7 +124,8 @@ async def _worker(start: WorkerStart, connection: Connection) -> None:
         shown = target.part(start.part) if start.part else target
         versions = start.toolchains or compiler_versions(target)
         identity = WorkerIdentity(start.role, start.host, start.device, shown, toolchains=versions)
-    callers = COMPILE_CALLERS if start.role is Role.COMPILER else 1
+    # A compiler's callers only wait: each has a program that one of its processes compiles.
+    callers = start.processes if start.role is Role.COMPILER else 1
     worker = Worker(
         start.address,
         nthreads=callers,

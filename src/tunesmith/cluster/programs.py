@@ -39,6 +39,7 @@ class ProgramTasks:
     _since: float = field(default_factory=lambda: -WITHOUT_SECONDS)
     _modules: dict[Solution, dict[str, Module]] = field(default_factory=dict)
     _task_of: dict[str, Future | None] = field(default_factory=dict)
+    _charged: set[str] = field(default_factory=set)
 
     def count(self, compilers: int) -> None:
         """To be called with the number of hosts that compile, whenever a worker joins or leaves."""
@@ -52,22 +53,27 @@ class ProgramTasks:
         return not self.compilers and time.monotonic() - self._since >= WITHOUT_SECONDS
 
     def tasks_for(self, jobs: Iterable[Job]) -> tuple[list[Future], frozenset[str]]:
-        """The tasks that jobs depend on, submitted if they are new, and the digests of the new modules."""
-        if self.are_lost:
-            return [], frozenset()
-        needed: dict[str, Module] = {}
-        for job in jobs:
-            needed |= self._modules_of(job)
-        new = {digest: module for digest, module in needed.items() if digest not in self._task_of}
-        if new:
-            modules = tuple(new.values())
-            key = f"compile-{self.connection.topic}-{next(self.connection.numbers)}"
-            future = self.connection.submit(
-                NO_PORTION, compile_modules, modules, self.target, self.policy, resources={COMPILES: 1}, key=key
-            )
-            self._task_of.update(dict.fromkeys(new, future))
+        """The tasks that jobs depend on, submitted if they are new, and the digests of the modules that these jobs are
+        the first to depend on."""
+        needed = self.begin(jobs)
         found = (self._task_of[digest] for digest in needed)
-        return list({future.key: future for future in found if future is not None}.values()), frozenset(new)
+        new = frozenset(needed - self._charged)
+        self._charged |= new
+        return list({future.key: future for future in found if future is not None}.values()), new
+
+    def begin(self, jobs: Iterable[Job]) -> set[str]:
+        """Let what jobs need be compiled, the first job's first, a task for each job with modules that no other has.
+        Returns the digests of all that they need; none if no host compiles."""
+        needed: set[str] = set()
+        for job in jobs if not self.are_lost else ():
+            modules = self._modules_of(job)
+            needed |= modules.keys()
+            if new := {digest: module for digest, module in modules.items() if digest not in self._task_of}:
+                key = f"compile-{self.connection.topic}-{next(self.connection.numbers)}"
+                arguments = compile_modules, tuple(new.values()), self.target, self.policy
+                future = self.connection.submit(NO_PORTION, *arguments, resources={COMPILES: 1}, key=key)
+                self._task_of.update(dict.fromkeys(new, future))
+        return needed
 
     def give_up(self, jobs: Iterable[Job]) -> None:
         """Leave the modules of jobs to the devices: Dask could not compile them."""

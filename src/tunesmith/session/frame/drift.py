@@ -70,6 +70,8 @@ class Anchor:
         if not measures:
             return
         first, offered = self._offered
+        # What follows is compiled while the devices are opened and compared.
+        measure.bench.prepare([first.job(cell) for cell in offered] + [measure.job(cell) for cell in cells])
         for cell in offered:
             self._choose(first, cell)
             self._measure()

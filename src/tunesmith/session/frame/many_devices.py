@@ -58,6 +58,10 @@ class ManyDevices(Bench, ABC):
     def devices(self) -> tuple[str, ...]:
         """The names of the devices that work."""
 
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Begin what measuring these jobs will need, as far as that disturbs no device that measures. The default is
+        to begin nothing."""
+
     @abstractmethod
     def everywhere(self, job: Job) -> Iterator[Measurement]:
         """Measure one job on every device."""
