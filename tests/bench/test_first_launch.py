@@ -120,8 +120,13 @@ def test_a_first_result_that_is_not_finite_cannot_be_compared_with(judge, number
 def test_a_first_solution_that_gives_other_results_each_time_is_wrong(judge):
     class Restless(Writing):
         def prepare(self, plan, programs, operands, workspace):
-            self.results = (changed(results(), 8, 1 + len(self.launches)),)
-            return super().prepare(plan, programs, operands, workspace)
+            prepared = super().prepare(plan, programs, operands, workspace)
+
+            def write():
+                self.results = (changed(results(), 8, 1 + len(self.launches)),)
+                prepared.enqueue()
+
+            return SimpleNamespace(enqueue=write)
 
     wrong = judged(judge, Restless(), [], PLANS[0], case_of()).wrong
     assert wrong is not None
@@ -144,3 +149,18 @@ def test_the_first_is_launched_once_for_all_candidates_and_again_after_its_memor
     verifier.clear()
     assert verifier.judge([], PLANS[2], case, first).wrong is not None
     assert device.launches.count(0) == (1 if kept_on == "host" else 2)
+
+
+def test_a_plan_is_bound_to_its_memory_once_for_all_its_runs(judge):
+    """And again for another plan, or if it is judged again."""
+    bound = []
+
+    class Counted(Writing):
+        def prepare(self, plan, programs, operands, workspace):
+            bound.append(PLANS.index(plan))
+            return super().prepare(plan, programs, operands, workspace)
+
+    device = Counted(results(), results())
+    assert judged(judge, device, [], PLANS[1], case_of(), ([], PLANS[0])).wrong is None
+    assert bound == [0, 1]
+    assert device.launches == [0, 1, 1, 1]

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from tunesmith.devices import Buffer, Device, Program
+from tunesmith.devices import Buffer, Device, Prepared, Program
 from tunesmith.problems import Expected
 from tunesmith.records import Operand, Plan
 
@@ -34,6 +34,8 @@ class HostMemory:
         self._regions = {operand.name: storage_region(operand, device.alignment) for operand in case.operands}
         self._buffers: dict[str, Buffer] = {}
         self._workspace: Region | None = None
+        self._bound: tuple[Plan, Sequence[Program], Prepared] | None = None
+        """The last plan and programs, bound to this memory: a plan runs once for each poison."""
 
     def __enter__(self) -> Self:
         try:
@@ -51,6 +53,7 @@ class HostMemory:
 
     def release(self) -> None:
         """Free all memory."""
+        self._bound = None
         self._device.release(*self._buffers.values())
         self._buffers.clear()
 
@@ -101,6 +104,7 @@ class HostMemory:
         region = workspace_region(workspace_bytes, self._device.alignment) if workspace_bytes else None
         if region == self._workspace:
             return False
+        self._bound = None
         if self._workspace:
             self._workspace = None
             self._device.release(self._buffers.pop(WORKSPACE))
@@ -116,9 +120,11 @@ class HostMemory:
         self._carry_out(programs, plan)
 
     def _carry_out(self, programs: Sequence[Program], plan: Plan) -> None:
-        parts = {name: self._storage(region) for name, region in self._regions.items()}
-        workspace = self._storage(self._workspace) if self._workspace else None
-        self._device.prepare(plan.from_scratch, programs, parts, workspace).enqueue()
+        if self._bound is None or self._bound[0] is not plan or self._bound[1] is not programs:
+            parts = {name: self._storage(region) for name, region in self._regions.items()}
+            workspace = self._storage(self._workspace) if self._workspace else None
+            self._bound = plan, programs, self._device.prepare(plan.from_scratch, programs, parts, workspace)
+        self._bound[2].enqueue()
 
     def _images(self, poison: int) -> list[tuple[Region, Bytes]]:
         """The regions that a run may write, with their bytes before the run: poisoned outputs, and a workspace that

@@ -76,6 +76,7 @@ class RecordedMeasure:
         self.purpose, self.questions = "", Questions()
         self._operation = OPERATIONS[oracle.problem_type.operation]
         self._keys: dict[Cell, str] = {}
+        self._versions: dict[str, str] = {}
         self._remembered: dict[str, Mapping[str, Measurement]] = {}
         self._replaced: set[tuple[str, str]] = set()
         self._stored: list[Problem] | None = None
@@ -228,7 +229,11 @@ class RecordedMeasure:
         )
 
     def toolchain(self, config: Configuration) -> str:
-        return TOOLCHAINS[self.oracle.family(config).language].version(self.oracle.target)
+        """The version of the compiler of a configuration's family."""
+        language = self.oracle.family(config).language
+        if language not in self._versions:
+            self._versions[language] = TOOLCHAINS[language].version(self.oracle.target)
+        return self._versions[language]
 
     def _recall(self, cells: Iterable[Cell]) -> None:
         missing = {key: cell for cell in cells if (key := self.key(cell)) not in self._remembered}
