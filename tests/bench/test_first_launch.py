@@ -151,8 +151,8 @@ def test_the_first_is_launched_once_for_all_candidates_and_again_after_its_memor
     assert device.launches.count(0) == (1 if kept_on == "host" else 2)
 
 
-def test_a_plan_is_bound_to_its_memory_once_for_all_its_runs(judge):
-    """And again for another plan, or if it is judged again."""
+def test_a_plan_is_bound_to_its_memory_once_for_all_its_runs():
+    """And the first launch's plan by itself."""
     bound = []
 
     class Counted(Writing):
@@ -161,6 +161,6 @@ def test_a_plan_is_bound_to_its_memory_once_for_all_its_runs(judge):
             return super().prepare(plan, programs, operands, workspace)
 
     device = Counted(results(), results())
-    assert judged(judge, device, [], PLANS[1], case_of(), ([], PLANS[0])).wrong is None
+    assert judged("host", device, [], PLANS[1], case_of(), ([], PLANS[0])).wrong is None
     assert bound == [0, 1]
     assert device.launches == [0, 1, 1, 1]

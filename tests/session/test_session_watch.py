@@ -133,9 +133,9 @@ def test_several_processes_share_the_solutions_of_each_file(tmp_path):
     for files, found in (([wrong], []), ([wrong, crashing], ["launching what the logic names ended with SIGSEGV"])):
         with Spawner({}) as spawner:
             sentences = check_logic(files, spawner, checkers=[started_checker(spawner) for _ in range(2)])
-        told = "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
-        assert told in sentences
-        assert [sentence.partition(":")[0] for sentence in sentences if sentence != told] == found
+        mistake = "logic.yaml: at 20x20x20 the library's launch of S1 gives a wrong result"
+        assert mistake in sentences
+        assert [sentence.partition(":")[0] for sentence in sentences if sentence != mistake] == found
 
 
 TUNING = """

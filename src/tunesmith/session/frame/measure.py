@@ -229,7 +229,6 @@ class RecordedMeasure:
         )
 
     def toolchain(self, config: Configuration) -> str:
-        """The version of the compiler of a configuration's family."""
         language = self.oracle.family(config).language
         if language not in self._versions:
             self._versions[language] = TOOLCHAINS[language].version(self.oracle.target)
