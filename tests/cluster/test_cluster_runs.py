@@ -152,6 +152,18 @@ def test_finalists_are_interleaved_on_one_device_each_problem_on_its_own(cluster
             bench.interleave([job(16), job(32)])
 
 
+@pytest.mark.parametrize(
+    ("cores", "devices", "shares"),
+    [(8, 2, [(0, 1, 2, 3), (4, 5, 6, 7)]), (9, 4, [(0, 1), (2, 3), (4, 5), (6, 7)]), (3, 2, [(), ()])],
+)
+def test_gpus_share_the_hosts_cores_if_there_are_two_for_each(monkeypatch, tmp_path, cores, devices, shares):
+    monkeypatch.setattr(opened.os, "sched_getaffinity", lambda process: set(range(cores)))
+    compiler, *starts = opened.worker_starts(host_devices(f"fake:GPU:8*{devices}"), "", "", tmp_path)
+    assert compiler.processes == max(1, cores // 2)
+    assert [start.cores for start in starts] == shares
+    assert all(start.target for start in starts), "a GPU is known before its process starts"
+
+
 @pytest.mark.opencl
 def test_a_part_of_a_cpu_says_the_compilers_versions_that_the_command_knows(cluster):
     """By itself it would call a BLAS that keeps to its cores another version, and be refused work."""

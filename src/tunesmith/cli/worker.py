@@ -27,7 +27,7 @@ def worker(
         Path | None, typer.Option("--cache", help="Folder for compiled programs; the user's cache if absent.")
     ] = None,
     compile_processes: Annotated[
-        int, typer.Option("--compile-processes", min=0, help="Programs compiled at once; one a core if 0.")
+        int, typer.Option("--compile-processes", min=0, help="Programs compiled at once; one for two cores if 0.")
     ] = 0,
 ) -> None:
     """Let the devices of this host measure for a cluster, until its scheduler ends. A process that dies is replaced.

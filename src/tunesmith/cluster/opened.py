@@ -6,7 +6,7 @@ import ipaddress
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,6 +26,9 @@ from .process import SchedulerStart, WorkerStart
 from .selectors import HostDevice, host_devices
 
 Say = Callable[[str], None]
+
+LEAST_CORES = 2
+"""A GPU's process has cores of its own if there are so many: one to launch on, and one to compute references."""
 
 FIRST_DEVICE_SECONDS = 600.0
 """How long a command waits for the first device of a cluster; a batch system may take its time to start workers."""
@@ -152,7 +155,13 @@ def joined(address: str, devices: str, name: str, cache: Path, processes: int, s
 def worker_starts(
     devices: list[HostDevice], address: str, host: str, cache: Path, processes: int = 0
 ) -> list[WorkerStart]:
-    """A worker for each device, and one that compiles for them if they are GPUs. Device names end with `@host`."""
+    """A worker for each device, and one that compiles for them if they are GPUs. Device names end with `@host`.
+
+    GPUs share the host's cores evenly: references are computed on a device's own cores, since the threads of several
+    processes that all use every core slow each other down. Compiling takes half as many processes as there are cores.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    each = len(cores) // len(devices)
     starts = [
         WorkerStart(
             address,
@@ -162,16 +171,21 @@ def worker_starts(
             device=f"{device.name}@{host}" if host else device.name,
             target=None if device.cores else device.target,
             selector=device.target.selector,
-            cores=device.cores,
+            cores=device.cores or (() if device.target.shares_the_host else _share(cores, number, each)),
             part=device.part,
             toolchains=compiler_versions(device.target) if device.part else None,
         )
-        for device in devices
+        for number, device in enumerate(devices)
     ]
     if any(not device.target.shares_the_host for device in devices):
-        count = processes or len(os.sched_getaffinity(0))
+        count = processes or max(1, len(cores) // 2)
         starts.insert(0, WorkerStart(address, Role.COMPILER, host, cache, processes=count))
     return starts
+
+
+def _share(cores: Sequence[int], number: int, each: int) -> tuple[int, ...]:
+    """So many cores for the device of this number; none of its own if there are too few for each to have two."""
+    return tuple(cores[number * each : (number + 1) * each]) if each >= LEAST_CORES else ()
 
 
 def host_name() -> str:

@@ -61,11 +61,11 @@ class SchedulerStart:
 class WorkerStart:
     """Start a worker that joins the scheduler at `address`.
 
-    A device is given by its `target`, or, for a part of a CPU, by `selector` and `cores`: then the process keeps to
-    these cores and finds out what the device is like there. `part` is then added to the device's name, so that its
-    times are not taken for those of the whole CPU. `toolchains` are then the versions of the whole host's compilers, as
-    the command knows them: a BLAS that keeps to fewer cores calls itself another version. A compiler has so many
-    `processes`.
+    A device is given by its `target`, or, for a part of a CPU, by `selector` and `cores`. The process keeps to its
+    cores, if it has any. For a part of a CPU it finds out what the device is like there. `part` is then added to the
+    device's name, so that its times are not taken for those of the whole CPU. `toolchains` are then the versions of the
+    whole host's compilers, as the command knows them: a BLAS that keeps to fewer cores calls itself another version. A
+    compiler has so many `processes`.
     """
 
     address: str
@@ -154,6 +154,8 @@ def _kept_to_cores(start: WorkerStart) -> dict[str, str]:
     if not start.cores:
         return {}
     os.sched_setaffinity(0, start.cores)
+    if not start.part:
+        return {}
     # By itself, PoCL would pin its threads to the host's first cores, whatever the process may use.
     own = {"POCL_AFFINITY": "0", "POCL_CPU_MAX_CU_COUNT": str(len(start.cores))}
     os.environ.update(own)
