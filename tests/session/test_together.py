@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from cluster_runs import MANY_SIZES
+from cluster_runs import two_types
 from golden_bench import nothing_measured
 from many_fakes import FakeManyDevices, factory
 from tunesmith import session
@@ -16,9 +16,6 @@ from tunesmith.session.frame.ledger import OutOfBudgetError
 from tunesmith.session.frame.together import Together
 from tuning_runs import results, rows
 
-TWO_TYPES = MANY_SIZES + MANY_SIZES[MANY_SIZES.index("  - - OperationType") :].replace(
-    "DataType: s", "DataType: s\n      TransposeA: True"
-)
 SPREAD = 0.5
 
 
@@ -152,8 +149,7 @@ class Interrupted(FakeManyDevices):
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_two_types_on_several_devices_come_to_the_end_of_one(tmp_path, is_resumed):
     """The steps of both types are measured together; the tables, the logic and the times are those of one device."""
-    file = tmp_path / "two.yaml"
-    file.write_text(TWO_TYPES)
+    file = two_types(tmp_path)
     bench, speeds = FakeManyDevices(dict.fromkeys("abc", 1.0), SPREAD), dict.fromkeys("abc", 1.0)
     with nothing_measured(SPREAD):
         session.tune(file, tmp_path / "one", device="fake:GPU:8")

@@ -6,16 +6,17 @@ import os
 import random
 import signal
 import sqlite3
+import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from forked import code_of, started
 from forked_server import MARK
-from tuning_runs import environment, execute, fake_file, processes
+from tuning_runs import command, environment, execute, fake_file, processes
 
 MANY_SIZES = """
 GlobalParameters:
@@ -42,6 +43,11 @@ BenchmarkProblems:
             - Exact: [128, 64, 32]
 """
 """A few steps over several sizes. The two work-groups are equally fast on squares, so finalists are measured again."""
+
+TWO_TYPES = MANY_SIZES + MANY_SIZES[MANY_SIZES.index("  - - OperationType") :].replace(
+    "DataType: s", "DataType: s\n      TransposeA: True"
+)
+"""The same for two problem types, which several devices take through their steps together."""
 
 VICTIMS = ("ts-device", "ts-scheduler", "parent", "ts-compiler")
 
@@ -96,16 +102,29 @@ class KilledRun:
     mark: str
 
 
-def killed_run(kill: ClusterKill, arguments: list[object], folder: Path, rows: int) -> KilledRun:
-    """Start a command, in a fork of the tests' server, and send the signal once its store has that share of `rows`
-    rows."""
-    env, happened = environment(), False
-    with started(execute, *map(str, arguments), env=env) as (run, call):
-        while not run.has_message:
-            if not happened and row_count(folder) >= max(1, int(kill.share * rows)):
-                happened = _strike(kill, run.pid, env[MARK])
-            time.sleep(0.01)
-        return KilledRun(code_of(run), call.out.read_text(), call.err.read_text(), happened, env[MARK])
+def killed_run(kill: ClusterKill, arguments: list[object], folder: Path, rows: int, forked: bool = True) -> KilledRun:
+    """Start a command, in a fork of the tests' server or as a new Python, and send the signal once its store has that
+    share of `rows` rows."""
+    env = environment()
+    if forked:
+        with started(execute, *map(str, arguments), env=env) as (run, call):
+            happened = _struck(kill, run.pid, lambda: run.has_message, env[MARK], folder, rows)
+            return KilledRun(code_of(run), call.out.read_text(), call.err.read_text(), happened, env[MARK])
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        new = subprocess.Popen(command(*arguments), stdout=out, stderr=err, env=env)
+        happened = _struck(kill, new.pid, lambda: new.poll() is not None, env[MARK], folder, rows)
+        out.seek(0), err.seek(0)
+        return KilledRun(new.wait(), out.read(), err.read(), happened, env[MARK])
+
+
+def _struck(kill: ClusterKill, run: int, ended: Callable[[], bool], mark: str, folder: Path, rows: int) -> bool:
+    """Wait for a command's end, and send the signal meanwhile; whether that happened."""
+    happened = False
+    while not ended():
+        if not happened and row_count(folder) >= max(1, int(kill.share * rows)):
+            happened = _strike(kill, run, mark)
+        time.sleep(0.01)
+    return happened
 
 
 def _strike(kill: ClusterKill, run: int, mark: str) -> bool:
@@ -128,3 +147,7 @@ def execute_in_temporary(*words: str) -> None:
 
 def many_sizes(folder: Path) -> Path:
     return fake_file(folder, MANY_SIZES, "many_sizes.yaml")
+
+
+def two_types(folder: Path) -> Path:
+    return fake_file(folder, TWO_TYPES, "two_types.yaml")

@@ -10,6 +10,7 @@ from typing import Any
 
 import tunesmith
 from tunesmith.bench import Batch, Job, Policy, Race, WorkerLost
+from tunesmith.bench.machine_failures import ended_from_outside
 from tunesmith.records import Measurement, Outcome, Problem, Target, UserError
 from tunesmith.session.frame import events
 from tunesmith.session.frame.many_devices import Admission, Confirmation
@@ -26,7 +27,8 @@ FIRST = 4
 """The most items of a device's first portion in a step, so that it need not wait for many programs."""
 
 LOSSES = 3
-"""A job is not tried again in this run after devices were lost so many times while they worked on it."""
+"""A job is not tried again in this run after devices, or their processes, were lost so many times while they worked on
+it."""
 
 LOST = "SIGKILL"
 """The reason of such a job. Its process was ended from outside, so this is no result, and the next run tries again."""
@@ -156,13 +158,9 @@ class Dispatcher:
             case MessageKind.BEGAN:
                 self.fleet.begin(portion)
             case MessageKind.MEASURED:
-                name = str(facts["key"])
-                second = portion.waiting.pop(name, None) is None
-                yield from self._result(device, portion, portion.items[name], [facts["result"]], second)
+                yield from self._result(device, portion, str(facts["key"]), [facts["result"]])
             case MessageKind.INTERLEAVED:
-                name = str(facts["key"])
-                portion.waiting.pop(name, None)
-                yield from self._result(device, portion, portion.items[name], facts["results"], False)
+                yield from self._result(device, portion, str(facts["key"]), facts["results"])
             case MessageKind.LOST:
                 self._observe(WorkerLost(facts["pid"], facts["cause"], facts["stage"], facts["key"]))
             case MessageKind.FAILED:
@@ -177,9 +175,15 @@ class Dispatcher:
                 self._take_back(device, portion)
 
     def _result(
-        self, device: ClusterDevice, portion: SentPortion, item: WorkItem, plain: Sequence[Any], second: bool
+        self, device: ClusterDevice, portion: SentPortion, name: str, plain: Sequence[Any]
     ) -> Iterator[ItemResult]:
-        measurements = tuple(measurement_of(each, device.name) for each in plain)
+        item, measurements = portion.items[name], tuple(measurement_of(each, device.name) for each in plain)
+        second = name not in portion.waiting
+        if not second and portion.purpose is Purpose.WORK and any(map(_was_killed, measurements)):
+            self._losses[name] = self._losses.get(name, 0) + 1
+            if self._losses[name] < LOSSES:
+                return  # it still waits, and is measured again when the portion is taken back
+        portion.waiting.pop(name, None)
         device.measured += len(measurements)
         device.problem = item.problem
         if portion.purpose is not Purpose.ADMISSION:
@@ -312,6 +316,11 @@ class Dispatcher:
         if now - self._idle_since > WAIT_SECONDS:
             what = f"no device joined for {WAIT_SECONDS:g} s; everything measured until then is kept"
             raise UserError("cluster", what, "start `tunesmith worker --cluster ...`, then the same command goes on")
+
+
+def _was_killed(measurement: Measurement) -> bool:
+    """Whether a process of the device was ended from outside while it measured."""
+    return measurement.outcome is Outcome.CRASH and ended_from_outside(measurement.reason)
 
 
 def _item(job: Job) -> WorkItem:

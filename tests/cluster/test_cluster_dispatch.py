@@ -1,0 +1,59 @@
+"""What the command makes of a device's results, without a cluster."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bench_jobs import job
+from tunesmith.cluster.devices import ClusterDevice, Purpose, SentPortion, WorkItem
+from tunesmith.cluster.dispatch import LOSSES, Dispatcher
+from tunesmith.cluster.wire import plain_measurement
+from tunesmith.records import Measurement, Outcome
+
+KILLED = Measurement(Outcome.CRASH, "SIGKILL")
+CRASHED = Measurement(Outcome.CRASH, "SIGSEGV")
+OK = Measurement(Outcome.OK)
+
+
+@pytest.fixture
+def sent():
+    """A function that takes a device's measurements of an item in a new portion, and returns what is passed on and what
+    still waits."""
+    dispatcher = Dispatcher.__new__(Dispatcher)
+    dispatcher._losses = {}
+    item = WorkItem("a job", job(16).problem, job(16))
+
+    def heard(*measurements, purpose=Purpose.WORK):
+        portion = SentPortion(0, {item.name: item}, SimpleNamespace(), purpose)
+        found = []
+        for measurement in measurements:
+            plain = [plain_measurement(measurement)]
+            found += dispatcher._result(ClusterDevice("x", "there"), portion, item.name, plain)
+        return [(each.measurements[0].outcome, each.second) for each in found], list(portion.waiting)
+
+    return heard
+
+
+def test_what_was_measured_when_its_process_was_killed_waits_to_be_measured_again(sent):
+    for _ in range(LOSSES - 1):
+        assert sent(KILLED) == ([], ["a job"])
+    assert sent(KILLED) == ([(Outcome.CRASH, False)], []), "in the end it counts as not measured"
+
+
+def test_a_result_after_a_kill_counts(sent):
+    assert sent(KILLED) == ([], ["a job"])
+    assert sent(OK) == ([(Outcome.OK, False)], [])
+
+
+def test_a_crash_of_its_own_is_a_result_at_once(sent):
+    assert sent(CRASHED) == ([(Outcome.CRASH, False)], [])
+
+
+def test_a_second_result_is_passed_on_as_one(sent):
+    assert sent(OK, CRASHED) == ([(Outcome.OK, False), (Outcome.CRASH, True)], [])
+
+
+def test_a_visit_is_not_repeated(sent):
+    assert sent(KILLED, purpose=Purpose.VISIT) == ([(Outcome.CRASH, False)], [])
