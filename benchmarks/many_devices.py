@@ -210,6 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--devices", default="all")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--without-one", action="store_true", help="leave out the run on one device")
+    parser.add_argument("--single", action="store_true", help="only the run on one device, the first")
     options = parser.parse_args(arguments)
     out = options.out or Path(tempfile.mkdtemp(prefix="many-devices-"))
     selections = _selections(options.devices)
@@ -223,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.without_one:
         single = run(file, out / "one", None, 1, first.selector)
         report(single, None)
-    for selection in selections:
+    for selection in () if options.single else selections:
         count = len(host_devices(selection))
         report(run(file, out / f"{count}", selection, count, None), single)
 
