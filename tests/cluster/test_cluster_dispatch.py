@@ -22,7 +22,7 @@ def sent():
     """A function that takes a device's measurements of an item in a new portion, and returns what is passed on and what
     still waits."""
     dispatcher = Dispatcher.__new__(Dispatcher)
-    dispatcher._losses = {}
+    dispatcher._losses, dispatcher._admission = {}, None
     item = WorkItem("a job", job(16).problem, job(16))
 
     def heard(*measurements, purpose=Purpose.WORK):
@@ -55,5 +55,6 @@ def test_a_second_result_is_passed_on_as_one(sent):
     assert sent(OK, CRASHED) == ([(Outcome.OK, False), (Outcome.CRASH, True)], [])
 
 
-def test_a_visit_is_not_repeated(sent):
-    assert sent(KILLED, purpose=Purpose.VISIT) == ([(Outcome.CRASH, False)], [])
+def test_a_visit_waits_too_and_an_admission_is_decided_at_once(sent):
+    assert sent(KILLED, purpose=Purpose.VISIT) == ([], ["a job"])
+    assert sent(KILLED, purpose=Purpose.ADMISSION) == ([], [])

@@ -115,16 +115,19 @@ class Dispatcher:
             self._drop(Purpose.WORK)
 
     def visit(self, job: Job) -> Iterator[Measurement]:
-        """Measure one job on every device that works."""
-        for device in self.fleet:
-            if device.works:
-                self._send(device, [_item(job)], _only_batch, Purpose.VISIT)
-        try:
-            while any(portion.purpose is Purpose.VISIT for device in self.fleet for portion in device.held):
-                for result in self._next_results():
-                    yield from result.measurements
-        finally:
-            self._drop(Purpose.VISIT)
+        """Measure one job on every device that works; once more where a process was killed meanwhile."""
+        unvisited = set(self.fleet.working)
+        for _ in range(LOSSES):
+            for device in self.fleet:
+                if device.works and device.name in unvisited:
+                    self._send(device, [_item(job)], _only_batch, Purpose.VISIT)
+            try:
+                while any(portion.purpose is Purpose.VISIT for device in self.fleet for portion in device.held):
+                    for result in self._next_results():
+                        unvisited -= {measurement.device for measurement in result.measurements}
+                        yield from result.measurements
+            finally:
+                self._drop(Purpose.VISIT)
 
     def _next_results(self) -> Iterator[ItemResult]:
         """Wait for news, take all that have come by then, and yield what they say about items."""
@@ -179,10 +182,10 @@ class Dispatcher:
     ) -> Iterator[ItemResult]:
         item, measurements = portion.items[name], tuple(measurement_of(each, device.name) for each in plain)
         second = name not in portion.waiting
-        if not second and portion.purpose is Purpose.WORK and any(map(_was_killed, measurements)):
+        if not second and portion.purpose is not Purpose.ADMISSION and any(map(_was_killed, measurements)):
             self._losses[name] = self._losses.get(name, 0) + 1
             if self._losses[name] < LOSSES:
-                return  # it still waits, and is measured again when the portion is taken back
+                return  # it still waits, and is sent again when the portion has ended
         portion.waiting.pop(name, None)
         device.measured += len(measurements)
         device.problem = item.problem
