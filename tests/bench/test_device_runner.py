@@ -13,10 +13,11 @@ from cuda_runner import cuda_device
 from opencl_runner import opencl_device
 from tunesmith.bench.details import JobDetails, JobPlans
 from tunesmith.bench.device_runner import DeviceRunner, Rotation
-from tunesmith.bench.processes.messages import Candidate, MeasureRequest
+from tunesmith.bench.processes.messages import Candidate, InterleaveRequest, MeasureRequest
+from tunesmith.devices import LaunchError
 from tunesmith.devices.fake import FakeDevice, fake_target
 from tunesmith.kernels import KERNELS
-from tunesmith.records import UserError
+from tunesmith.records import Outcome, UserError
 from tunesmith.toolchains import TOOLCHAINS
 from tunesmith.toolchains.fake import FakeToolchain
 
@@ -73,6 +74,47 @@ def test_what_is_kept_for_the_next_candidates_gives_way_when_room_is_short():
         (measurement,) = runner.measure(MeasureRequest(candidate, math.inf)).measurements
         assert measurement.ok, measurement
     assert len(runner._operand_sets._kept) == 1
+
+
+def with_workspace(size, workspace_bytes):
+    """A candidate whose timed plan has such a workspace."""
+    details = JobDetails(job(size), GPU)
+    binaries = tuple(FakeToolchain().compile(module, GPU) for _, module in details.modules)
+    plans = details.plans([])
+    return Candidate(binaries, size, replace(plans, timed=replace(plans.timed, workspace_bytes=workspace_bytes)))
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """A runner on a device that has room for a workspace of 5000 bytes only if no operands to time with are kept, and
+    for one of 6000 bytes never."""
+    device = FakeDevice(GPU)
+    runner, allocate = DeviceRunner(device, QUICK, lambda at: None), device.allocate
+
+    def allocated(size):
+        if size == 6000 or (size == 5000 and runner._operand_sets._kept):
+            raise LaunchError("out of memory", "none left")
+        return allocate(size)
+
+    monkeypatch.setattr(device, "allocate", allocated)
+    return runner
+
+
+def test_operands_of_earlier_problems_give_way_to_a_workspace(short):
+    for size, workspace_bytes in ((problem(48), 0), (problem(40), 5000)):
+        (measurement,) = short.measure(MeasureRequest(with_workspace(size, workspace_bytes), math.inf)).measurements
+        assert measurement.ok, measurement
+    assert len(short._operand_sets._kept) == 1
+
+
+@pytest.mark.parametrize("workspace_bytes", [5000, 6000])
+def test_operands_that_other_finalists_are_timed_with_do_not_give_way(short, workspace_bytes):
+    finalists = tuple(with_workspace(problem(48), size) for size in (0, workspace_bytes))
+    first, second = short.interleave(InterleaveRequest(finalists)).measurements
+    assert first.ok, first
+    assert (second.outcome, second.reason) == (Outcome.LAUNCH_ERROR, "out of memory")
+    assert len(short._operand_sets._kept) == 1
+    assert not short._samplers
 
 
 def test_a_problem_that_cannot_be_prepared_ahead_is_left_to_its_candidate(monkeypatch):

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tunesmith.devices import Buffer, Device, LaunchError, Prepared
+from tunesmith.devices import Buffer, Device, LaunchError, Prepared, Program
 from tunesmith.problems import OPERATIONS
 from tunesmith.records import Cost, Measurement, Operand, Outcome, Problem, UserError, error_detail
 
@@ -47,6 +47,7 @@ class DeviceRunner:
     def __init__(self, device: Device, policy: Policy, report: Callable[[StageEntered], None]) -> None:
         self._device, self._policy, self._report = device, policy, report
         self._load = lru_cache(_KEPT_PROGRAMS)(device.load)
+        self._samplers = 0
         self._cases = Cases(policy.seed)
         self._operand_sets = OperandSetsCache(device, policy.cold)
         self._verifier = Verifier(device)
@@ -126,7 +127,7 @@ class DeviceRunner:
                 self._with_room(partial(self._verifier.hold, case))
                 self._report(StageEntered("verifying", index))
                 pass_point("verifying")
-                programs, first = list(map(self._load, candidate.binaries)), self._first_launch(candidate, problem)
+                programs, first = self._loaded(candidate), self._first_launch(candidate, problem)
                 verdict = self._with_room(partial(self._verifier.judge, programs, plan, case, first))
                 record.wrong = verdict.wrong
                 if record.wrong:
@@ -139,31 +140,41 @@ class DeviceRunner:
         """The launch for this problem with whose result the candidate's must agree."""
         if candidate.first is None:
             return None
-        return list(map(self._load, candidate.first.binaries)), dict(candidate.first.plans.checks)[problem]
+        return self._loaded(candidate.first), dict(candidate.first.plans.checks)[problem]
+
+    def _loaded(self, candidate: Candidate) -> list[Program]:
+        return self._with_room(lambda: list(map(self._load, candidate.binaries)))
 
     def _with_room(self, work: Callable[[], Result]) -> Result:
-        """Do the work. If memory is short, free what is kept for the next candidates and try again."""
+        """Do the work. If memory is short, free what is kept for the next candidates and try again. Operands stay while
+        candidates are timed with them."""
         try:
             return work()
         except LaunchError as error:
             if error.reason != OUT_OF_MEMORY:
                 raise
-        self._operand_sets.clear()
+        if not self._samplers:
+            self._operand_sets.clear()
         self._verifier.clear()
         return work()
 
     @contextmanager
     def _sampler(self, candidate: Candidate) -> Iterator[Sampler]:
-        device, plan = self._device, candidate.plans.timed
-        operand_sets = self._with_room(partial(self._timing_operands, candidate.problem))
-        programs = list(map(self._load, candidate.binaries))
-        workspace = device.allocate(plan.workspace_bytes) if plan.workspace_bytes else None
+        device, plan, size = self._device, candidate.plans.timed, candidate.plans.timed.workspace_bytes
+        programs = self._loaded(candidate)
+        # Before the operand sets, which give way if there is no room for it.
+        workspace = self._with_room(lambda: device.allocate(size)) if size else None
         try:
+            operand_sets = self._with_room(partial(self._timing_operands, candidate.problem))
             if plan.preparation.steps:
                 device.prepare(plan.preparation, programs, operand_sets.sets[0], workspace).enqueue()
-            yield Rotation(
-                device, operand_sets.sets, lambda operands: device.prepare(plan, programs, operands, workspace)
-            )
+            self._samplers += 1
+            try:
+                yield Rotation(
+                    device, operand_sets.sets, lambda operands: device.prepare(plan, programs, operands, workspace)
+                )
+            finally:
+                self._samplers -= 1
         finally:
             if workspace is not None:
                 device.release(workspace)
