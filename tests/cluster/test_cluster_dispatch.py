@@ -25,8 +25,9 @@ def sent():
     dispatcher._losses, dispatcher._admission = {}, None
     item = WorkItem("a job", job(16).problem, job(16))
 
-    def heard(*measurements, purpose=Purpose.WORK):
-        portion = SentPortion(0, {item.name: item}, SimpleNamespace(), purpose)
+    def heard(*measurements, purpose=Purpose.WORK, others=()):
+        items = {item.name: item} | {name: WorkItem(name, item.problem, job(16, LoopUnroll=4)) for name in others}
+        portion = SentPortion(0, items, SimpleNamespace(), purpose)
         found = []
         for measurement in measurements:
             plain = [plain_measurement(measurement)]
@@ -34,6 +35,11 @@ def sent():
         return [(each.measurements[0].outcome, each.second) for each in found], list(portion.waiting)
 
     return heard
+
+
+def test_a_killed_item_goes_behind_those_that_wait_with_it(sent):
+    """So the device's next loss is not blamed on it."""
+    assert sent(KILLED, others=("b", "c")) == ([], ["b", "c", "a job"])
 
 
 def test_what_was_measured_when_its_process_was_killed_waits_to_be_measured_again(sent):

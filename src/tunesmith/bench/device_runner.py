@@ -47,7 +47,7 @@ class DeviceRunner:
     def __init__(self, device: Device, policy: Policy, report: Callable[[StageEntered], None]) -> None:
         self._device, self._policy, self._report = device, policy, report
         self._load = lru_cache(_KEPT_PROGRAMS)(device.load)
-        self._samplers = 0
+        self._samplers, self._binding = 0, 0.0
         self._cases = Cases(policy.seed)
         self._operand_sets = OperandSetsCache(device, policy.cold)
         self._verifier = Verifier(device)
@@ -109,7 +109,7 @@ class DeviceRunner:
 
         began, blocks = time.perf_counter(), None
         with _recording(lambda: records[current]):
-            blocks = interleave(list(samplers.values()), self._policy, enter, until_clear, time.perf_counter)
+            blocks = interleave(list(samplers.values()), self._policy, enter, until_clear, self._clock)
         if blocks is None:
             return current
         for index, samples in zip(indices, blocks, strict=True):
@@ -162,6 +162,13 @@ class DeviceRunner:
     def _sampler(self, candidate: Candidate) -> Iterator[Sampler]:
         device, plan, size = self._device, candidate.plans.timed, candidate.plans.timed.workspace_bytes
         programs = self._loaded(candidate)
+
+        def bind(operands: OperandSet) -> Prepared:
+            began = time.perf_counter()
+            prepared = device.prepare(plan, programs, operands, workspace)
+            self._binding += time.perf_counter() - began
+            return prepared
+
         # Before the operand sets, which give way if there is no room for it.
         workspace = self._with_room(lambda: device.allocate(size)) if size else None
         try:
@@ -170,14 +177,16 @@ class DeviceRunner:
                 device.prepare(plan.preparation, programs, operand_sets.sets[0], workspace).enqueue()
             self._samplers += 1
             try:
-                yield Rotation(
-                    device, operand_sets.sets, lambda operands: device.prepare(plan, programs, operands, workspace)
-                )
+                yield Rotation(device, operand_sets.sets, bind)
             finally:
                 self._samplers -= 1
         finally:
             if workspace is not None:
                 device.release(workspace)
+
+    def _clock(self) -> float:
+        """Seconds without those in which plans were bound to sets, which is done once for each set."""
+        return time.perf_counter() - self._binding
 
     def _timing_operands(self, problem: Problem) -> OperandSets:
         """Operands to time with. They are copies of the verified operands, if those are on the device."""

@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith.bench import Compilation, Policy, Spawner
 from tunesmith.bench.processes.compilers import Compilers
 from tunesmith.bench.processes.worker_handle import wait_until
 from tunesmith.devices import environment
-from tunesmith.records import Module, Target
+from tunesmith.records import Module, Target, UserError
 from tunesmith.toolchains import BinaryCache
 
 TURN_SECONDS = 0.02
@@ -23,15 +23,13 @@ TURN_SECONDS = 0.02
 class CompileService:
     """Compiles modules for several callers at once, each module once. `processes` compile at the same time.
 
-    A thread watches the compile processes as long as there is work, and the callers wait for it.
+    A thread watches the compile processes of a target as long as there is work, and the callers wait for it.
     """
 
     def __init__(self, cache: Path, processes: int) -> None:
         self._cache, self._processes = cache, processes
         self._spawner = Spawner(environment(cache))
-        self._compilers: dict[tuple[Target, float], Compilers] = {}
-        self._watched: list[Compilers] = []
-        self._failed: list[tuple[Compilers, Exception]] = []
+        self._compilers: dict[tuple[Target, float], _Watched] = {}
         self._changed = threading.Condition()
 
     def compile(self, modules: Sequence[Module], target: Target, policy: Policy) -> tuple[Compilation, ...]:
@@ -39,46 +37,66 @@ class CompileService:
         cannot write."""
         requested = {module.digest(): module for module in modules}
         with self._changed:
-            compilers = self._for(target, policy)
-            compilers.request(requested.items())
-            compilers.hand_out()
-            if compilers not in self._watched:
-                self._watched.append(compilers)
-                threading.Thread(target=self._watch, args=(compilers,), name="tunesmith-compiling", daemon=True).start()
+            watched = self._for(target, policy)
+            watched.compilers.request(requested.items())
+            if not watched.has_thread:
+                watched.has_thread = True
+                threading.Thread(target=self._watch, args=(watched,), name="tunesmith-compiling", daemon=True).start()
             while True:
-                found = [compilers.compilation(digest, module) for digest, module in requested.items()]
+                found = [watched.compilers.compilation(digest, module) for digest, module in requested.items()]
                 done = tuple(compilation for compilation in found if compilation)
                 if len(done) == len(requested):
                     return done
-                if failed := next((error for other, error in self._failed if other is compilers), None):
-                    raise failed
+                if watched.failure:
+                    raise watched.failure
                 self._changed.wait()
 
     def close(self) -> None:
-        for compilers in self._compilers.values():
-            with suppress(OSError):
-                compilers.close()
+        with self._changed:
+            for key in list(self._compilers):
+                self._drop(key, UserError("compiling", "the process that compiles has ended", "run the command again"))
         self._spawner.close()
 
-    def _watch(self, compilers: Compilers) -> None:
-        """Collect what is compiled and hand out what waits, until nothing does."""
-        while True:
-            with self._changed:
-                try:
+    def _watch(self, watched: _Watched) -> None:
+        """Collect what is compiled and hand out what waits, until nothing does. If that fails, every caller hears of
+        it, and the next call has new compile processes."""
+        compilers = watched.compilers
+        try:
+            while True:
+                with self._changed:
                     compilers.pump()
-                except Exception as error:  # every caller must hear of it
-                    self._failed.append((compilers, error))
-                self._changed.notify_all()
-                if not compilers.busy or self._failed:
-                    self._watched.remove(compilers)
-                    return
-                connections, deadline = compilers.connections, compilers.deadline
-            wait_until(connections, min(deadline, time.monotonic() + TURN_SECONDS))
+                    self._changed.notify_all()
+                    if not compilers.busy:
+                        watched.has_thread = False
+                        return
+                    connections, deadline = compilers.connections, compilers.deadline
+                wait_until(connections, min(deadline, time.monotonic() + TURN_SECONDS))
+        except Exception as error:
+            with self._changed:
+                for key in [key for key, other in self._compilers.items() if other is watched]:
+                    self._drop(key, error)
 
-    def _for(self, target: Target, policy: Policy) -> Compilers:
+    def _drop(self, key: tuple[Target, float], failure: Exception) -> None:
+        """End the compile processes of a target, and let those who wait for them raise the failure."""
+        watched = self._compilers.pop(key)
+        watched.failure = failure
+        self._changed.notify_all()
+        with suppress(OSError):
+            watched.compilers.close()
+
+    def _for(self, target: Target, policy: Policy) -> _Watched:
         key = target, policy.compile_timeout_seconds
         if key not in self._compilers:
             policy = replace(policy, compile_processes=self._processes)
             cache = BinaryCache(self._cache, target)
-            self._compilers[key] = Compilers(self._spawner, target, policy, lambda event: None, cache)
+            self._compilers[key] = _Watched(Compilers(self._spawner, target, policy, lambda event: None, cache))
         return self._compilers[key]
+
+
+@dataclass(eq=False)
+class _Watched:
+    """The compile processes of a target, whether a thread watches them, and what has ended them."""
+
+    compilers: Compilers
+    has_thread: bool = False
+    failure: Exception | None = None

@@ -65,7 +65,7 @@ class Dispatcher:
         self._assignment: Assignment[WorkItem] | None = None
         self._homes: dict[Any, str] = {}
         self._begun: dict[Any, str] = {}
-        self._losses: dict[str, int] = {}
+        self._losses: dict[tuple[str, ...], int] = {}
         self._admission: tuple[Job, Admission] | None = None
         self._errors: list[UserError] = []
         self._refused: set[str] = set()
@@ -182,10 +182,11 @@ class Dispatcher:
     ) -> Iterator[ItemResult]:
         item, measurements = portion.items[name], tuple(measurement_of(each, device.name) for each in plain)
         second = name not in portion.waiting
-        if not second and portion.purpose is not Purpose.ADMISSION and any(map(_was_killed, measurements)):
-            self._losses[name] = self._losses.get(name, 0) + 1
-            if self._losses[name] < LOSSES:
-                return  # it still waits, and is sent again when the portion has ended
+        may_repeat = not second and portion.purpose is not Purpose.ADMISSION
+        if may_repeat and any(map(_was_killed, measurements)) and self._lose(item) < LOSSES:
+            # It still waits, behind those that the device goes on with, and is sent again after the portion's end.
+            portion.waiting[name] = portion.waiting.pop(name)
+            return
         portion.waiting.pop(name, None)
         device.measured += len(measurements)
         device.problem = item.problem
@@ -239,12 +240,17 @@ class Dispatcher:
     ) -> Iterator[ItemResult]:
         """Count a loss for items, and give those up that were lost `LOSSES` times."""
         for name in names if portion.purpose is Purpose.WORK else ():
-            self._losses[name] = self._losses.get(name, 0) + 1
-            if self._losses[name] >= LOSSES:
+            if self._lose(portion.items[name]) >= LOSSES:
                 item = portion.waiting.pop(name)
                 detail = f"{why}, {LOSSES} times"
                 lost = Measurement(Outcome.CRASH, LOST, detail, started=time.time(), device=device.name)
                 yield ItemResult(item, (lost,) * len(item.jobs))
+
+    def _lose(self, item: WorkItem) -> int:
+        """How often a device or its process was lost at these jobs, with this time."""
+        jobs = tuple(job.key for job in item.jobs)
+        self._losses[jobs] = self._losses.get(jobs, 0) + 1
+        return self._losses[jobs]
 
     def _take_back(self, device: ClusterDevice, portion: SentPortion) -> None:
         """Take a portion from a device; its items without a result wait again. A visit is not repeated."""

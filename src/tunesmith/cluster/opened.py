@@ -28,7 +28,7 @@ from .selectors import HostDevice, host_devices
 Say = Callable[[str], None]
 
 LEAST_CORES = 2
-"""A GPU's process has cores of its own if there are so many: one to launch on, and one to compute references."""
+"""A GPU's process has cores of its own if each GPU gets at least so many: one to launch on, one for references."""
 
 FIRST_DEVICE_SECONDS = 600.0
 """How long a command waits for the first device of a cluster; a batch system may take its time to start workers."""
@@ -135,7 +135,7 @@ class JoinedHost:
 
 @contextmanager
 def joined(address: str, devices: str, name: str, cache: Path, processes: int, say: Say) -> Iterator[JoinedHost]:
-    """Workers of this host that join a cluster; `processes` compile at once (0: one for each core). They end with the
+    """Workers of this host that join a cluster; `processes` compile at once (0: one for two cores). They end with the
     context. Raises UserError if the devices are not there or the scheduler cannot be reached."""
     chosen = host_devices(devices)
     connection = connected(address)
@@ -157,11 +157,12 @@ def worker_starts(
 ) -> list[WorkerStart]:
     """A worker for each device, and one that compiles for them if they are GPUs. Device names end with `@host`.
 
-    GPUs share the host's cores evenly: references are computed on a device's own cores, since the threads of several
-    processes that all use every core slow each other down. Compiling takes half as many processes as there are cores.
+    If all are GPUs, they share the host's cores (logical processors) evenly: references are computed on a device's own
+    cores, since the threads of several processes that all use every core slow each other down. Compiling takes half as
+    many processes as there are cores.
     """
     cores = sorted(os.sched_getaffinity(0))
-    each = len(cores) // len(devices)
+    each = 0 if any(device.target.shares_the_host for device in devices) else len(cores) // len(devices)
     starts = [
         WorkerStart(
             address,
@@ -171,7 +172,7 @@ def worker_starts(
             device=f"{device.name}@{host}" if host else device.name,
             target=None if device.cores else device.target,
             selector=device.target.selector,
-            cores=device.cores or (() if device.target.shares_the_host else _share(cores, number, each)),
+            cores=device.cores or _share(cores, number, each),
             part=device.part,
             toolchains=compiler_versions(device.target) if device.part else None,
         )

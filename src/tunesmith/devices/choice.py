@@ -12,6 +12,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,19 +169,23 @@ def after_trial(found: FoundDevice, drivers: DriverProcess) -> FoundDevice:
 
 
 def _after_trials(found: Sequence[FoundDevice], drivers: DriverProcess) -> Iterator[FoundDevice]:
-    """Each device after its trial. Several GPUs are tried out at once, each by a process of its own, since to open one
-    takes a second."""
-    gpus = [device for device in found if device.target and device.target.kind == "GPU"]
-    if len(gpus) < 2:
-        return (after_trial(device, drivers) for device in found)
+    """Each device after its trial. Several GPUs of one API are tried out at once, each by a process of its own, since
+    to open one takes a second. Another API may show the same GPU, which may refuse two processes: APIs take turns."""
 
     def alone(device: FoundDevice) -> FoundDevice:
         with _started() as own:
             return after_trial(device, own)
 
-    with ThreadPoolExecutor(min(len(gpus), MOST_TRIALS)) as pool:
-        tried = dict(zip(map(id, gpus), pool.map(alone, gpus), strict=True))
-    return (tried.get(id(device)) or after_trial(device, drivers) for device in found)
+    def is_gpu(device: FoundDevice) -> bool:
+        return device.target is not None and device.target.kind == "GPU"
+
+    for (_, are_gpus), own in groupby(found, lambda device: (device.target and device.target.api, is_gpu(device))):
+        devices = list(own)
+        if are_gpus and len(devices) > 1:
+            with ThreadPoolExecutor(min(len(devices), MOST_TRIALS)) as pool:
+                yield from pool.map(alone, devices)
+        else:
+            yield from (after_trial(device, drivers) for device in devices)
 
 
 def _found_by(selector: str, drivers: DriverProcess) -> list[FoundDevice]:

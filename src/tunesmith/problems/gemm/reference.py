@@ -27,7 +27,8 @@ MOST_READ = 1 << 23
 """Beyond either of the first two limits, D is checked at sampled elements. All of 1024 x 1024 x 1024 is checked, but
 only every 17th row and column of 8192 x 8192 x 8192. The third is for products with few columns or few rows, whose
 operands have many more elements than D: no more than so many elements of an operand are read (every 56th row of
-57344 x 1 x 8192). NumPy takes a tenth of a second of one core for a product at the limits."""
+57344 x 1 x 8192), of a batch by eight matrices. NumPy takes a tenth of a second of one core for a product at
+the limits."""
 
 _FRACTION_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53, "int32": math.inf}
 _SMALLEST = {"bfloat16": 2.0**-133, "float16": 2.0**-24, "float32": 2.0**-149}
@@ -152,9 +153,9 @@ class _Sample:
         (m, k), n = a.shape[:2], b.shape[1]
         batch = a.shape[2] if a.ndim == 3 else 1
         affordable = min(MOST_FLOPS / max(2 * k, 1), MOST_ELEMENTS)
-        if m * n * batch <= affordable and max(m, n) * k * batch <= MOST_READ:
-            return _Sample(None, None, None)
         matrices = min(batch, 8)
+        if m * n * batch <= affordable and max(m, n) * k * matrices <= MOST_READ:
+            return _Sample(None, None, None)
         readable = max(2, MOST_READ // (matrices * max(k, 1)))
         thinned = math.sqrt(affordable / matrices / (m * n))
         rows = min(m, max(2, int(m * thinned)))

@@ -61,9 +61,12 @@ class Anchor:
         self._last, self._measured_then = 0.0, 0
         self._since_visit: list[_Screening] = []
 
-    def before_screening(self, measure: RecordedMeasure, cells: Sequence[Cell], measures: bool) -> None:
+    def before_screening(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool, measures: bool) -> None:
         """To be called before some of these cells are measured (`measures`), or none. With several devices, the first
         cells of a run contain its anchor, which compares the devices before any of them is given work."""
+        if measures:
+            # Now, since parts of a plan that are measured together ask for a visit one after the other.
+            self._remember(measure, cells, racing)
         if self._chosen is not None or not isinstance(measure.bench, ManyDevices):
             return
         self._offered = self._offered or (measure, cells[:ANCHOR_TRIES])
@@ -71,7 +74,8 @@ class Anchor:
             return
         first, offered = self._offered
         # What follows is compiled while the devices are opened and compared.
-        measure.bench.prepare([first.job(cell) for cell in offered] + [measure.job(cell) for cell in cells])
+        unknown = [cell for cell in cells if not measure.rounds(cell)]
+        measure.bench.prepare([first.job(cell) for cell in offered] + [measure.job(cell) for cell in unknown])
         for cell in offered:
             self._choose(first, cell)
             self._measure()
@@ -91,25 +95,41 @@ class Anchor:
         """
         if self._chosen is None:
             return
-        self._since_visit.append(_Screening(measure, cells, racing))
-        visits = self._visits
-        self.visit_if_due(measure, ())
-        if self._visits == visits:
-            return
-        screenings, self._since_visit = self._since_visit, []
-        if change := self._change:
-            for screening in screenings:
-                screening.measure.renew(screening.contenders(change), screening.racing)
+        self._remember(measure, cells, racing)
+        if self._visited_if_due(measure, ()):
+            self._renew_stale()
 
     def visit_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:
         """Visit the anchor if the last visit is long enough ago. The first of the `cells`, which ran, becomes the
         anchor if there is none yet."""
+        if self._visited_if_due(measure, cells):
+            self._renew_stale()
+
+    def decided(self, measure: RecordedMeasure) -> None:
+        """To be called when a measure's step is decided: what it screened need not be measured again any more."""
+        self._since_visit = [screening for screening in self._since_visit if screening.measure is not measure]
+
+    def _visited_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> bool:
+        visits = self._visits
         if self._chosen is None:
             if cell := next(iter(cells), None):
                 self._choose(measure, cell)
                 self.visit()
         elif self._clock() - self._last >= SECONDS_BETWEEN:
             self.visit()
+        return self._visits > visits
+
+    def _remember(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool) -> None:
+        screening = _Screening(measure, cells, racing)
+        if screening not in self._since_visit:
+            self._since_visit.append(screening)
+
+    def _renew_stale(self) -> None:
+        """If the last visit shows a change, measure the contenders of all screenings since the visit before again."""
+        screenings, self._since_visit = self._since_visit, []
+        if change := self._change:
+            for screening in screenings:
+                screening.measure.renew(screening.contenders(change), screening.racing)
 
     def visit(self) -> None:
         """Measure the anchor once more, unless nothing new was measured since the last time."""

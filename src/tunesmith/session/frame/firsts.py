@@ -9,7 +9,7 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell
 from tunesmith.records import Measurement, Problem
 
-from .ahead import first_round, run_races
+from .ahead import first_round
 from .order import CellRace
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def with_firsts(
             measure.bench.prepare(unknown)
         for cell in own:
             if cell not in known:
-                run_races(measure.bench, [(measure, [CellRace((cell,))])], first_round(racing), racing=False)
+                measure.questions.measure_races(measure, [CellRace((cell,))], first_round(racing), racing=False)
             measured = measure.lookup([cell], racing).get(cell)
             if measured and measured.ok:
                 measure.firsts[problem] = cell

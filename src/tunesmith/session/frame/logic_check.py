@@ -23,7 +23,7 @@ PROCESSORS_EACH, MOST_PROCESSES = 4, 8
 
 def checker_count() -> int:
     """How many processes make the check at once on this host."""
-    return min(MOST_PROCESSES, max(1, (os.cpu_count() or 1) // PROCESSORS_EACH))
+    return min(MOST_PROCESSES, max(1, len(os.sched_getaffinity(0)) // PROCESSORS_EACH))
 
 
 def started_checker(spawner: Spawner) -> Child:
@@ -53,9 +53,9 @@ def check_logic(
     finally:
         for child in children:
             child.end()
-    if None in answers:
-        return [f"launching what the logic names gave no result for {seconds:g} s"]
-    return [sentence for answer in answers if answer for sentence in answer]
+    late = [f"launching what the logic names gave no result for {seconds:g} s"]
+    # Each process says what is wrong with the device or a whole file.
+    return list(dict.fromkeys(sentence for answer in answers for sentence in (late if answer is None else answer)))
 
 
 def _answer(child: Child, deadline: float) -> list[str] | None:

@@ -43,8 +43,8 @@ from .reuse import ReuseRule, failed
 AfterScreening = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
 """Called with the cells of a screening that measured some of them for the first time, and whether they raced."""
 
-BeforeScreening = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
-"""Called with the legal cells of a screening, and whether some of them are about to be measured."""
+BeforeScreening = Callable[["RecordedMeasure", Sequence[Cell], bool, bool], None]
+"""Called with the legal cells of a screening, whether they race, and whether some are about to be measured."""
 
 
 class RecordedMeasure:
@@ -67,7 +67,7 @@ class RecordedMeasure:
         reuse_rule: ReuseRule | None = None,
         after_screening: AfterScreening = lambda measure, cells, racing: None,
         rank: Rank | None = None,
-        before_screening: BeforeScreening = lambda measure, cells, measures: None,
+        before_screening: BeforeScreening = lambda measure, cells, racing, measures: None,
     ) -> None:
         self.oracle, self.bench, self.store, self.policy = oracle, bench, store, policy
         self.ledger, self.observe, self.deadline = ledger, observe, deadline
@@ -96,7 +96,7 @@ class RecordedMeasure:
         known = self.lookup(legal, racing)
         self._reuse(known, first_round(racing))
         self._begin(len(legal), len(known))
-        self._before_screening(self, legal, len(known) < len(legal))
+        self._before_screening(self, legal, racing, len(known) < len(legal))
         known = with_firsts(self, legal, known, racing)
         if len(known) < len(legal):
             self._run(self._races(grouped, known), first_round(racing), racing)
@@ -114,7 +114,7 @@ class RecordedMeasure:
         grouped = [self._legal(group) for group in groups]
         legal = list(dict.fromkeys(cell for group in grouped for cell in group))
         known = self.lookup(legal, racing)
-        self._before_screening(self, legal, len(known) < len(legal))
+        self._before_screening(self, legal, racing, len(known) < len(legal))
         races = self._races(grouped, with_firsts(self, legal, known, racing))
         self.ahead |= {(self.key(cell), first_round(racing)) for race in races for cell in race.cells}
         return races

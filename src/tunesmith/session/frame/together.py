@@ -28,7 +28,8 @@ class EndedEarlyError(Exception):
 
 @dataclass(eq=False)
 class _Running:
-    """A part's thread. `races` and `finalists` are what it asks for; it `rests` while it waits for that or its turn."""
+    """A part's thread. `races` and `finalists` are what it asks for. It `rests` before its first turn, and while it
+    waits for what it asks for."""
 
     thread: threading.Thread
     turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -81,6 +82,7 @@ class Together(Questions):
     def _begun(self, part: Part) -> _Running:
         def work() -> None:
             running.turn.acquire()
+            running.rests = False
             try:
                 if not self._is_over:
                     part()
@@ -96,7 +98,6 @@ class Together(Questions):
 
     def _let_go_on(self, part: _Running) -> None:
         """Let a part run until it asks or ends. Raises what ended it."""
-        part.rests = False
         part.turn.release()
         self._back.acquire()
         if part.error is not None:
@@ -106,6 +107,7 @@ class Together(Questions):
         part.rests = True
         self._back.release()
         part.turn.acquire()
+        part.rests = False
         if self._is_over:
             raise EndedEarlyError
 
@@ -121,10 +123,9 @@ class Together(Questions):
             part.races, part.finalists = None, ()
         for (round_, racing), asked in by_kind.items():
             first, _ = asked[0]
-            if len(asked) > 1:
-                cells = sum(len(race.cells) for _, races in asked for race in races)
-                purpose = f"{first.purpose}, {len(asked)} types together"
-                self._observe(events.BatchBegan(purpose, cells, 0))
+            cells = sum(len(race.cells) for _, races in asked for race in races)
+            together = f", {len(asked)} types together" if len(asked) > 1 else ""
+            self._observe(events.BatchBegan(f"{first.purpose}{together}", cells, 0))
             run_races(first.bench, asked, round_, racing)
         if finalists:
             interleave_ahead(finalists)

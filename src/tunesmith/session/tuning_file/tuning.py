@@ -110,8 +110,11 @@ class Group:
 
 
 class TuningPlan(RunPlan):
-    """`order` is the policy whose best guesses are measured first, or `file`. Several devices carry out the groups of
-    all problem types together."""
+    """`order` is the policy whose best guesses are measured first, or `file`.
+
+    If there are several devices when the run begins, the groups of all problem types are carried out together. With a
+    budget they are not, so that some types are decided when it ends, rather than none.
+    """
 
     may_share = True
 
@@ -130,7 +133,7 @@ class TuningPlan(RunPlan):
         by_type: dict[ProblemType, list[int]] = defaultdict(list)
         for number, phases in numbered.items():
             by_type[phases.problem_type].append(number)
-        if run_.device_count > 1 and len(by_type) > 1:
+        if run_.device_count > 1 and len(by_type) > 1 and run_.deadline is None:
             for problem_type in by_type:
                 run_.measure(problem_type)
             run_.say(f"{len(by_type)} problem types go through their steps together")
@@ -226,6 +229,7 @@ class _Steps:
             self.run.write(table_output(self.run, phases, result, table_of(result, measure)))
         self.run.record_step(step_record(phases, self._number, result, measure, seconds))
         self.run.observe(events.StepEnded(result, seconds))
+        self.run.anchor.decided(measure)
         self.run.anchor.visit_if_due(measure, result.table.cells)
         self._next()
 
