@@ -307,6 +307,14 @@ def test_of_a_product_with_few_columns_or_rows_no_more_is_read_than_allowed(size
     assert looked_at[np.ix_(*([0, -1] for _ in looked_at.shape))].all()
 
 
+def test_all_matrices_of_a_batch_of_small_products_are_checked():
+    """Although the batch has more elements than may be read of an operand."""
+    problem = Problem(gemm_type(batched=True), (16, 16, 40, 1024), (), scalars(1.0, 0.0))
+    assert reference.MOST_READ < 16 * 1024 * 40 * 16
+    inputs = GEMM.inputs(problem, np.random.default_rng(3))
+    assert GEMM.reference(problem, inputs)["D"].where == (...,)
+
+
 @given(st.integers(1, 5000), st.integers(1, 400))
 def test_sampled_places_leave_no_wide_gap(extent, count):
     places = reference.spread(extent, count)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_session import one_step, rounds, tune
 
 from tunesmith.bench import Drift, Policy
 from tunesmith.devices.fake import fake_target
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem
 from tunesmith.session.frame import events
-from tunesmith.session.frame.drift import Anchor
+from tunesmith.session.frame.drift import SECONDS_BETWEEN, Anchor
 from tunesmith.session.frame.outputs import Output
 from tunesmith.session.frame.run import RunPlan, carry_out
 from tunesmith.store import Store
@@ -74,3 +77,54 @@ def test_an_alarm_of_the_last_visit_is_in_what_is_written(monkeypatch, tmp_path,
     assert visits, "the run ended with a visit"
     assert (tmp_path / "cautions").read_text().startswith(expected)
     assert bool((tmp_path / "cautions").read_text()) == bool(expected)
+
+
+CELL = (Configuration({}), Problem(gemm_type("s"), (8, 8, 8)))
+
+
+class Screened:
+    """Stands for a measure whose anchor takes the given seconds, visit by visit. `renewed` counts renewals."""
+
+    def __init__(self, seconds):
+        self.seconds, self.renewed = iter(seconds), 0
+        self.bench, self.ledger = None, SimpleNamespace(measured=1)
+
+    def rounds(self, cell):
+        return {}
+
+    def everywhere(self, cell, round_of):
+        self.ledger.measured += 1
+        seconds = next(self.seconds)
+        return {"": Measurement(Outcome.OK, estimate=Estimate(seconds, seconds * 0.999, seconds * 1.001, 9))}
+
+    def times(self, cells, racing):
+        return {cell: Estimate(1.0, 1.0, 1.0, 9) for cell in cells}
+
+    def renew(self, cells, racing):
+        self.renewed += len(cells)
+
+
+@pytest.fixture
+def together():
+    """An anchor that was visited once, by the first of two measures whose screenings are measured at the same time. The
+    next visit is due, and shows that the machine is slower."""
+    now = iter([0.0, *[SECONDS_BETWEEN + 1] * 9])
+    anchor, parts = Anchor(lambda event: None, clock=lambda: next(now)), (Screened([1.0, 1.3]), Screened([]))
+    anchor.visit_if_due(parts[0], [CELL])
+    for part in parts:
+        anchor.before_screening(part, [CELL], True, True)
+        part.ledger.measured += 1
+    return anchor, parts
+
+
+def test_a_change_that_one_part_finds_renews_what_was_measured_with_it(together):
+    anchor, (first, second) = together
+    anchor.after_screening(first, [CELL], True)
+    assert (first.renewed, second.renewed) == (1, 1)
+
+
+def test_what_is_decided_is_not_renewed(together):
+    anchor, (first, second) = together
+    anchor.decided(first)
+    anchor.visit_if_due(first, [CELL])
+    assert (first.renewed, second.renewed) == (0, 1)
