@@ -11,6 +11,7 @@ from golden_bench import nothing_measured
 from many_fakes import FakeManyDevices, factory
 from tunesmith import session
 from tunesmith.devices.fake import fake_target
+from tunesmith.session.frame import events
 from tunesmith.session.frame import together as together_module
 from tunesmith.session.frame.ledger import OutOfBudgetError
 from tunesmith.session.frame.together import Together
@@ -158,7 +159,8 @@ def test_two_types_on_several_devices_come_to_the_end_of_one(tmp_path, is_resume
             with pytest.raises(KeyboardInterrupt):
                 session.tune(file, tmp_path / "many", device=fake_target(), benches=stopped)
             assert rows(tmp_path / "many")
-        session.tune(file, tmp_path / "many", device=fake_target(), benches=factory(bench))
+        observed: list[events.Event] = []
+        session.tune(file, tmp_path / "many", device=fake_target(), benches=factory(bench), observe=observed.append)
     found, expected = (
         {key: row["seconds"] for key, row in rows(tmp_path / name).items() if not key[1].startswith("anchor")}
         for name in ("many", "one")
@@ -168,3 +170,16 @@ def test_two_types_on_several_devices_come_to_the_end_of_one(tmp_path, is_resume
     types = [{job.problem.type for race in batch.races for job in race.jobs} for batch in bench.batches]
     assert max(map(len, types)) == 2
     assert bench.alone == 0
+    named = {event.type_name for event in observed if isinstance(event, events.StepEnded)}
+    assert named == {"Cij_Aik_Bjk_SB", "Cij_Aki_Bjk_SB"}, "a line of progress says whose step it is"
+
+
+def test_with_a_budget_types_are_carried_out_one_after_another(tmp_path):
+    """If it ends early, some types are decided."""
+    bench = FakeManyDevices(dict.fromkeys("abc", 1.0), SPREAD)
+    with nothing_measured(SPREAD):
+        session.tune(
+            two_types(tmp_path), tmp_path / "run", device=fake_target(), benches=factory(bench), budget_minutes=9
+        )
+    types = [{job.problem.type for race in batch.races for job in race.jobs} for batch in bench.batches]
+    assert max(map(len, types)) == 1

@@ -244,7 +244,7 @@ def _tile(solution: Solution) -> str:
 def _step_line(state: _State, event: events.StepEnded, seconds: float) -> str:
     result = event.result
     parts = [
-        f"{result.name}: {len(result.before)} -> {len(result.after)} lineages",
+        f"{event.type_name} {result.name}: {len(result.before)} -> {len(result.after)} lineages".lstrip(),
         f"{result.candidates} candidates" if result.trials else "",
         f"rejected {result.rejected.total()}" if result.rejected else "",
         f"dropped {len(result.dropped)}" if result.dropped else "",

@@ -50,10 +50,12 @@ class CellMeasured:
 
 @dataclass(frozen=True, slots=True)
 class StepEnded:
-    """A step of the protocol is done; it took `seconds` of wall time."""
+    """A step of the protocol is done; it took `seconds` of wall time. `type_name` is the problem type's if several
+    types go through their steps together, whose seconds then overlap."""
 
     result: StepResult
     seconds: float
+    type_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,18 +137,20 @@ class TuningPlan(RunPlan):
             for problem_type in by_type:
                 run_.measure(problem_type)
             run_.say(f"{len(by_type)} problem types go through their steps together")
-            run_.carry_out_together([partial(self._carry_out, run_, numbers) for numbers in by_type.values()])
+            run_.carry_out_together(
+                [partial(self._carry_out, run_, numbers, together=True) for numbers in by_type.values()]
+            )
         else:
             self._carry_out(run_, numbered)
 
-    def _carry_out(self, run_: Run, numbers: Iterable[int]) -> None:
-        """Carry out size groups, one after another."""
+    def _carry_out(self, run_: Run, numbers: Iterable[int], together: bool = False) -> None:
+        """Carry out size groups, one after another; `together` with those of other types."""
         for number in numbers:
             phases = self._tuning.groups[number]
             run_.observe(events.GroupBegan(phases.problem_type, phases.group))
             group = Group(phases, run_.measure(phases.problem_type))
             self._begun[number] = group
-            steps = _Steps(run_, group)
+            steps = _Steps(run_, group, phases.problem_type.name if together else "")
             group.result = run(phases, group.measure, group.measure.oracle, steps.ended, steps.decided)
             run_.decided()
 
@@ -209,6 +211,7 @@ class _Steps:
 
     run: Run
     group: Group
+    type_name: str = ""
 
     def __post_init__(self) -> None:
         self._names = step_names(self.group.phases)
@@ -228,7 +231,7 @@ class _Steps:
         if result.trials and self.group.last is None:
             self.run.write(table_output(self.run, phases, result, table_of(result, measure)))
         self.run.record_step(step_record(phases, self._number, result, measure, seconds))
-        self.run.observe(events.StepEnded(result, seconds))
+        self.run.observe(events.StepEnded(result, seconds, self.type_name))
         self.run.anchor.decided(measure)
         self.run.anchor.visit_if_due(measure, result.table.cells)
         self._next()
