@@ -25,13 +25,13 @@ def sent():
     dispatcher._losses, dispatcher._admission = {}, None
     item = WorkItem("a job", job(16).problem, job(16))
 
-    def heard(*measurements, purpose=Purpose.WORK, others=()):
+    def heard(*measurements, purpose=Purpose.WORK, others=(), device="x"):
         items = {item.name: item} | {name: WorkItem(name, item.problem, job(16, LoopUnroll=4)) for name in others}
         portion = SentPortion(0, items, SimpleNamespace(), purpose)
         found = []
         for measurement in measurements:
             plain = [plain_measurement(measurement)]
-            found += dispatcher._result(ClusterDevice("x", "there"), portion, item.name, plain)
+            found += dispatcher._result(ClusterDevice(device, "there"), portion, item.name, plain)
         return [(each.measurements[0].outcome, each.second) for each in found], list(portion.waiting)
 
     return heard
@@ -59,6 +59,13 @@ def test_a_crash_of_its_own_is_a_result_at_once(sent):
 
 def test_a_second_result_is_passed_on_as_one(sent):
     assert sent(OK, CRASHED) == ([(Outcome.OK, False), (Outcome.CRASH, True)], [])
+
+
+def test_kills_in_a_visit_are_counted_for_each_device(sent):
+    for device in "xyz":
+        for _ in range(LOSSES - 1):
+            assert sent(KILLED, purpose=Purpose.VISIT, device=device) == ([], ["a job"])
+    assert sent(KILLED) == ([], ["a job"]), "and are none of the step's"
 
 
 def test_a_visit_waits_too_and_an_admission_is_decided_at_once(sent):

@@ -64,6 +64,8 @@ class CompileService:
         try:
             while True:
                 with self._changed:
+                    if watched.failure:
+                        return
                     compilers.pump()
                     self._changed.notify_all()
                     if not compilers.busy:

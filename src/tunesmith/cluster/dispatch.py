@@ -117,6 +117,7 @@ class Dispatcher:
     def visit(self, job: Job) -> Iterator[Measurement]:
         """Measure one job on every device that works; once more where a process was killed meanwhile."""
         unvisited = set(self.fleet.working)
+        self._losses = {jobs: count for jobs, count in self._losses.items() if not jobs[0]}
         for _ in range(LOSSES):
             for device in self.fleet:
                 if device.works and device.name in unvisited:
@@ -183,7 +184,8 @@ class Dispatcher:
         item, measurements = portion.items[name], tuple(measurement_of(each, device.name) for each in plain)
         second = name not in portion.waiting
         may_repeat = not second and portion.purpose is not Purpose.ADMISSION
-        if may_repeat and any(map(_was_killed, measurements)) and self._lose(item) < LOSSES:
+        visited = device.name if portion.purpose is Purpose.VISIT else ""
+        if may_repeat and any(map(_was_killed, measurements)) and self._lose(item, visited) < LOSSES:
             # It still waits, behind those that the device goes on with, and is sent again after the portion's end.
             portion.waiting[name] = portion.waiting.pop(name)
             return
@@ -246,9 +248,9 @@ class Dispatcher:
                 lost = Measurement(Outcome.CRASH, LOST, detail, started=time.time(), device=device.name)
                 yield ItemResult(item, (lost,) * len(item.jobs))
 
-    def _lose(self, item: WorkItem) -> int:
-        """How often a device or its process was lost at these jobs, with this time."""
-        jobs = tuple(job.key for job in item.jobs)
+    def _lose(self, item: WorkItem, visited: str = "") -> int:
+        """How often a device or its process was lost at these jobs, with this time; or in this visit of a device."""
+        jobs = (visited, *(job.key for job in item.jobs))
         self._losses[jobs] = self._losses.get(jobs, 0) + 1
         return self._losses[jobs]
 

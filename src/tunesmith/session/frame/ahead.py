@@ -48,6 +48,8 @@ Finalists = tuple["RecordedMeasure", Sequence[Configuration], Sequence[Problem]]
 class Questions:
     """What a measure asks the bench: here at once. A subclass may let questions of several measures come together."""
 
+    come_together = False
+
     def measure_races(self, measure: RecordedMeasure, races: Sequence[CellRace], round_: str, racing: bool) -> None:
         """Measure and commit the races of a measure. Raises OutOfBudgetError."""
         run_races(measure.bench, [(measure, races)], round_, racing)

@@ -60,6 +60,9 @@ class Anchor:
         self._visits = 0
         self._last, self._measured_then = 0.0, 0
         self._since_visit: list[_Screening] = []
+        self._stale: list[tuple[_Screening, float]] = []
+        self._visited: set[str] = set()
+        """The devices that the last visit reached."""
 
     def before_screening(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool, measures: bool) -> None:
         """To be called before some of these cells are measured (`measures`), or none. With several devices, the first
@@ -96,20 +99,12 @@ class Anchor:
         if self._chosen is None:
             return
         self._remember(measure, cells, racing)
-        if self._visited_if_due(measure, ()):
-            self._renew_stale()
+        self.visit_if_due(measure, ())
 
     def visit_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:
         """Visit the anchor if the last visit is long enough ago. The first of the `cells`, which ran, becomes the
-        anchor if there is none yet."""
-        if self._visited_if_due(measure, cells):
-            self._renew_stale()
-
-    def decided(self, measure: RecordedMeasure) -> None:
-        """To be called when a measure's step is decided: what it screened need not be measured again any more."""
-        self._since_visit = [screening for screening in self._since_visit if screening.measure is not measure]
-
-    def _visited_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> bool:
+        anchor if there is none yet. What a visit has found stale is then measured again: of parts that are measured
+        together each renews its own, before it looks at its times."""
         visits = self._visits
         if self._chosen is None:
             if cell := next(iter(cells), None):
@@ -117,19 +112,30 @@ class Anchor:
                 self.visit()
         elif self._clock() - self._last >= SECONDS_BETWEEN:
             self.visit()
-        return self._visits > visits
+        if self._visits > visits:
+            self._find_stale()
+        mine = [entry for entry in self._stale if entry[0].measure is measure or not measure.questions.come_together]
+        self._stale = [entry for entry in self._stale if entry not in mine]
+        for screening, change in mine:
+            screening.measure.renew(screening.contenders(change), screening.racing)
+
+    def decided(self, measure: RecordedMeasure) -> None:
+        """To be called when a measure's step is decided: what it screened need not be measured again any more."""
+        self._since_visit = [screening for screening in self._since_visit if screening.measure is not measure]
+        self._stale = [entry for entry in self._stale if entry[0].measure is not measure]
 
     def _remember(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool) -> None:
         screening = _Screening(measure, cells, racing)
         if screening not in self._since_visit:
             self._since_visit.append(screening)
 
-    def _renew_stale(self) -> None:
-        """If the last visit shows a change, measure the contenders of all screenings since the visit before again."""
-        screenings, self._since_visit = self._since_visit, []
+    def _find_stale(self) -> None:
+        """If the last visit shows a change, all that was screened since the visit before is stale. What is not measured
+        yet waits for the next visit."""
+        done = [screening for screening in self._since_visit if screening.is_measured]
+        self._since_visit = [screening for screening in self._since_visit if screening not in done]
         if change := self._change:
-            for screening in screenings:
-                screening.measure.renew(screening.contenders(change), screening.racing)
+            self._stale += [(screening, change) for screening in done]
 
     def visit(self) -> None:
         """Measure the anchor once more, unless nothing new was measured since the last time."""
@@ -149,16 +155,16 @@ class Anchor:
     def _measure(self) -> None:
         assert self._chosen is not None
         measure, cell = self._chosen
-        visited = False
+        self._visited = set()
         for device, measurement in measure.everywhere(cell, self._round).items():
             if machine_failure(measurement):
                 continue  # it is not in the store, and the next visit takes its number
-            visited = True
+            self._visited.add(device)
             self._series.setdefault(device, []).append(measurement.estimate)
             changes = self._changes(device)
             if len(changes) > 1 and self._series[device][-1]:
                 self._observe(events.DriftMeasured(changes[-1].ratio, changes[-1].alarm))
-        if visited:
+        if self._visited:
             self._visits += 1
             self._last, self._measured_then = self._clock(), measure.ledger.measured
             self._leave_out_slow(measure)
@@ -195,11 +201,10 @@ class Anchor:
 
     @property
     def _change(self) -> float:
-        """The largest change of a device's speed between its last two visits, as a factor above 1; 0 if there is no
-        more than noise."""
-        changes = (
-            drift(before, now) for *_, before, now in (s for s in self._series.values() if len(s) > 1) if before and now
-        )
+        """The largest change of a device's speed between the last visit and the one before, as a factor above 1; 0 if
+        there is no more than noise."""
+        series = (self._series[device] for device in self._visited if len(self._series[device]) > 1)
+        changes = (drift(before, now) for *_, before, now in series if before and now)
         return max((max(change.ratio, 1 / change.ratio) for change in changes if change.alarm), default=0.0)
 
     def _choose(self, measure: RecordedMeasure, cell: Cell) -> None:
@@ -228,6 +233,10 @@ class _Screening:
     measure: RecordedMeasure
     cells: Sequence[Cell]
     racing: bool
+
+    @property
+    def is_measured(self) -> bool:
+        return len(self.measure.lookup(self.cells, self.racing)) == len(set(self.cells))
 
     def contenders(self, change: float) -> list[Cell]:
         """The cells that may be the fastest on their problem, if the machine's speed changed by this factor."""

@@ -43,6 +43,8 @@ class _Running:
 class Together(Questions):
     """Carries out parts, each of which asks through the measures that it has been given."""
 
+    come_together = True
+
     def __init__(self, observe: events.Observer) -> None:
         self._observe = observe
         self._back = threading.Semaphore(0)
