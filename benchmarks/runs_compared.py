@@ -9,7 +9,6 @@ as its own run measured it (geometric mean, and how far the middle 90 % of the s
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from tunesmith.logic import Logic
-from tunesmith.records import Configuration
 
 Size = tuple[str, tuple[int, ...]]
 
@@ -33,31 +31,14 @@ class ChosenAt:
 
 def chosen(folder: Path) -> dict[Size, ChosenAt]:
     """What a run chose at each size that it decided, by the type's name and the sizes."""
-    times = _times(folder)
     found = {}
     for path in sorted((folder / "logic").glob("*.yaml")):
         document = Logic.load(path).document
-        name = document.problem_type.name
-        texts = [solution.solution.configuration.to_json() for solution in document.solutions]
+        texts = [named.solution.configuration.to_json() for named in document.solutions]
         for row in document.rows:
             alike = tuple(texts[number] for number in (row.solution, *row.ties))
-            size = name, tuple(row.sizes)
-            found[size] = ChosenAt(alike, times[size, alike[0]])
+            found[document.problem_type.name, row.where] = ChosenAt(alike, row.estimate.seconds)
     return found
-
-
-def _times(folder: Path) -> dict[tuple[Size, str], float]:
-    """Seconds of every cell of the finals, by size and configuration."""
-    times = {}
-    for path in (folder / "tables").glob("*/*_Final.details.csv"):
-        name = path.parent.name.rpartition("_")[0]
-        with path.open() as lines:
-            for row in csv.DictReader(lines):
-                sizes = tuple(int(value) for key, value in row.items() if len(key) == 1)
-                if row["Seconds"]:
-                    text = Configuration.from_json(row["Configuration"]).to_json()
-                    times[(name, sizes), text] = float(row["Seconds"])
-    return times
 
 
 def compared(first: dict[Size, ChosenAt], other: dict[Size, ChosenAt]) -> str:

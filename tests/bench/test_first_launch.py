@@ -161,6 +161,7 @@ def test_a_plan_is_bound_to_its_memory_once_for_all_its_runs():
             return super().prepare(plan, programs, operands, workspace)
 
     device = Counted(results(), results())
-    assert judged("host", device, [], PLANS[1], case_of(), ([], PLANS[0])).wrong is None
+    programs = []
+    assert judged("host", device, programs, PLANS[1], case_of(), (programs, PLANS[0])).wrong is None
     assert bound == [0, 1]
     assert device.launches == [0, 1, 1, 1]

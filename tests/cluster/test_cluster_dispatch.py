@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench_jobs import job
+from tunesmith.cluster import dispatch
 from tunesmith.cluster.devices import ClusterDevice, Purpose, SentPortion, WorkItem
 from tunesmith.cluster.dispatch import LOSSES, Dispatcher
 from tunesmith.cluster.wire import plain_measurement
@@ -25,13 +26,13 @@ def sent():
     dispatcher._losses, dispatcher._admission = {}, None
     item = WorkItem("a job", job(16).problem, job(16))
 
-    def heard(*measurements, purpose=Purpose.WORK, others=(), device="x"):
+    def heard(*measurements, purpose=Purpose.WORK, others=()):
         items = {item.name: item} | {name: WorkItem(name, item.problem, job(16, LoopUnroll=4)) for name in others}
         portion = SentPortion(0, items, SimpleNamespace(), purpose)
         found = []
         for measurement in measurements:
             plain = [plain_measurement(measurement)]
-            found += dispatcher._result(ClusterDevice(device, "there"), portion, item.name, plain)
+            found += dispatcher._result(ClusterDevice("x", "there"), portion, item.name, plain)
         return [(each.measurements[0].outcome, each.second) for each in found], list(portion.waiting)
 
     return heard
@@ -61,13 +62,25 @@ def test_a_second_result_is_passed_on_as_one(sent):
     assert sent(OK, CRASHED) == ([(Outcome.OK, False), (Outcome.CRASH, True)], [])
 
 
-def test_kills_in_a_visit_are_counted_for_each_device(sent):
-    for device in "xyz":
-        for _ in range(LOSSES - 1):
-            assert sent(KILLED, purpose=Purpose.VISIT, device=device) == ([], ["a job"])
-    assert sent(KILLED) == ([], ["a job"]), "and are none of the step's"
+def test_kills_in_visits_are_none_of_the_steps(sent):
+    for _ in range(LOSSES):
+        assert sent(KILLED, purpose=Purpose.VISIT) == ([], ["a job"])
+    assert sent(KILLED) == ([], ["a job"])
 
 
 def test_a_visit_waits_too_and_an_admission_is_decided_at_once(sent):
     assert sent(KILLED, purpose=Purpose.VISIT) == ([], ["a job"])
     assert sent(KILLED, purpose=Purpose.ADMISSION) == ([], [])
+
+
+def test_a_problem_stays_with_its_device_within_a_step_of_its_own_type(monkeypatch):
+    """Each problem has a step, since types that go together need not be in the same one."""
+    begun, (first, second) = [], (job(16).problem, job(32).problem)
+    monkeypatch.setattr(
+        dispatch.Assignment, "of", lambda groups, homes, names: begun.append(names) or SimpleNamespace(left=0)
+    )
+    dispatcher = Dispatcher.__new__(Dispatcher)
+    dispatcher._homes, dispatcher._begun, dispatcher.fleet = {}, {}, []
+    for steps in ({first: "one", second: "a"}, {first: "one", second: "b"}, {second: "b"}, {first: "one"}, {first: ""}):
+        list(dispatcher.carry_out([], None, steps=steps))
+    assert begun == [set(), {first}, {second}, {first}, set()]

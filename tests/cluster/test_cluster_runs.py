@@ -18,12 +18,13 @@ from opencl_runner import opencl_device
 from tunesmith import session
 from tunesmith.bench import Batch, Job, Policy, Race
 from tunesmith.cluster import opened
+from tunesmith.cluster import process as cluster_process
 from tunesmith.cluster.bench import ClusterBench
 from tunesmith.cluster.connection import ClusterConnection
 from tunesmith.cluster.devices import kinds_of
 from tunesmith.cluster.local import LocalHost, RunningScheduler, spawner
-from tunesmith.cluster.messages import compiler_versions
-from tunesmith.cluster.process import SchedulerStart
+from tunesmith.cluster.messages import Role, compiler_versions
+from tunesmith.cluster.process import SchedulerStart, WorkerStart
 from tunesmith.cluster.selectors import host_devices
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Outcome, Problem, Solution, UserError, whole_device
@@ -162,6 +163,24 @@ def test_gpus_share_the_hosts_cores_if_there_are_two_for_each(monkeypatch, tmp_p
     assert compiler.processes == max(1, cores // 2)
     assert [start.cores for start in starts] == shares
     assert all(start.target for start in starts), "a GPU is known before its process starts"
+
+
+def test_a_gpus_process_keeps_to_its_cores_and_only_a_part_of_a_cpu_tells_its_driver(monkeypatch, tmp_path):
+    kept = []
+    monkeypatch.setattr(cluster_process.os, "sched_setaffinity", lambda process, cores: kept.append(cores))
+    monkeypatch.setattr(cluster_process.os, "environ", {})
+    gpu = WorkerStart("", Role.DEVICE, "", tmp_path, cores=(2, 3))
+    assert cluster_process._kept_to_cores(gpu) == {}
+    assert cluster_process._kept_to_cores(replace(gpu, part="2 of 4 cores"))["POCL_CPU_MAX_CU_COUNT"] == "2"
+    assert kept == [(2, 3), (2, 3)]
+
+
+def test_a_device_is_opened_when_it_joins(cluster):
+    """Before there is anything to measure."""
+    with ClusterBench(cluster.connection, cluster.kind, QUICK) as bench:
+        openings = [device.opening for device in bench._dispatcher.fleet]
+        assert len(openings) == 2
+        assert [opening.result(timeout=60) for opening in openings] == [True, True]
 
 
 @pytest.mark.opencl

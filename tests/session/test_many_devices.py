@@ -67,6 +67,23 @@ class TogetherDevices(FakeManyDevices):
         yield from (results[start : start + 4] for start in range(0, len(results), 4))
 
 
+class Preparing(FakeManyDevices):
+    """Notes the jobs that it is to prepare, and how often a job was measured on all devices until then."""
+
+    __hash__ = FakeManyDevices.__hash__
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.prepared, self.visits = [], 0
+
+    def prepare(self, jobs):
+        self.prepared.append((jobs, self.visits))
+
+    def everywhere(self, job):
+        self.visits += 1
+        return super().everywhere(job)
+
+
 def test_results_that_come_together_are_committed_together(tmp_path, monkeypatch):
     """And a batch comes to the same end. A second result has a round of its own, beside the first."""
     committed, commit = [], Store.commit
@@ -102,6 +119,19 @@ def test_each_device_has_an_anchor_of_its_own_from_the_start(tmp_path):
     assert {share.device: share.anchor for share in done.devices} == pytest.approx({"a": 1.0, "b": 1.02})
     assert done.drift is not None
     assert not done.drift.alarm, "devices are compared with themselves, not with each other"
+
+
+def test_what_the_first_step_needs_is_prepared_before_devices_are_compared(tmp_path):
+    """A run that finds all of it in the store prepares nothing."""
+    bench = Preparing({"a": 1.0, "b": 1.0}, SPREAD)
+    tune(tmp_path, bench)
+    (prepared, visits), *others = bench.prepared
+    first = {job.solution for race in bench.batches[0].races for job in race.jobs}
+    assert not others
+    assert visits == 0
+    assert {job.solution for job in prepared} == first
+    tune(tmp_path, again := Preparing({"a": 1.0, "b": 1.0}, SPREAD))
+    assert again.prepared == []
 
 
 def test_the_report_says_how_far_devices_are_apart(tmp_path, capsys):

@@ -124,28 +124,28 @@ def together():
 def test_a_change_that_one_part_finds_lets_each_part_renew_its_own(together):
     """Before the part looks at its times, and in its own thread."""
     anchor, (first, second) = together
-    anchor.after_screening(first, [CELL], True)
+    anchor.visit_if_due(first)
     assert (first.renewed, second.renewed) == (1, 0)
-    anchor.after_screening(second, [CELL], True)
+    anchor.visit_if_due(second)
     assert (first.renewed, second.renewed) == (1, 1)
 
 
 def test_a_change_renews_everything_at_once_if_no_parts_go_together(together):
     anchor, (first, second) = together
     first.questions.come_together = False
-    anchor.after_screening(first, [CELL], True)
+    anchor.visit_if_due(first)
     assert (first.renewed, second.renewed) == (1, 1)
 
 
 def test_what_is_not_measured_yet_waits_for_the_next_visit(together):
     anchor, (first, second) = together
     first.seconds, second.is_measured = iter([1.3, 1.0, 1.0]), False
-    anchor.after_screening(first, [CELL], True)
+    anchor.visit_if_due(first)
     assert (first.renewed, second.renewed) == (1, 0)
     second.is_measured, first.ledger.measured = True, 9
     anchor._last = 0.0
-    anchor.after_screening(first, [CELL], True)
-    anchor.after_screening(second, [CELL], True)
+    anchor.visit_if_due(first)
+    anchor.visit_if_due(second)
     assert second.renewed == 1
 
 

@@ -32,13 +32,14 @@ def answered(monkeypatch):
     """The requests that are carried out: the names of the measures of each."""
     requests = []
 
-    def note(bench, asked, round_, racing):
+    def note(asked, round_, racing):
         requests.append(("races", round_, [measure.purpose for measure, _ in asked]))
 
     def finalists(asked):
-        requests.append(("finalists", [measure.purpose for measure, *_ in asked]))
+        if asked:
+            requests.append(("finalists", [measure.purpose for measure, *_ in asked]))
 
-    monkeypatch.setattr(together_module, "run_races", note)
+    monkeypatch.setattr(together_module, "run_announced", note)
     monkeypatch.setattr(together_module, "interleave_ahead", finalists)
     return requests
 
@@ -59,7 +60,7 @@ def part(together, name, steps, log=None):
 
 
 def test_what_all_parts_ask_for_is_measured_by_one_request(answered):
-    together, log = Together(lambda event: None), []
+    together, log = Together(), []
     steps = ("race", "finalists", "race")
     together.carry_out([part(together, name, steps[:count], log) for name, count in (("a", 3), ("b", 2), ("c", 3))])
     assert answered == [
@@ -71,7 +72,7 @@ def test_what_all_parts_ask_for_is_measured_by_one_request(answered):
 
 
 def test_parts_that_ask_for_different_things_are_all_answered(answered):
-    together = Together(lambda event: None)
+    together = Together()
     together.carry_out([part(together, "a", ["finalists", "race"]), part(together, "b", ["race", "full"])])
     assert answered == [
         ("races", "race", ["b"]),
@@ -84,7 +85,7 @@ def test_parts_that_ask_for_different_things_are_all_answered(answered):
 @pytest.mark.parametrize("error", [OutOfBudgetError, KeyboardInterrupt, ValueError])
 @pytest.mark.parametrize("fails", ["measuring", "a part"])
 def test_an_exception_ends_all_parts_and_is_raised(answered, monkeypatch, error, fails):
-    together, unwound = Together(lambda event: None), []
+    together, unwound = Together(), []
 
     def other():
         try:
@@ -100,14 +101,14 @@ def test_an_exception_ends_all_parts_and_is_raised(answered, monkeypatch, error,
         raise error
 
     if fails == "measuring":
-        monkeypatch.setattr(together_module, "run_races", measuring)
+        monkeypatch.setattr(together_module, "run_announced", measuring)
     with pytest.raises(error):
         together.carry_out([failing, other])
     assert unwound == ["b"]
 
 
 def test_a_part_is_not_begun_after_the_end(answered):
-    together, begun = Together(lambda event: None), []
+    together, begun = Together(), []
 
     def failing():
         raise OutOfBudgetError
@@ -118,7 +119,7 @@ def test_a_part_is_not_begun_after_the_end(answered):
 
 
 def test_an_interruption_while_a_part_works_waits_for_its_next_question(answered, monkeypatch):
-    together, went_on = Together(lambda event: None), []
+    together, went_on = Together(), []
     asks = itertools.count()
 
     def interrupted(running):

@@ -162,6 +162,8 @@ class DeviceRunner:
     def _sampler(self, candidate: Candidate) -> Iterator[Sampler]:
         device, plan, size = self._device, candidate.plans.timed, candidate.plans.timed.workspace_bytes
         programs = self._loaded(candidate)
+        # Before the operand sets, which give way if there is no room for it.
+        workspace = self._with_room(lambda: device.allocate(size)) if size else None
 
         def bind(operands: OperandSet) -> Prepared:
             began = time.perf_counter()
@@ -169,8 +171,6 @@ class DeviceRunner:
             self._binding += time.perf_counter() - began
             return prepared
 
-        # Before the operand sets, which give way if there is no room for it.
-        workspace = self._with_room(lambda: device.allocate(size)) if size else None
         try:
             operand_sets = self._with_room(partial(self._timing_operands, candidate.problem))
             if plan.preparation.steps:

@@ -38,9 +38,8 @@ class Race:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Jobs to measure once each. With `racing`, a job that is provably slower than the best of its race on the same
-    problem is stopped early. `step` names the step of the run: a bench of several devices measures all jobs of one
-    problem in one step on one device. `ahead` are problems that later batches will have: they are prepared while
-    candidates of this batch are verified and timed."""
+    problem is stopped early. `ahead` are problems that later batches will have: they are prepared while candidates of
+    this batch are verified and timed."""
 
     races: tuple[Race, ...]
     racing: bool = False

@@ -64,7 +64,7 @@ class Dispatcher:
         self._programs = ProgramTasks(connection, target, policy)
         self._assignment: Assignment[WorkItem] | None = None
         self._homes: dict[Any, str] = {}
-        self._begun: dict[Any, str] = {}
+        self._begun: dict[Problem, str] = {}
         self._losses: dict[tuple[str, ...], int] = {}
         self._admission: tuple[Job, Admission] | None = None
         self._errors: list[UserError] = []
@@ -115,9 +115,9 @@ class Dispatcher:
             self._drop(Purpose.WORK)
 
     def visit(self, job: Job) -> Iterator[Measurement]:
-        """Measure one job on every device that works; once more where a process was killed meanwhile."""
+        """Measure one job on every device that works; again where a process was killed meanwhile, `LOSSES` times in
+        all."""
         unvisited = set(self.fleet.working)
-        self._losses = {jobs: count for jobs, count in self._losses.items() if not jobs[0]}
         for _ in range(LOSSES):
             for device in self.fleet:
                 if device.works and device.name in unvisited:
@@ -129,6 +129,8 @@ class Dispatcher:
                         yield from result.measurements
             finally:
                 self._drop(Purpose.VISIT)
+        for name in unvisited & set(self.fleet.working):
+            yield Measurement(Outcome.CRASH, LOST, f"at a visit, {LOSSES} times", started=time.time(), device=name)
 
     def _next_results(self) -> Iterator[ItemResult]:
         """Wait for news, take all that have come by then, and yield what they say about items."""
@@ -183,9 +185,7 @@ class Dispatcher:
     ) -> Iterator[ItemResult]:
         item, measurements = portion.items[name], tuple(measurement_of(each, device.name) for each in plain)
         second = name not in portion.waiting
-        may_repeat = not second and portion.purpose is not Purpose.ADMISSION
-        visited = device.name if portion.purpose is Purpose.VISIT else ""
-        if may_repeat and any(map(_was_killed, measurements)) and self._lose(item, visited) < LOSSES:
+        if not second and any(map(_was_killed, measurements)) and self._is_repeated(portion.purpose, item):
             # It still waits, behind those that the device goes on with, and is sent again after the portion's end.
             portion.waiting[name] = portion.waiting.pop(name)
             return
@@ -248,9 +248,13 @@ class Dispatcher:
                 lost = Measurement(Outcome.CRASH, LOST, detail, started=time.time(), device=device.name)
                 yield ItemResult(item, (lost,) * len(item.jobs))
 
-    def _lose(self, item: WorkItem, visited: str = "") -> int:
-        """How often a device or its process was lost at these jobs, with this time; or in this visit of a device."""
-        jobs = (visited, *(job.key for job in item.jobs))
+    def _is_repeated(self, purpose: Purpose, item: WorkItem) -> bool:
+        """Whether an item is measured again after its process was killed. `visit` counts for itself."""
+        return purpose is Purpose.VISIT or (purpose is Purpose.WORK and self._lose(item) < LOSSES)
+
+    def _lose(self, item: WorkItem) -> int:
+        """How often a device or its process was lost at these jobs, with this time."""
+        jobs = tuple(job.key for job in item.jobs)
         self._losses[jobs] = self._losses.get(jobs, 0) + 1
         return self._losses[jobs]
 

@@ -59,11 +59,14 @@ def compile_modules(modules: Sequence[Module], target: Target, policy: Policy) -
     return compilers.compile(modules, target, policy)
 
 
-def open_device(policy: Policy) -> None:
-    """Begin to open this process's device, so that it is open when the first portion's programs are compiled."""
+def open_device(policy: Policy) -> bool:
+    """Begin to open this process's device, so that it is open when the first portion's programs are compiled. Returns
+    whether that could be begun."""
     assert host is not None
     with suppress(UserError):  # the first portion fails for the same reason, and says it
         host.bench(policy, lambda event: None).prepare(())
+        return True
+    return False
 
 
 def measure_portion(portion: Portion, compiled: Sequence[Sequence[Compilation]]) -> None:

@@ -198,8 +198,8 @@ def _storage(operand: Operand, gemm: Gemm, random: np.random.Generator) -> Array
     if readable and operand.storage_elements == math.prod(operand.shape):
         return random_numbers(operand, gemm, random).reshape(-1)
     filler = np.array([np.nan if np.dtype(operand.dtype).kind != "i" else _BETWEEN_INTEGERS], operand.dtype)
-    # Filled with one word: NumPy fills it ten times as fast as a type that is not its own, or an array of one.
-    storage = np.full(operand.storage_elements, filler.view(f"u{filler.itemsize}")[0]).view(operand.dtype)
+    # Filled as words: NumPy fills these faster than types that are not its own.
+    storage = np.full(operand.storage_elements, filler.view(f"u{filler.itemsize}")).view(operand.dtype)
     if readable:
         logical = strided(operand, storage, writeable=True).transpose(storage_order(operand))
         logical[...] = random_numbers(operand, gemm, random)

@@ -95,6 +95,15 @@ def _jobs(measure: RecordedMeasure, cells: Sequence[Cell]) -> tuple[Job, ...]:
     return tuple({measure.key(cell): measure.job(cell) for cell in cells}.values())
 
 
+def run_announced(asked: Sequence[tuple[RecordedMeasure, Sequence[CellRace]]], round_: str, racing: bool) -> None:
+    """`run_races` of several measures, announced as one batch."""
+    if cells := sum(len(race.cells) for _, races in asked for race in races):
+        first, _ = asked[0]
+        others = f", {len(asked)} types together" if len(asked) > 1 else ""
+        first.observe(events.BatchBegan(first.purpose + others, cells, 0))
+        run_races(first.bench, asked, round_, racing)
+
+
 def screen_ahead(screenings: Sequence[Screening]) -> None:
     """Measure what screenings of several problem types will ask for, on all devices at once.
 
@@ -106,10 +115,7 @@ def screen_ahead(screenings: Sequence[Screening]) -> None:
             for screening in screenings
             if screening.racing is racing and isinstance(screening.measure.bench, ManyDevices)
         ]
-        if cells := sum(len(race.cells) for _, races in asked for race in races):
-            first, _ = asked[0]
-            first.observe(events.BatchBegan(first.purpose, cells, 0))
-            run_races(first.bench, asked, first_round(racing), racing)
+        run_announced(asked, first_round(racing), racing)
 
 
 def interleave_ahead(asked: Sequence[Finalists]) -> None:

@@ -69,7 +69,7 @@ class Anchor:
         cells of a run contain its anchor, which compares the devices before any of them is given work."""
         if measures:
             # Now, since parts of a plan that are measured together ask for a visit one after the other.
-            self._remember(measure, cells, racing)
+            self._since_visit.append(_Screening(measure, cells, racing))
         if self._chosen is not None or not isinstance(measure.bench, ManyDevices):
             return
         self._offered = self._offered or (measure, cells[:ANCHOR_TRIES])
@@ -90,21 +90,14 @@ class Anchor:
             return
         measure.bench.admit_by(first.job(cell), self._admit)
 
-    def after_screening(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool) -> None:
-        """To be called when some of these cells were measured for the first time.
+    def visit_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell] = ()) -> None:
+        """To be called when cells of this measure were measured for the first time. Visit the anchor if the last visit
+        is long enough ago. The first of the `cells`, which ran, becomes the anchor if there is none yet.
 
         If the anchor shows that the machine has changed since the last visit, all cells screened since then that may be
-        the fastest are measured again: no decision may mix times from before and after the change.
+        the fastest are measured again: no decision may mix times from before and after the change. Of parts of a plan
+        that are measured together, each renews its own, before it looks at its times.
         """
-        if self._chosen is None:
-            return
-        self._remember(measure, cells, racing)
-        self.visit_if_due(measure, ())
-
-    def visit_if_due(self, measure: RecordedMeasure, cells: Iterable[Cell]) -> None:
-        """Visit the anchor if the last visit is long enough ago. The first of the `cells`, which ran, becomes the
-        anchor if there is none yet. What a visit has found stale is then measured again: of parts that are measured
-        together each renews its own, before it looks at its times."""
         visits = self._visits
         if self._chosen is None:
             if cell := next(iter(cells), None):
@@ -123,11 +116,6 @@ class Anchor:
         """To be called when a measure's step is decided: what it screened need not be measured again any more."""
         self._since_visit = [screening for screening in self._since_visit if screening.measure is not measure]
         self._stale = [entry for entry in self._stale if entry[0].measure is not measure]
-
-    def _remember(self, measure: RecordedMeasure, cells: Sequence[Cell], racing: bool) -> None:
-        screening = _Screening(measure, cells, racing)
-        if screening not in self._since_visit:
-            self._since_visit.append(screening)
 
     def _find_stale(self) -> None:
         """If the last visit shows a change, all that was screened since the visit before is stale. What is not measured

@@ -40,8 +40,8 @@ from .oracle import ConfigurationOracle
 from .order import CellRace, Rank, in_order
 from .reuse import ReuseRule, failed
 
-AfterScreening = Callable[["RecordedMeasure", Sequence[Cell], bool], None]
-"""Called with the cells of a screening that measured some of them for the first time, and whether they raced."""
+AfterScreening = Callable[["RecordedMeasure"], None]
+"""Called when a screening has measured some of its cells for the first time."""
 
 BeforeScreening = Callable[["RecordedMeasure", Sequence[Cell], bool, bool], None]
 """Called with the legal cells of a screening, whether they race, and whether some are about to be measured."""
@@ -65,7 +65,7 @@ class RecordedMeasure:
         observe: events.Observer = events.nobody,
         deadline: float | None = None,
         reuse_rule: ReuseRule | None = None,
-        after_screening: AfterScreening = lambda measure, cells, racing: None,
+        after_screening: AfterScreening = lambda measure: None,
         rank: Rank | None = None,
         before_screening: BeforeScreening = lambda measure, cells, racing, measures: None,
     ) -> None:
@@ -100,7 +100,7 @@ class RecordedMeasure:
         known = with_firsts(self, legal, known, racing)
         if len(known) < len(legal):
             self._run(self._races(grouped, known), first_round(racing), racing)
-            self._after_screening(self, legal, racing)
+            self._after_screening(self)
             known = self.lookup(legal, racing)
         self.ledger.failures |= {
             self.key(cell): f"{m.outcome.value}: {m.reason}"

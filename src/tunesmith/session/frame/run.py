@@ -25,6 +25,7 @@ from tunesmith.records import ProblemType, Solution, Target, UserError
 from tunesmith.store import VARIABLE, FolderStore, RunState, StepRecord, Store, StoreLocation, remember, store_for
 
 from . import events
+from .ahead import Questions
 from .drift import Anchor
 from .earlier import SizeKey
 from .health import HealthWatch
@@ -206,7 +207,7 @@ class Run:
                 self.observe,
                 self.deadline,
                 self.reuse_rule,
-                self.anchor.after_screening,
+                self.anchor.visit_if_due,
                 self.plan.rank(oracle),
                 self.anchor.before_screening,
             )
@@ -235,10 +236,14 @@ class Run:
     def carry_out_together(self, parts: Sequence[Part]) -> None:
         """Carry out parts of the plan whose measures have been made, so that what they ask for is measured at once. No
         two parts may have the same measure."""
-        together = Together(self.observe)
-        for measure in self._measures.values():
+        together, measures = Together(), tuple(self._measures.values())
+        for measure in measures:
             measure.questions = together
-        together.carry_out(parts)
+        try:
+            together.carry_out(parts)
+        finally:
+            for measure in measures:
+                measure.questions = Questions()
 
     def devices(self) -> tuple[DeviceShare, ...]:
         """What each device did, with its time of the anchor beside its siblings'; nothing with one device."""

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from . import events
-from .ahead import Finalists, Questions, interleave_ahead, run_races
+from .ahead import Finalists, Questions, interleave_ahead, run_announced
 from .order import CellRace
 
 if TYPE_CHECKING:
@@ -41,12 +40,11 @@ class _Running:
 
 
 class Together(Questions):
-    """Carries out parts, each of which asks through the measures that it has been given."""
+    """Carries out parts. While it does, it is the `questions` of their measures."""
 
     come_together = True
 
-    def __init__(self, observe: events.Observer) -> None:
-        self._observe = observe
+    def __init__(self) -> None:
         self._back = threading.Semaphore(0)
         self._parts: list[_Running] = []
         self._is_over = False
@@ -64,22 +62,18 @@ class Together(Questions):
             self._end()
 
     def measure_races(self, measure: RecordedMeasure, races: Sequence[CellRace], round_: str, racing: bool) -> None:
-        if part := self._own():
-            part.races = measure, races, round_, racing
-            self._wait(part)
-        else:
-            super().measure_races(measure, races, round_, racing)
+        part = self._own()
+        part.races = measure, races, round_, racing
+        self._wait(part)
 
     def interleave(self, asked: Sequence[Finalists]) -> None:
-        if part := self._own():
-            part.finalists = asked
-            self._wait(part)
-        else:
-            super().interleave(asked)
+        part = self._own()
+        part.finalists = asked
+        self._wait(part)
 
-    def _own(self) -> _Running | None:
-        """The part whose thread calls; None in any other thread."""
-        return next((part for part in self._parts if part.thread is threading.current_thread()), None)
+    def _own(self) -> _Running:
+        """The part whose thread calls."""
+        return next(part for part in self._parts if part.thread is threading.current_thread())
 
     def _begun(self, part: Part) -> _Running:
         def work() -> None:
@@ -124,13 +118,8 @@ class Together(Questions):
             finalists += part.finalists
             part.races, part.finalists = None, ()
         for (round_, racing), asked in by_kind.items():
-            first, _ = asked[0]
-            cells = sum(len(race.cells) for _, races in asked for race in races)
-            together = f", {len(asked)} types together" if len(asked) > 1 else ""
-            self._observe(events.BatchBegan(f"{first.purpose}{together}", cells, 0))
-            run_races(first.bench, asked, round_, racing)
-        if finalists:
-            interleave_ahead(finalists)
+            run_announced(asked, round_, racing)
+        interleave_ahead(finalists)
 
     def _end(self) -> None:
         """Let the parts that have not ended do so. One may still be at work, if the caller was interrupted."""

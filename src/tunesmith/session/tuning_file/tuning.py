@@ -129,9 +129,8 @@ class TuningPlan(RunPlan):
         return rank_of(self.order, oracle)
 
     def carry_out(self, run_: Run) -> None:
-        numbered = dict(enumerate(self._tuning.groups))
         by_type: dict[ProblemType, list[int]] = defaultdict(list)
-        for number, phases in numbered.items():
+        for number, phases in enumerate(self._tuning.groups):
             by_type[phases.problem_type].append(number)
         if run_.device_count > 1 and len(by_type) > 1 and run_.deadline is None:
             for problem_type in by_type:
@@ -141,7 +140,7 @@ class TuningPlan(RunPlan):
                 [partial(self._carry_out, run_, numbers, together=True) for numbers in by_type.values()]
             )
         else:
-            self._carry_out(run_, numbered)
+            self._carry_out(run_, range(len(self._tuning.groups)))
 
     def _carry_out(self, run_: Run, numbers: Iterable[int], together: bool = False) -> None:
         """Carry out size groups, one after another; `together` with those of other types."""
