@@ -41,7 +41,12 @@ Index gridDim;
 
 const u32 SHARED_AT = 256; // shared memory begins somewhere: not where tiles must be aligned to
 
-struct Barrier { int arrivals, pending; long bytes; u32 phase; };
+struct Barrier {
+    int arrivals, pending;
+    long bytes;
+    u32 phase;
+    std::vector<std::function<void()>> sent; // what arrives when the phase ends
+};
 struct Warp {
     Meeting meeting{32};
     std::array<u32, 32> rows;
@@ -73,6 +78,8 @@ struct Group {
     {
         check(barrier.pending >= 0, "more arrivals at a barrier than it was made for");
         if (barrier.pending || barrier.bytes) return;
+        for (auto &arrival : barrier.sent) arrival();
+        barrier.sent.clear();
         barrier.phase ^= 1;
         barrier.pending = barrier.arrivals;
         changed.notify_all();
@@ -96,10 +103,10 @@ void make_barrier(u32 barrier, u32 arrivals)
 {
     check(barrier % 8 == 0, "a barrier that is not aligned");
     here->at(barrier, 8);
-    here->barriers[barrier] = {(int)arrivals, (int)arrivals, 0, 0};
+    here->barriers[barrier] = {(int)arrivals, (int)arrivals, 0, 0, {}};
 }
 void show_barriers() {}
-void change(Group *group, u32 barrier, int arrivals, long bytes)
+void change(Group *group, u32 barrier, int arrivals, long bytes, std::function<void()> sent = {})
 {
     check(group->running > 0, "a work-group of the cluster has ended");
     std::lock_guard<std::mutex> held(group->lock);
@@ -107,6 +114,7 @@ void change(Group *group, u32 barrier, int arrivals, long bytes)
     Barrier &one = group->barriers[barrier];
     one.pending -= arrivals;
     one.bytes += bytes;
+    if (sent) one.sent.push_back(std::move(sent));
     group->settle(one);
 }
 void expect_bytes(u32 barrier, u32 bytes) { change(here, barrier, 1, bytes); }
@@ -114,12 +122,48 @@ void arrive(u32 barrier) { change(here, barrier, 1, 0); }
 void arrive_at(u32 barrier, u32 rank) { change(here->cluster.at(rank), barrier, 1, 0); }
 u32 rank_in_cluster() { return blockIdx.x % here->cluster.size(); }
 void meet_cluster() { here->meeting_of_cluster->meet("a cluster"); }
+thread_local long announced = -1;
+thread_local bool has_joined;
+void announce_to_cluster()
+{
+    check(announced < 0, "a work-item announces itself twice");
+    announced = here->meeting_of_cluster->announce();
+}
+void join_cluster()
+{
+    check(announced >= 0, "a work-item joins without announcing itself");
+    here->meeting_of_cluster->join(announced, "a cluster");
+    announced = -1;
+    has_joined = true;
+}
 void wait_for(u32 barrier, u32 phase)
 {
     std::unique_lock<std::mutex> held(here->lock);
     check(here->barriers.count(barrier), "a barrier that was never made");
     Barrier &one = here->barriers[barrier];
     wait_until(held, here->changed, "a barrier's phase", [&] { return (one.phase & 1) != phase; });
+}
+
+void wait_for_cluster(u32 barrier, u32 phase) { wait_for(barrier, phase); }
+
+// A place of another work-group, as an address beyond the shared memory of any.
+const u32 RANK_AT = 24;
+u32 place_at(u32 address, u32 rank) { return address | (rank + 1) << RANK_AT; }
+template <class Four> void send(u32 there, const Four &four, u32 barrier_there)
+{
+    const u32 of_place = (1u << RANK_AT) - 1;
+    check(there >> RANK_AT == barrier_there >> RANK_AT, "sums go to one work-group and their bytes to another");
+    check(there % sizeof four == 0, "sums for a place that is not aligned");
+    check(has_joined, "sums are sent to a work-group that may not have begun");
+    Group *group = here->cluster.at((there >> RANK_AT) - 1);
+    unsigned char *to = group->at(there & of_place, sizeof four);
+    change(group, barrier_there & of_place, 0, -(long)sizeof four, [=] { memcpy(to, &four, sizeof four); });
+}
+template <class Four> Four received(u32 at)
+{
+    Four four;
+    memcpy(&four, here->at(at, sizeof four), sizeof four);
+    return four;
 }
 
 thread_local bool hidden_from_copies;
@@ -413,7 +457,7 @@ const char *launch_each(
                         if (!broken.exchange(true)) why = error.what();
                     }
                     --its->running;
-                    its->meeting_of_cluster->leave();
+                    its->meeting_of_cluster->leave(announced);
                 });
         }
         for (auto &one : threads) one.join();

@@ -49,7 +49,7 @@ using namespace halves_of_f16;
 {source}
 extern "C" const char *run_{name}(const int *grid, int items, int shared, int together, void **arguments)
 {{
-    return launch(gemm, CLUSTER_ROWS * CLUSTER_COLUMNS, grid, items, shared, together, arguments);
+    return launch(gemm, CLUSTER, grid, items, shared, together, arguments);
 }}
 }}
 """

@@ -46,9 +46,25 @@ class Meeting {
         settle();
         if (round_ == round) wait_until(held, all_, what, [&] { return round_ != round; });
     }
-    void leave()
+    // The two halves of `meet`: the round that this member has come to, and the wait for its end.
+    long announce()
     {
         std::lock_guard<std::mutex> held(lock_);
+        long round = round_;
+        ++here_;
+        settle();
+        return round;
+    }
+    void join(long round, const char *what)
+    {
+        std::unique_lock<std::mutex> held(lock_);
+        wait_until(held, all_, what, [&] { return round_ != round; });
+    }
+    // `announced`: the round that the member has come to without waiting for its end.
+    void leave(long announced = -1)
+    {
+        std::lock_guard<std::mutex> held(lock_);
+        if (announced == round_) --here_;
         --members_;
         settle();
     }

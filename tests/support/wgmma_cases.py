@@ -151,6 +151,35 @@ CASES = [
         (136, 200, 1, 300),
         together=2,
     ),
+    Case(
+        "bfloat16, K in halves",
+        {"data_type": "b", "bias": True, "activation": "gelu"},
+        {"ClusterShape": (1, 1, 2)},
+        (136, 77, 2, 200),
+        together=2,
+    ),
+    Case(
+        "half, K in fifths",
+        {"layout": "nn"},
+        DIRECT | {"ClusterShape": (1, 1, 5), "InstructionColumns": 80, "RowsAlong": "M", "WarpGroups": 2},
+        (150, 77, 1, 500),
+        together=5,
+        odd_strides=1,
+    ),
+    Case(
+        "int8, K in quarters",
+        {"data_type": "i8", "bias": True, "activation": "relu"},
+        {"ClusterShape": (1, 1, 4), "InstructionColumns": 32},
+        (77, 75, 1, 600),
+        together=4,
+    ),
+    Case(
+        "float8, K in halves",
+        {"data_type": "f8", "scaled": True, "dest": "h"},
+        {"ClusterShape": (1, 1, 2), "PromoteEvery": 1},
+        (80, 77, 1, 700),
+        together=2,
+    ),
 ]
 QUICK = (
     "bfloat16, shared by five",
@@ -161,6 +190,9 @@ QUICK = (
     "half, 48 columns, in thirds",
     "bfloat16, 80 columns",
     "bfloat16, 96 columns in boxes of 64",
+    "bfloat16, K in halves",
+    "half, K in fifths",
+    "int8, K in quarters",
 )
 """Cases that between them run most of the code."""
 COMPILED = (
@@ -176,6 +208,10 @@ COMPILED = (
     "int8, a full wave shared",
     "TF32",
     "half, two side by side along M",
+    "bfloat16, K in halves",
+    "half, K in fifths",
+    "int8, K in quarters",
+    "float8, K in halves",
 )
 """Cases that have every type of operand, activation and cluster, and every pair of the macros on which whole parts of
 the text depend: SPLIT, STORE_BY_TMA, BIAS, ADDS_C and the output's type. Others differ in numbers and layouts."""

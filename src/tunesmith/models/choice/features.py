@@ -90,6 +90,9 @@ def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
     grid = max(0.0, _number(values, "StreamKGrid", 0))
     stages = _number(values, "NumStages", 0) or _number(values, "Stages", 0) or STAGES
     parts = 0.0 if values.get("Schedule") == "FillK" else max(1.0, _number(values, "GlobalSplitU", 1))
+    match values.get("ClusterShape"):
+        case (_, _, int(along_k)):
+            parts *= along_k
     return (1.0, m, n, depth, parts, grid, resident, stages)
 
 

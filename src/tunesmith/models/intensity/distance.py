@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Solution, Value
@@ -69,9 +70,17 @@ def distance(first: Solution, second: Solution) -> float:
 
 
 def same_tile(first: Solution, second: Solution) -> bool:
-    """Whether two solutions have the same macro tile and the same number of parts of K."""
+    """Whether two solutions have the same macro tile and the same numbers of parts of K."""
     a, b = features(first), features(second)
-    return a.tile == b.tile and a.values.get("GlobalSplitU") == b.values.get("GlobalSplitU")
+    return a.tile == b.tile and _parts_of_k(a.values) == _parts_of_k(b.values)
+
+
+def _parts_of_k(values: Mapping[str, Value]) -> tuple[Value | None, Value]:
+    match values.get("ClusterShape"):
+        case (_, _, along_k):
+            return values.get("GlobalSplitU"), along_k
+        case _:
+            return values.get("GlobalSplitU"), 1
 
 
 def _macro_tile(kernel: str, config: Configuration) -> Value | None:
@@ -85,8 +94,9 @@ def _macro_tile(kernel: str, config: Configuration) -> Value | None:
 def _difference(first: Value | None, second: Value | None) -> float:
     if first == second:
         return 0.0
-    if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
-        return math.fsum(_difference(a, b) for a, b in zip(first, second, strict=True))
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        # A shorter list means 1 for what it leaves out, as ClusterShape does.
+        return math.fsum(_difference(a, b) for a, b in zip_longest(first, second, fillvalue=1))
     if _is_positive(first) and _is_positive(second):
         return abs(math.log2(first) - math.log2(second))  # type: ignore[arg-type]  # numbers, as checked above
     return 1.0

@@ -11,8 +11,8 @@ from tunesmith.records import Configuration, Problem, Target
 
 from .launch import sides_of
 from .operand_types import PRODUCT_BYTES, ROW_BYTES
-from .schedule import SUM_BYTES, WgmmaSchedule
-from .shape import WgmmaShape
+from .schedule import WgmmaSchedule
+from .shape import SUM_BYTES, WgmmaShape
 
 CLOCK = 1.6e9
 """Cycles a second under full load, where the power limit lowers the clock."""
@@ -24,6 +24,8 @@ MEMORY_RATE, CACHE_RATE = 4.2e12, 7.7e12
 what one side fetches, they took as long (2026-11-22), so the cache may not be what bounds them."""
 EPILOGUE_RATE = 6.0e10
 """Bytes a second that one multiprocessor writes while it multiplies nothing."""
+SENDING_SPEEDUP = 4.0
+"""How much faster sums go to another work-group of a cluster than to memory; a guess."""
 WAIT = 100.0
 """Cycles between the products of one stage and of the next, which other warp groups fill."""
 UNHIDDEN = 0.1
@@ -35,8 +37,10 @@ LAUNCH = 3.0e-6
 def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     gemm, shape = Gemm.of(problem), WgmmaShape.of(config, problem.type, target.local_memory_bytes)
     schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
-    working = schedule.busiest * iteration_seconds(shape, schedule.grid * shape.cluster, target.compute_units)
-    finishing = -(-schedule.alone // schedule.grid) * _writing(shape, shape.dest_bytes)
+    working = schedule.busiest * iteration_seconds(shape, schedule.running * shape.cluster, target.compute_units)
+    finishing = schedule.turns * _writing(shape, shape.dest_bytes) / shape.cluster_parts
+    if shape.cluster_parts > 1:
+        finishing += schedule.turns * _writing(shape, 2 * SUM_BYTES) / SENDING_SPEEDUP
     if schedule.shares:
         # One work-group writes the sums, another reads them and writes the tile.
         finishing += -(-schedule.shares // schedule.grid) * _writing(shape, 2 * SUM_BYTES + shape.dest_bytes)

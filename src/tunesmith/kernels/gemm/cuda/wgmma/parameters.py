@@ -14,12 +14,11 @@ from tunesmith.kernels.gemm.parameters import (
     language,
     natural,
     one_of,
-    pair,
     positive,
 )
 from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import ProblemType, Target
-from tunesmith.spaces import ActsAt, Space
+from tunesmith.spaces import ActsAt, Parameter, Space
 
 from .operand_types import operand_type_of
 
@@ -49,10 +48,14 @@ STAGES = natural(
 ROWS_ALONG = one_of(
     "RowsAlong", ("N", "M"), "Which of D's dimensions the instruction's rows are; with M, few columns fit a small N."
 )
-CLUSTER_SHAPE = pair(
+CLUSTER_SHAPE = Parameter(
     "ClusterShape",
-    ((1, 1), (2, 1), (1, 2)),
-    "Work-groups along M and along N that run side by side and fetch the tile that both need once, half each.",
+    (1, 1),
+    ((1, 1), (2, 1), (1, 2), (1, 1, 2), (1, 1, 4), (1, 1, 8)),
+    "Work-groups that run side by side, along M, N and K. Two along M, or along N, fetch the tile that both need once, "
+    "half each. Those along K, 8 at most, compute a part of K each of one macro tile, and add their sums through shared "
+    "memory, each for a slice of the columns. This takes less time than GlobalSplitU.",
+    accepts="list of 2 or 3 positive integers",
 )
 STORE_PATH = one_of(
     "StorePath",

@@ -17,6 +17,10 @@ from .shape import COLUMN_STEP, WgmmaShape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
+MOST_OF_A_CLUSTER = 8
+"""Work-groups of a cluster that every device with clusters has (CUDA programming guide)."""
+COLUMNS_AT_ONCE = 8
+"""A work-item's sums come by eight columns."""
 FEW_SPILLED_BYTES = 64
 """Bytes that a work-item may spill: addresses and counts that are needed between tiles. Spilled sums are many more."""
 REGISTERS_BESIDE_SUMS = 26
@@ -58,16 +62,32 @@ def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
         yield Rejection(
             "cluster", f"{shape.cluster_rows} x {shape.cluster_columns} work-groups; one tile is shared by 2"
         )
+    yield from _wrong_slices(shape)
     if shape.stages < 2:
         yield Rejection("local memory", f"two stages do not fit into {target.local_memory_bytes} bytes")
     elif (need := shape.shared_bytes) > target.local_memory_bytes:
         yield Rejection("local memory", f"{need} bytes for the stages, the device has {target.local_memory_bytes}")
 
 
+def _wrong_slices(shape: WgmmaShape) -> Iterator[Rejection]:
+    parts = shape.cluster_parts
+    if parts > MOST_OF_A_CLUSTER:
+        yield Rejection("cluster", f"{parts} work-groups along K; a cluster has {MOST_OF_A_CLUSTER} at most")
+    if shape.columns % (COLUMNS_AT_ONCE * parts):
+        slices = f"{shape.columns} columns are not {parts} slices of a multiple of {COLUMNS_AT_ONCE}"
+        yield Rejection("cluster", slices)
+    elif shape.by_tma and shape.slice % COLUMN_STEP:
+        yield Rejection("store path", f"TMA writes multiples of {COLUMN_STEP} columns, a slice has {shape.slice}")
+    if parts > 1 and shape.cluster > parts:
+        yield Rejection("cluster", "work-groups along K, and more than one along M or N")
+
+
 def _wrong_split(config: Configuration, shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
     splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid")
     if grid and splits > 1:
         yield Rejection("stream-K", f"K is split already, GlobalSplitU {splits} would do it again")
+    if shape.splits and shape.cluster_parts > 1:
+        yield Rejection("cluster", f"K is split already, {shape.cluster_parts} work-groups along K would do it again")
     if grid > target.compute_units:
         units = f"the device has {target.compute_units} multiprocessors with one each"
         yield Rejection("stream-K", f"{grid} work-groups wait for each other, {units}")
@@ -86,11 +106,12 @@ def rejections_for(config: Configuration, problem: Problem, target: Target) -> I
     schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
     workspace = Workspace.of(schedule, shape)
     sides = sides_of(gemm, shape, workspace.size)
-    groups = max((side.copy.launch(COPIES).grid[0] for side in sides.values() if side.copy), default=1)
+    copies = (side.copy.launch(COPIES).grid[0] for side in sides.values() if side.copy)
+    groups = max((schedule.grid * shape.cluster, *copies))
     yield from wrong_size(problem, groups, gemm.batch, workspace_bytes(sides, workspace), target)
     if schedule.split_iterations > MOST_ITERATIONS:
         yield Rejection("index range", f"{schedule.split_iterations} iterations to share, at most {MOST_ITERATIONS}")
-    if (splits := config.integer("GlobalSplitU")) > schedule.iterations:
+    if (splits := max(config.integer("GlobalSplitU"), shape.cluster_parts)) > schedule.iterations:
         yield Rejection("global split", f"{splits} parts of {schedule.iterations} iterations leave some without work")
     if shape.by_tma and gemm.m * shape.dest_bytes % TMA_ALIGNMENT:
         yield Rejection("TMA store", f"columns of {gemm.m} elements; the last 16 bytes would be written whole")

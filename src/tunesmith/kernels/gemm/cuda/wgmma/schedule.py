@@ -12,9 +12,9 @@ from tunesmith.kernels.gemm.stream_k import iterations_of, streamed_tiles
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import ZEROED_HEAD, Configuration
 
-from .shape import WgmmaShape
+from .shape import SUM_BYTES, WgmmaShape
 
-FLAG_BYTES, SUM_BYTES = 4, 4
+FLAG_BYTES = 4
 WORKSPACE_ALIGNMENT = 256
 
 
@@ -24,7 +24,8 @@ class WgmmaSchedule:
 
     First come `alone` whole tiles of `iterations`. The iterations of all other tiles follow: each `stretch` of them is
     cut into `parts`, which makes `shares` in all. With whole tiles, the grid has as many work-groups as run at once;
-    with shared tiles, where some wait for others, one for each multiprocessor.
+    with shared tiles, where some wait for others, one for each multiprocessor. If each work-group of a cluster computes
+    a part of its tile's iterations, there is a cluster for each tile, and `at_once` of them run at once.
     """
 
     grid: int
@@ -33,12 +34,17 @@ class WgmmaSchedule:
     shares: int = 0
     stretch: int = 0
     parts: int = 1
+    cluster_parts: int = 1
+    at_once: int = 0  # 0: all
 
     @staticmethod
     def of(config: Configuration, shape: WgmmaShape, gemm: Gemm, compute_units: int) -> WgmmaSchedule:
         tiles, iterations = shape.tiles(gemm), iterations_of(gemm.k, shape.operand_type.depth)
         splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid") // shape.cluster
         clusters_at_once = compute_units // shape.cluster
+        if shape.cluster_parts > 1:
+            at_once = min(tiles, max(1, clusters_at_once * shape.resident))
+            return WgmmaSchedule(tiles, iterations, tiles, cluster_parts=shape.cluster_parts, at_once=at_once)
         if grid:
             streamed = streamed_tiles(tiles, grid, config.integer("StreamKFullTiles"))
             return WgmmaSchedule(
@@ -59,7 +65,17 @@ class WgmmaSchedule:
     def busiest(self) -> int:
         """Iterations of the work-group with most."""
         longest = -(-self.stretch // self.parts) if self.shares else 0
-        return -(-self.alone // self.grid) * self.iterations + -(-self.shares // self.grid) * longest
+        return self.turns * -(-self.iterations // self.cluster_parts) + -(-self.shares // self.grid) * longest
+
+    @property
+    def running(self) -> int:
+        """Work-groups, or clusters of them, that run at once."""
+        return self.at_once or self.grid
+
+    @property
+    def turns(self) -> int:
+        """Whole tiles of the work-group with most, one after the other, or of the place where it runs."""
+        return -(-self.alone // self.running)
 
 
 @dataclass(frozen=True, slots=True)

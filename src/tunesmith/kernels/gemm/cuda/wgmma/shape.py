@@ -13,7 +13,7 @@ from tunesmith.records import Configuration, ProblemType
 from .operand_types import OPERAND_TYPES, ROW_BYTES, OperandType, operand_type_of
 
 ROWS_OF_A_GROUP, COLUMN_STEP = 64, 16
-STAGE_ALIGNMENT, BARRIER_BYTES = 1024, 16
+STAGE_ALIGNMENT, BARRIER_BYTES, SUM_BYTES = 1024, 16, 4
 LOCAL_BYTES = 227 * 1024
 """Shared memory of a work-group on Hopper (CUDA programming guide)."""
 MOST_ITEMS = 2048
@@ -27,7 +27,7 @@ class WgmmaShape:
     x is the operand whose side makes the instruction's rows, y the other operand, each as it is fetched: a transposed
     copy is contiguous along K. `dest` is NumPy's name of D's type. If TMA writes D, a warp group writes `parts` of its
     columns at once. With `splits`, the program can share a tile among work-groups. A cluster has `cluster_rows` by
-    `cluster_columns` work-groups.
+    `cluster_columns` work-groups with a tile each, or `cluster_parts` work-groups with a part of K of one tile each.
     """
 
     operand_type: OperandType
@@ -44,6 +44,7 @@ class WgmmaShape:
     splits: bool
     cluster_rows: int
     cluster_columns: int
+    cluster_parts: int
 
     @staticmethod
     def of(config: Configuration, problem_type: ProblemType, memory: int = LOCAL_BYTES) -> WgmmaShape:
@@ -54,7 +55,7 @@ class WgmmaShape:
         b_along_k = not fields.flag("TransposeB") or not operand_type.any_layout
         rows_are_n = config.word("RowsAlong") == "N"
         x_along_k, y_along_k = (b_along_k, a_along_k) if rows_are_n else (a_along_k, b_along_k)
-        cluster_m, cluster_n = config.integers("ClusterShape")
+        cluster_m, cluster_n, *cluster_k = config.integers("ClusterShape")
         by_tma = config.word("StorePath") == "TMA"
         shape = WgmmaShape(
             operand_type=operand_type,
@@ -71,6 +72,7 @@ class WgmmaShape:
             splits=config.integer("GlobalSplitU") > 1 or config.integer("StreamKGrid") > 0,
             cluster_rows=cluster_n if rows_are_n else cluster_m,
             cluster_columns=cluster_m if rows_are_n else cluster_n,
+            cluster_parts=cluster_k[0] if cluster_k else 1,
         )
         if not shape.stages:
             fit = (memory - shape.shared_bytes) // (shape.stage_bytes + BARRIER_BYTES)
@@ -80,7 +82,7 @@ class WgmmaShape:
     def _with_more_parts(self, memory: int) -> WgmmaShape:
         """The shape with as many parts of D at once as fit: at most half a tile, and without a loss of stages or of
         resident work-groups."""
-        half = -(-self.columns // (2 * self.part))
+        half = -(-self.slice // (2 * self.part))
         wider = (replace(self, parts=parts) for parts in range(half, 1, -1))
         fitting = (shape for shape in wider if shape.shared_bytes <= memory and shape.resident == self.resident)
         return next(fitting, self)
@@ -92,7 +94,12 @@ class WgmmaShape:
     @property
     def part(self) -> int:
         """Columns of D that one TMA copy writes."""
-        return 2 * COLUMN_STEP if self.columns % (2 * COLUMN_STEP) == 0 else COLUMN_STEP
+        return 2 * COLUMN_STEP if self.slice % (2 * COLUMN_STEP) == 0 else COLUMN_STEP
+
+    @property
+    def slice(self) -> int:
+        """Columns of a tile that one work-group finishes."""
+        return self.columns // self.cluster_parts
 
     @property
     def work_items(self) -> int:
@@ -126,9 +133,10 @@ class WgmmaShape:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory: the stages with their barriers, two buffers for parts of D in 16 bits (one is
-        written while the other is read), and room to align."""
+        written while the other is read), sums that the rest of the cluster sends, and room to align."""
         stages = self.stages * (self.stage_bytes + BARRIER_BYTES)
-        return STAGE_ALIGNMENT + stages + 2 * self.rows * self.parts * self.part * 2
+        sent = self.rows * self.columns * SUM_BYTES + self.warp_groups * BARRIER_BYTES if self.cluster_parts > 1 else 0
+        return STAGE_ALIGNMENT + stages + 2 * self.rows * self.parts * self.part * 2 + sent
 
     @property
     def resident(self) -> int:
@@ -143,7 +151,7 @@ class WgmmaShape:
     @property
     def cluster(self) -> int:
         """Work-groups of a cluster, which run side by side."""
-        return self.cluster_rows * self.cluster_columns
+        return self.cluster_rows * self.cluster_columns * self.cluster_parts
 
     def tiles(self, gemm: Gemm) -> int:
         """Macro tiles of all matrices of the batch; the tiles of a cluster count once."""

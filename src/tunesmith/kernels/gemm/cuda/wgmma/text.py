@@ -47,6 +47,7 @@ def _macros(config: Configuration, problem_type: ProblemType, shape: WgmmaShape)
         "SCALED": int("ScaleAB" in fields),
         "CLUSTER_ROWS": shape.cluster_rows,
         "CLUSTER_COLUMNS": shape.cluster_columns,
+        "CLUSTER_SPLIT": shape.cluster_parts,
     }
     return tuple(f"-D{name}={value}" for name, value in macros.items())
 

@@ -67,9 +67,11 @@ __device__ __forceinline__ Sum bias_at(const Destination &to, int place, int pla
     return place < places ? widened(to.bias[place]) : 0;
 }
 
-// activation(alpha sum + bias); `first_row` and `first_column` are those of the warp group's tile.
+// activation(alpha sum + bias); `first_row` and `first_column` are those of the sums, which a warp group has of 64 rows
+// and of COUNT * 2 columns.
+template <int COUNT>
 __device__ __forceinline__ void activate(
-    Sum (&sums)[COLUMNS / 2], const Destination &to, int thread, int first_row, int first_column)
+    Sum (&sums)[COUNT], const Destination &to, int thread, int first_row, int first_column)
 {
     int row = first_row + row_of(thread), column = first_column + column_of(thread);
 #if BIAS
@@ -77,7 +79,7 @@ __device__ __forceinline__ void activate(
     if (!ROWS_ARE_N) for (int i = 0; i < 2; ++i) bias[i] = bias_at(to, row + 8 * i, to.rows);
 #endif
 #pragma unroll
-    for (int i = 0; i < COLUMNS / 2; ++i) {
+    for (int i = 0; i < COUNT; ++i) {
         sums[i] *= to.alpha;
 #if BIAS
         if (ROWS_ARE_N && i / 2 % 2 == 0) bias[i % 2] = bias_at(to, column + i / 4 * 8 + i % 2, to.columns);
@@ -88,14 +90,15 @@ __device__ __forceinline__ void activate(
 }
 
 #if ADDS_C
+template <int COUNT>
 __device__ __forceinline__ void add_c(
-    Sum (&values)[COLUMNS / 2], const Destination &to, int thread, int first_row, int first_column, int batch)
+    Sum (&values)[COUNT], const Destination &to, int thread, int first_row, int first_column, int batch)
 {
     int row = first_row + row_of(thread), column = first_column + column_of(thread);
     const Output *c = to.c + batch * to.stride_c + element(to.ldc, row, column);
     Ways ways = ways_of(c, to.ldc);
 #pragma unroll
-    for (int eight = 0; eight < COLUMNS / 8; ++eight) {
+    for (int eight = 0; eight < COUNT / 4; ++eight) {
 #pragma unroll
         for (int below = 0; below < 2; ++below) {
             if (row + 8 * below < to.rows && column < to.columns) {
@@ -112,14 +115,15 @@ __device__ __forceinline__ void add_c(
 #endif
 
 // Every thread writes its own elements.
+template <int COUNT>
 __device__ __forceinline__ void write_directly(
-    const Sum (&values)[COLUMNS / 2], const Destination &to, int thread, int first_row, int first_column, int batch)
+    const Sum (&values)[COUNT], const Destination &to, int thread, int first_row, int first_column, int batch)
 {
     int row = first_row + row_of(thread), column = first_column + column_of(thread);
     Output *d = to.d + batch * to.stride_d + element(to.ldd, row, column);
     Ways ways = ways_of(d, to.ldd);
 #pragma unroll
-    for (int eight = 0; eight < COLUMNS / 8; ++eight) {
+    for (int eight = 0; eight < COUNT / 4; ++eight) {
 #pragma unroll
         for (int below = 0; below < 2; ++below) {
             const Sum *two = values + 4 * eight + 2 * below;
@@ -135,11 +139,12 @@ __device__ __forceinline__ void write_directly(
 #if STORE_BY_TMA
 // Parts of PART columns go through shared memory, PARTS_AT_ONCE to either of two places by turns, and TMA writes what
 // lies in D. `turn` is whose turn it is, from tile to tile.
+template <int COUNT>
 __device__ __forceinline__ void write_by_copies(
-    const Sum (&values)[COLUMNS / 2], const TensorMap *d, u32 parts, int *turn, int thread, int group, int first_row,
+    const Sum (&values)[COUNT], const TensorMap *d, u32 parts, int *turn, int thread, int group, int first_row,
     int first_column, int batch)
 {
-    const int count = COLUMNS / PART;
+    const int count = 2 * COUNT / PART;
 #pragma unroll
     for (int first = 0; first < count; first += PARTS_AT_ONCE) {
         u32 to = parts + *turn * PARTS_AT_ONCE * PART_BYTES;

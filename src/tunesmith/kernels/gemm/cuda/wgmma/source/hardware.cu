@@ -29,13 +29,17 @@ __device__ __forceinline__ void arrive(u32 barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-__device__ __forceinline__ void wait_for(u32 barrier, u32 phase)
+#define WAIT_FOR(barrier, phase, acquire) \
+    asm volatile( \
+        "{ .reg .pred done;\n" \
+        "waiting:\n" \
+        "mbarrier.try_wait.parity" acquire ".shared::cta.b64 done, [%0], %1;\n" \
+        "@!done bra waiting; }" ::"r"(barrier), "r"(phase) : "memory")
+__device__ __forceinline__ void wait_for(u32 barrier, u32 phase) { WAIT_FOR(barrier, phase, ""); }
+// The same, for what other work-groups of the cluster send.
+__device__ __forceinline__ void wait_for_cluster(u32 barrier, u32 phase)
 {
-    asm volatile(
-        "{ .reg .pred done;\n"
-        "waiting:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra waiting; }" ::"r"(barrier), "r"(phase) : "memory");
+    WAIT_FOR(barrier, phase, ".acquire.cluster");
 }
 // A barrier at the same place in work-group number `rank` of the cluster. What it says was read, was read by products
 // that are done, so nothing has to be released to the cluster: that would be a fence of the GPU's memory, a microsecond.
@@ -45,6 +49,13 @@ __device__ __forceinline__ void arrive_at(u32 barrier, u32 rank)
         "{ .reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %0, %1;\n"
         "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(barrier), "r"(rank) : "memory");
+}
+// The same place in the shared memory of work-group number `rank` of the cluster.
+__device__ __forceinline__ u32 place_at(u32 address, u32 rank)
+{
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
 }
 __device__ __forceinline__ u32 rank_in_cluster()
 {
@@ -57,6 +68,13 @@ __device__ __forceinline__ void meet_cluster()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+// The same in two: nobody passes `join_cluster` before all have announced themselves. Of what was done before, only new
+// barriers are sure to be seen then.
+__device__ __forceinline__ void announce_to_cluster()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void join_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 __device__ __forceinline__ void meet_warp_group(int group)
 {
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
@@ -112,6 +130,22 @@ __device__ __forceinline__ void store_transposed(u32 row, u32 a, u32 b, u32 c, u
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
         ::"r"(row), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+__device__ __forceinline__ u32 bits_of(float x) { return __float_as_uint(x); }
+__device__ __forceinline__ u32 bits_of(int x) { return (u32)x; }
+// Four sums, to a place of any work-group of the cluster (place_at); its barrier counts their 16 bytes as arrived.
+template <class Four> __device__ __forceinline__ void send(u32 there, const Four &four, u32 barrier_there)
+{
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
+        ::"r"(there), "r"(bits_of(four.at[0])), "r"(bits_of(four.at[1])), "r"(bits_of(four.at[2])),
+        "r"(bits_of(four.at[3])), "r"(barrier_there) : "memory");
+}
+// Four sums that have been sent here.
+template <class Four> __device__ __forceinline__ Four received(u32 here)
+{
+    return *(const Four *)__cvta_shared_to_generic(here);
 }
 
 // ---- products ----

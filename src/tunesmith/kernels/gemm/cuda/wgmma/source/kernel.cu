@@ -8,6 +8,10 @@
 // With a cluster, two work-groups with neighbouring tiles do so side by side: CLUSTER_ROWS of them have the same tile
 // of y, CLUSTER_COLUMNS the same of x. Each fetches half of that tile for both. "Tile" then means both of theirs to
 // schedule.cu.
+//
+// Or CLUSTER_SPLIT work-groups of a cluster compute a part of K each of one tile. Each sends its sums of a slice of the
+// columns to the work-group that finishes this slice. The place for them is used for nothing else, since a cluster has
+// one tile only.
 
 // Where sums need more registers than each thread can have, those that multiply get some of the fetching warp
 // group's: at launch 168 for each of 384 threads, 128 for each of 512.
@@ -70,8 +74,8 @@ __device__ __forceinline__ void fetch_segment(
 // that fill it.
 __device__ __forceinline__ void give_back(const Stages &stages, int stage)
 {
-    if (CLUSTER == 1) arrive(stages.empty + 8 * stage);
-    else for (int rank = 0; rank < CLUSTER; ++rank) arrive_at(stages.empty + 8 * stage, rank);
+    if (SHARERS == 1) arrive(stages.empty + 8 * stage);
+    else for (int rank = 0; rank < SHARERS; ++rank) arrive_at(stages.empty + 8 * stage, rank);
 }
 
 // The sums over `steps` stages, at least one, which are empty afterwards. A stage is given back when the products of
@@ -122,8 +126,6 @@ struct Shared {
     u32 *flags;
     int rank;
 };
-struct __align__(16) Four { Sum at[4]; };
-
 __device__ __forceinline__ Four *sums_of(const Shared &shared, int share)
 {
     return (Four *)(shared.sums + (i64)(share * CLUSTER + shared.rank) * (ROWS * COLUMNS)) + threadIdx.x;
@@ -166,6 +168,60 @@ __device__ __forceinline__ void collect(
 }
 #endif
 
+#if CLUSTER_SPLIT > 1
+// Each work-group's sums of this one's slice, in the order of K, to `room`, which has a barrier for each warp group.
+__device__ __forceinline__ void expect_slices(u32 barrier, int group)
+{
+    expect_bytes(barrier + 8 * group, COLUMNS / 8 * 128 * sizeof(Four));
+}
+__device__ __forceinline__ void exchange(
+    const Sum (&sums)[COLUMNS / 2], Sum (&slice)[SLICE / 2], u32 room, u32 barrier, int rank, int group)
+{
+    const int fours = SLICE / 8;
+    const u32 apart = MULTIPLYING_THREADS * sizeof(Four);
+    u32 mine = room + threadIdx.x * sizeof(Four);
+#pragma unroll
+    for (int to = 0; to < CLUSTER_SPLIT; ++to) {
+        u32 there = place_at(mine + rank * fours * apart, to), barrier_there = place_at(barrier + 8 * group, to);
+#pragma unroll
+        for (int i = 0; i < fours; ++i) {
+            const Sum *from = sums + 4 * (to * fours + i);
+            Four four = {{from[0], from[1], from[2], from[3]}};
+            send(there + i * apart, four, barrier_there);
+        }
+    }
+    wait_for_cluster(barrier + 8 * group, 0);
+#pragma unroll
+    for (int i = 0; i < SLICE / 2; ++i) slice[i] = 0;
+#pragma unroll
+    for (int from = 0; from < CLUSTER_SPLIT; ++from) {
+#pragma unroll
+        for (int i = 0; i < fours; ++i) {
+            Four four = received<Four>(mine + (from * fours + i) * apart);
+            for (int j = 0; j < 4; ++j) slice[4 * i + j] += four.at[j];
+        }
+    }
+}
+#endif
+
+// From a warp group's sums to its part of D.
+template <int COUNT>
+__device__ __forceinline__ void finish(
+    Sum (&sums)[COUNT], const Destination &to, const TensorMap *d_map, u32 leaving, int *turn, int thread, int group,
+    int first_row, int first_column, int batch)
+{
+    activate(sums, to, thread, first_row, first_column);
+#if ADDS_C
+    if (to.beta != 0) add_c(sums, to, thread, first_row, first_column, batch);
+#endif
+#if STORE_BY_TMA
+    u32 parts = leaving + group * 2 * PARTS_AT_ONCE * PART_BYTES;
+    write_by_copies(sums, d_map, parts, turn, thread, group, first_row, first_column, batch);
+#else
+    write_directly(sums, to, thread, first_row, first_column, batch);
+#endif
+}
+
 #if CLUSTER > 1
 #define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
 #else
@@ -175,6 +231,9 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap y,
 #if STORE_BY_TMA
     const __grid_constant__ TensorMap d_map,
+#define MAP_OF_D &d_map
+#else
+#define MAP_OF_D 0
 #endif
     Output *d, const Output *c, const Output *bias, const float *scale_a, const float *scale_b,
     int rows, int columns, int k, int batches, i64 ldd, i64 stride_d, i64 ldc, i64 stride_c, Sum alpha, Sum beta
@@ -185,8 +244,9 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 {
     extern __shared__ unsigned char memory[];
     u32 tiles = (address_of(memory) + 1023) & ~1023u, leaving = tiles + STAGES * STAGE_BYTES;
-    u32 full = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES;
+    u32 room = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES, full = room + ROOM_BYTES;
     Stages stages = {tiles, full, full + STAGES * 8, 0, 0};
+    u32 sent = full + STAGES * 16;
     if (threadIdx.x == MULTIPLYING_THREADS) {
         expect_map(&x);
         expect_map(&y);
@@ -194,11 +254,18 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; ++i) {
             make_barrier(stages.full + 8 * i, 1);
-            make_barrier(stages.empty + 8 * i, WARP_GROUPS * CLUSTER);
+            make_barrier(stages.empty + 8 * i, WARP_GROUPS * SHARERS);
         }
+#if CLUSTER_SPLIT > 1
+        for (int i = 0; i < WARP_GROUPS; ++i) {
+            make_barrier(sent + 8 * i, 1);
+            expect_slices(sent, i);
+        }
+#endif
         show_barriers();
     }
-    if (CLUSTER > 1) meet_cluster();
+    if (CLUSTER_SPLIT > 1) announce_to_cluster();
+    if (SHARERS > 1) meet_cluster();
     else __syncthreads();
 
     int rank = CLUSTER > 1 ? rank_in_cluster() : 0, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
@@ -221,6 +288,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #endif
         if (!is_first) return;
         while (next(schedule, clusters, walk, now)) {
+            if (CLUSTER_SPLIT > 1) now = part_of(now, rank, CLUSTER_SPLIT);
             place(now.tile % (down * across), down, across, rank, &row, &column);
             fetch_segment(&x, &y, stages, now, row, column, now.tile / (down * across), rank);
         }
@@ -236,6 +304,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     const Destination to = {d, c, bias, ldd, stride_d, ldc, stride_c, alpha, beta, rows, columns};
     int turn = 0;
     while (next(schedule, clusters, walk, now)) {
+        if (CLUSTER_SPLIT > 1) now = part_of(now, rank, CLUSTER_SPLIT);
         Sum sums[COLUMNS / 2];
         sum_up(sums, stages, group, is_first, now.end - now.begin);
 #if SPLIT
@@ -247,21 +316,19 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #endif
         place(now.tile % (down * across), down, across, rank, &row, &column);
         int first_row = row * ROWS + group * 64, first_column = column * COLUMNS, batch = now.tile / (down * across);
-        activate(sums, to, thread, first_row, first_column);
-#if ADDS_C
-        if (beta != 0) add_c(sums, to, thread, first_row, first_column, batch);
-#endif
-#if STORE_BY_TMA
-        write_by_copies(
-            sums, &d_map, leaving + group * 2 * PARTS_AT_ONCE * PART_BYTES, &turn, thread, group, first_row, first_column, batch);
+#if CLUSTER_SPLIT > 1
+        Sum slice[SLICE / 2];
+        join_cluster();
+        exchange(sums, slice, room, sent, rank, group);
+        finish(slice, to, MAP_OF_D, leaving, &turn, thread, group, first_row, first_column + rank * SLICE, batch);
 #else
-        write_directly(sums, to, thread, first_row, first_column, batch);
+        finish(sums, to, MAP_OF_D, leaving, &turn, thread, group, first_row, first_column, batch);
 #endif
     }
 #if STORE_BY_TMA
     // Shared memory must outlive the copies that read it; what they write is there when the kernel has ended.
     if (is_first) wait_until_read<0>();
 #endif
-    // The other work-group still speaks to the barriers here.
-    if (CLUSTER > 1) meet_cluster();
+    // The other work-group still speaks to the barriers here. Nobody sends sums after those that have come.
+    if (SHARERS > 1) meet_cluster();
 }

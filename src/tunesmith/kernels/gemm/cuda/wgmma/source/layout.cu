@@ -20,7 +20,15 @@
 #define PIECES (PART / 16)
 #define MULTIPLYING_THREADS (128 * WARP_GROUPS)
 #define THREADS (MULTIPLYING_THREADS + 128)
-#define CLUSTER (CLUSTER_ROWS * CLUSTER_COLUMNS)
+// Work-groups of a cluster that have the same tile of an operand, all of its work-groups, and the columns of a tile that
+// each of them finishes.
+#define SHARERS (CLUSTER_ROWS * CLUSTER_COLUMNS)
+#define CLUSTER (SHARERS * CLUSTER_SPLIT)
+#define SLICE (COLUMNS / CLUSTER_SPLIT)
+// For the sums that the others send.
+#define ROOM_BYTES (CLUSTER_SPLIT > 1 ? ROWS * COLUMNS * 4 : 0)
+
+struct __align__(16) Four { Sum at[4]; };
 
 // One instruction's operand, number `product` of a stage: where it begins, how far apart groups of 8 rows are and,
 // not along K, boxes. The swizzle is number 1.

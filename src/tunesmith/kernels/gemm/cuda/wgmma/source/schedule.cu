@@ -31,6 +31,14 @@ __device__ __forceinline__ Walk walk_of(const Schedule &of, int group, int group
     return walk;
 }
 
+// One of `parts` parts of the iterations of a segment, as equal as can be, the longer ones first.
+__device__ __forceinline__ Segment part_of(const Segment &whole, int part, int parts)
+{
+    int steps = whole.end - whole.begin, begin = whole.begin + part * (steps / parts) + min(part, steps % parts);
+    Segment own = {whole.tile, begin, begin + steps / parts + (part < steps % parts), whole.share};
+    return own;
+}
+
 // The work-group's next stretch of iterations in one tile, in `now`; false when it has done all of its work.
 __device__ __forceinline__ bool next(const Schedule &of, int groups, Walk &walk, Segment &now)
 {
