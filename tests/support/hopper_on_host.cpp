@@ -53,7 +53,7 @@ struct Warp {
     std::array<std::array<u32, 4>, 32> registers;
 };
 struct Group {
-    Group(int items, int bytes) : memory(bytes + SHARED_AT, 0xff), all(items)
+    Group(int items, int bytes) : memory(bytes + SHARED_AT, 0xff), all(items), all_multiplying(items - 128)
     {
         for (int i = 0; i < items / 128; ++i) warp_groups.emplace_back(128);
         for (int i = 0; i < items / 32; ++i) warps.emplace_back();
@@ -63,7 +63,7 @@ struct Group {
     std::map<u32, Barrier> barriers;
     std::mutex lock;
     std::condition_variable changed;
-    Meeting all;
+    Meeting all, all_multiplying;
     std::deque<Meeting> warp_groups;
     std::vector<Group *> cluster;
     Meeting *meeting_of_cluster = nullptr;
@@ -149,25 +149,40 @@ void wait_for_cluster(u32 barrier, u32 phase) { wait_for(barrier, phase); }
 // A place of another work-group, as an address beyond the shared memory of any.
 const u32 RANK_AT = 24;
 u32 place_at(u32 address, u32 rank) { return address | (rank + 1) << RANK_AT; }
-template <class Four> void send(u32 there, const Four &four, u32 barrier_there)
+thread_local bool hidden_from_copies;
+template <class Four> void write_shared(u32 at, const Four &four)
 {
-    const u32 of_place = (1u << RANK_AT) - 1;
-    check(there >> RANK_AT == barrier_there >> RANK_AT, "sums go to one work-group and their bytes to another");
-    check(there % sizeof four == 0, "sums for a place that is not aligned");
-    check(has_joined, "sums are sent to a work-group that may not have begun");
-    Group *group = here->cluster.at((there >> RANK_AT) - 1);
-    unsigned char *to = group->at(there & of_place, sizeof four);
-    change(group, barrier_there & of_place, 0, -(long)sizeof four, [=] { memcpy(to, &four, sizeof four); });
+    check(at % sizeof four == 0, "sums for a place that is not aligned");
+    memcpy(here->at(at, sizeof four), &four, sizeof four);
+    hidden_from_copies = true;
 }
-template <class Four> Four received(u32 at)
+template <class Four> Four read_shared(u32 at)
 {
     Four four;
     memcpy(&four, here->at(at, sizeof four), sizeof four);
     return four;
 }
+// The bytes are read when the last ones that the barrier waits for are there.
+void send(u32 there, u32 from, u32 bytes, u32 barrier_there)
+{
+    const u32 of_place = (1u << RANK_AT) - 1;
+    check(there >> RANK_AT == barrier_there >> RANK_AT, "sums go to one work-group and their bytes to another");
+    check(there % 16 == 0 && from % 16 == 0 && bytes % 16 == 0, "bytes that are not aligned");
+    check(has_joined, "sums are sent to a work-group that may not have begun");
+    Group *group = here->cluster.at((there >> RANK_AT) - 1), *own = here;
+    unsigned char *to = group->at(there & of_place, bytes), *source = own->at(from, bytes);
+    change(group, barrier_there & of_place, 0, -(long)bytes, [=] {
+        check(own->running > 0, "a work-group ended before its sums were fetched");
+        memcpy(to, source, bytes);
+    });
+}
 
-thread_local bool hidden_from_copies;
 void show_to_copies() { hidden_from_copies = false; }
+void meet_multiplying(int threads)
+{
+    check(threads == here->all_multiplying.members(), "a meeting of other work-items");
+    here->all_multiplying.meet("all warp groups that multiply");
+}
 void meet_warp_group(int group)
 {
     check(group == threadIdx.x / 128, "a meeting of another warp group");

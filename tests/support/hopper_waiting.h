@@ -46,6 +46,7 @@ class Meeting {
         settle();
         if (round_ == round) wait_until(held, all_, what, [&] { return round_ != round; });
     }
+    int members() const { return members_; }
     // The two halves of `meet`: the round that this member has come to, and the wait for its end.
     long announce()
     {

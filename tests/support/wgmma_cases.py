@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,12 @@ class Case:
     @property
     def config(self) -> Configuration:
         return config(self.problem_type, **TILES | self.values)
+
+    @property
+    def parts(self) -> int:
+        """The parts of K of each tile, which need an iteration each."""
+        _, _, *along_k = self.config.integers("ClusterShape")
+        return self.config.integer("GlobalSplitU") * math.prod(along_k)
 
     @property
     def problem(self) -> Problem:
@@ -174,6 +181,13 @@ CASES = [
         together=4,
     ),
     Case(
+        "bfloat16, K in thirds, uneven slices where stages were",
+        {"data_type": "b", "layout": "nt", "bias": True},
+        DIRECT | {"ClusterShape": (1, 1, 3), "Stages": 14, "InstructionColumns": 64, "GlobalSplitU": 2},
+        (75, 77, 1, 500),
+        together=3,
+    ),
+    Case(
         "float8, K in halves",
         {"data_type": "f8", "scaled": True, "dest": "h"},
         {"ClusterShape": (1, 1, 2), "PromoteEvery": 1},
@@ -193,6 +207,7 @@ QUICK = (
     "bfloat16, K in halves",
     "half, K in fifths",
     "int8, K in quarters",
+    "bfloat16, K in thirds, uneven slices where stages were",
 )
 """Cases that between them run most of the code."""
 COMPILED = (
@@ -212,6 +227,7 @@ COMPILED = (
     "half, K in fifths",
     "int8, K in quarters",
     "float8, K in halves",
+    "bfloat16, K in thirds, uneven slices where stages were",
 )
 """Cases that have every type of operand, activation and cluster, and every pair of the macros on which whole parts of
 the text depend: SPLIT, STORE_BY_TMA, BIAS, ADDS_C and the output's type. Others differ in numbers and layouts."""

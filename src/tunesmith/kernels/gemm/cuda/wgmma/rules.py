@@ -19,8 +19,6 @@ from .text import ARCHITECTURE
 MOST_BOX = 256
 MOST_OF_A_CLUSTER = 8
 """Work-groups of a cluster that every device with clusters has (CUDA programming guide)."""
-COLUMNS_AT_ONCE = 8
-"""A work-item's sums come by eight columns."""
 FEW_SPILLED_BYTES = 64
 """Bytes that a work-item may spill: addresses and counts that are needed between tiles. Spilled sums are many more."""
 REGISTERS_BESIDE_SUMS = 26
@@ -73,11 +71,11 @@ def _wrong_slices(shape: WgmmaShape) -> Iterator[Rejection]:
     parts = shape.cluster_parts
     if parts > MOST_OF_A_CLUSTER:
         yield Rejection("cluster", f"{parts} work-groups along K; a cluster has {MOST_OF_A_CLUSTER} at most")
-    if shape.columns % (COLUMNS_AT_ONCE * parts):
-        slices = f"{shape.columns} columns are not {parts} slices of a multiple of {COLUMNS_AT_ONCE}"
-        yield Rejection("cluster", slices)
-    elif shape.by_tma and shape.slice % COLUMN_STEP:
-        yield Rejection("store path", f"TMA writes multiples of {COLUMN_STEP} columns, a slice has {shape.slice}")
+    if parts > 1 and shape.by_tma and shape.columns % (COLUMN_STEP * parts):
+        slices = f"{shape.columns} columns are not {parts} slices of a multiple of {COLUMN_STEP}"
+        yield Rejection("store path", f"{slices}, which TMA writes")
+    if (sums := shape.sent_bytes * (1 + shape.room_in_stages)) > shape.stages * shape.stage_bytes:
+        yield Rejection("local memory", f"{sums} bytes of sums do not fit where {shape.stages} stages were")
     if parts > 1 and shape.cluster > parts:
         yield Rejection("cluster", "work-groups along K, and more than one along M or N")
 
@@ -86,8 +84,8 @@ def _wrong_split(config: Configuration, shape: WgmmaShape, target: Target) -> It
     splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid")
     if grid and splits > 1:
         yield Rejection("stream-K", f"K is split already, GlobalSplitU {splits} would do it again")
-    if shape.splits and shape.cluster_parts > 1:
-        yield Rejection("cluster", f"K is split already, {shape.cluster_parts} work-groups along K would do it again")
+    if grid and shape.cluster_parts > 1:
+        yield Rejection("cluster", f"stream-K may leave no iteration for one of {shape.cluster_parts} along K")
     if grid > target.compute_units:
         units = f"the device has {target.compute_units} multiprocessors with one each"
         yield Rejection("stream-K", f"{grid} work-groups wait for each other, {units}")
@@ -111,7 +109,7 @@ def rejections_for(config: Configuration, problem: Problem, target: Target) -> I
     yield from wrong_size(problem, groups, gemm.batch, workspace_bytes(sides, workspace), target)
     if schedule.split_iterations > MOST_ITERATIONS:
         yield Rejection("index range", f"{schedule.split_iterations} iterations to share, at most {MOST_ITERATIONS}")
-    if (splits := max(config.integer("GlobalSplitU"), shape.cluster_parts)) > schedule.iterations:
+    if (splits := config.integer("GlobalSplitU") * shape.cluster_parts) > schedule.iterations:
         yield Rejection("global split", f"{splits} parts of {schedule.iterations} iterations leave some without work")
     if shape.by_tma and gemm.m * shape.dest_bytes % TMA_ALIGNMENT:
         yield Rejection("TMA store", f"columns of {gemm.m} elements; the last 16 bytes would be written whole")

@@ -43,8 +43,11 @@ class WgmmaSchedule:
         splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid") // shape.cluster
         clusters_at_once = compute_units // shape.cluster
         if shape.cluster_parts > 1:
-            at_once = min(tiles, max(1, clusters_at_once * shape.resident))
-            return WgmmaSchedule(tiles, iterations, tiles, cluster_parts=shape.cluster_parts, at_once=at_once)
+            shares = tiles * splits if splits > 1 else 0
+            alone, stretch = (0, iterations) if shares else (tiles, 0)
+            clusters, parts = shares or tiles, shape.cluster_parts
+            at_once = min(clusters, max(1, clusters_at_once * shape.resident))
+            return WgmmaSchedule(clusters, iterations, alone, shares, stretch, splits, parts, at_once)
         if grid:
             streamed = streamed_tiles(tiles, grid, config.integer("StreamKFullTiles"))
             return WgmmaSchedule(
@@ -65,7 +68,8 @@ class WgmmaSchedule:
     def busiest(self) -> int:
         """Iterations of the work-group with most."""
         longest = -(-self.stretch // self.parts) if self.shares else 0
-        return self.turns * -(-self.iterations // self.cluster_parts) + -(-self.shares // self.grid) * longest
+        whole, part = -(-self.iterations // self.cluster_parts), -(-longest // self.cluster_parts)
+        return self.turns * whole + -(-self.shares // self.running) * part
 
     @property
     def running(self) -> int:
@@ -80,8 +84,8 @@ class WgmmaSchedule:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The workspace: for each share and each work-group of a cluster, a flag for each warp group and a macro tile of
-    sums.
+    """The workspace: for each share and each work-group of a cluster, a flag for each warp group and the sums of a
+    macro tile, or of the work-group's slice of it.
 
     All flags come before the sums. They are 0 before a launch and after it.
     """
@@ -92,7 +96,7 @@ class Workspace:
     @staticmethod
     def of(schedule: WgmmaSchedule, shape: WgmmaShape) -> Workspace:
         slots = schedule.shares * shape.cluster
-        return Workspace(slots * shape.warp_groups * FLAG_BYTES, slots * shape.rows * shape.columns * SUM_BYTES)
+        return Workspace(slots * shape.warp_groups * FLAG_BYTES, slots * shape.rows * shape.slice * SUM_BYTES)
 
     @property
     def sums_at(self) -> int:

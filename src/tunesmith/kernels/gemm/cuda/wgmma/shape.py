@@ -16,6 +16,10 @@ ROWS_OF_A_GROUP, COLUMN_STEP = 64, 16
 STAGE_ALIGNMENT, BARRIER_BYTES, SUM_BYTES = 1024, 16, 4
 LOCAL_BYTES = 227 * 1024
 """Shared memory of a work-group on Hopper (CUDA programming guide)."""
+ENOUGH_STAGES = 4
+"""Stages that are worth more than one wait for the rest of a cluster; a guess."""
+EIGHT = 8
+"""Columns that a work-item's sums come by, two of each."""
 MOST_ITEMS = 2048
 """Work-items of a multiprocessor."""
 
@@ -27,7 +31,8 @@ class WgmmaShape:
     x is the operand whose side makes the instruction's rows, y the other operand, each as it is fetched: a transposed
     copy is contiguous along K. `dest` is NumPy's name of D's type. If TMA writes D, a warp group writes `parts` of its
     columns at once. With `splits`, the program can share a tile among work-groups. A cluster has `cluster_rows` by
-    `cluster_columns` work-groups with a tile each, or `cluster_parts` work-groups with a part of K of one tile each.
+    `cluster_columns` work-groups with a tile each, or `cluster_parts` work-groups with a part of K of one tile each. The
+    sums that are sent to these have room of their own, or that of the stages (`room_in_stages`).
     """
 
     operand_type: OperandType
@@ -45,6 +50,7 @@ class WgmmaShape:
     cluster_rows: int
     cluster_columns: int
     cluster_parts: int
+    room_in_stages: bool = False
 
     @staticmethod
     def of(config: Configuration, problem_type: ProblemType, memory: int = LOCAL_BYTES) -> WgmmaShape:
@@ -74,10 +80,18 @@ class WgmmaShape:
             cluster_columns=cluster_m if rows_are_n else cluster_n,
             cluster_parts=cluster_k[0] if cluster_k else 1,
         )
-        if not shape.stages:
-            fit = (memory - shape.shared_bytes) // (shape.stage_bytes + BARRIER_BYTES)
-            shape = replace(shape, stages=fit)
+        shape = shape._with_stages(memory)
         return shape._with_more_parts(memory) if by_tma else shape
+
+    def _with_stages(self, memory: int) -> WgmmaShape:
+        """The shape with as many stages as fit, if the configuration leaves this open. Sums have room of their own if
+        enough stages fit beside it."""
+        inside = replace(self, room_in_stages=self.cluster_parts > 1)
+        shape = self if self._fitting(memory) >= (self.stages or ENOUGH_STAGES) else inside
+        return replace(shape, stages=self.stages or shape._fitting(memory))
+
+    def _fitting(self, memory: int) -> int:
+        return (memory - replace(self, stages=0).shared_bytes) // (self.stage_bytes + BARRIER_BYTES)
 
     def _with_more_parts(self, memory: int) -> WgmmaShape:
         """The shape with as many parts of D at once as fit: at most half a tile, and without a loss of stages or of
@@ -98,8 +112,13 @@ class WgmmaShape:
 
     @property
     def slice(self) -> int:
-        """Columns of a tile that one work-group finishes."""
-        return self.columns // self.cluster_parts
+        """Columns of a tile that one work-group finishes; the last ones of a cluster may have less."""
+        return -(-self.columns // (EIGHT * self.cluster_parts)) * EIGHT if self.cluster_parts > 1 else self.columns
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of the sums that a work-group sends to the rest of its cluster, and is sent."""
+        return (self.cluster_parts - 1) * self.rows * self.slice * SUM_BYTES
 
     @property
     def work_items(self) -> int:
@@ -133,10 +152,11 @@ class WgmmaShape:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory: the stages with their barriers, two buffers for parts of D in 16 bits (one is
-        written while the other is read), sums that the rest of the cluster sends, and room to align."""
+        written while the other is read), sums that the rest of a cluster sends, and room to align."""
         stages = self.stages * (self.stage_bytes + BARRIER_BYTES)
-        sent = self.rows * self.columns * SUM_BYTES + self.warp_groups * BARRIER_BYTES if self.cluster_parts > 1 else 0
-        return STAGE_ALIGNMENT + stages + 2 * self.rows * self.parts * self.part * 2 + sent
+        sent = 0 if self.room_in_stages else self.sent_bytes
+        barriers = self.warp_groups * BARRIER_BYTES if self.cluster_parts > 1 else 0
+        return STAGE_ALIGNMENT + stages + 2 * self.rows * self.parts * self.part * 2 + sent + barriers
 
     @property
     def resident(self) -> int:

@@ -48,6 +48,7 @@ def _macros(config: Configuration, problem_type: ProblemType, shape: WgmmaShape)
         "CLUSTER_ROWS": shape.cluster_rows,
         "CLUSTER_COLUMNS": shape.cluster_columns,
         "CLUSTER_SPLIT": shape.cluster_parts,
+        "ROOM_IN_STAGES": int(shape.room_in_stages),
     }
     return tuple(f"-D{name}={value}" for name, value in macros.items())
 

@@ -79,6 +79,11 @@ __device__ __forceinline__ void meet_warp_group(int group)
 {
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
+// All warp groups that multiply.
+__device__ __forceinline__ void meet_multiplying(int threads)
+{
+    asm volatile("bar.sync 15, %0;" ::"r"(threads) : "memory");
+}
 
 // ---- copies ----
 
@@ -132,20 +137,21 @@ __device__ __forceinline__ void store_transposed(u32 row, u32 a, u32 b, u32 c, u
         ::"r"(row), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
-__device__ __forceinline__ u32 bits_of(float x) { return __float_as_uint(x); }
-__device__ __forceinline__ u32 bits_of(int x) { return (u32)x; }
-// Four sums, to a place of any work-group of the cluster (place_at); its barrier counts their 16 bytes as arrived.
-template <class Four> __device__ __forceinline__ void send(u32 there, const Four &four, u32 barrier_there)
+// Sums, which this thread writes to shared memory, and reads there.
+template <class Four> __device__ __forceinline__ void write_shared(u32 at, const Four &four)
+{
+    *(Four *)__cvta_shared_to_generic(at) = four;
+}
+template <class Four> __device__ __forceinline__ Four read_shared(u32 at)
+{
+    return *(const Four *)__cvta_shared_to_generic(at);
+}
+// Bytes of shared memory to a place of any work-group of the cluster (place_at); its barrier counts them as arrived.
+__device__ __forceinline__ void send(u32 there, u32 from, u32 bytes, u32 barrier_there)
 {
     asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
-        ::"r"(there), "r"(bits_of(four.at[0])), "r"(bits_of(four.at[1])), "r"(bits_of(four.at[2])),
-        "r"(bits_of(four.at[3])), "r"(barrier_there) : "memory");
-}
-// Four sums that have been sent here.
-template <class Four> __device__ __forceinline__ Four received(u32 here)
-{
-    return *(const Four *)__cvta_shared_to_generic(here);
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        ::"r"(there), "r"(from), "r"(bytes), "r"(barrier_there) : "memory");
 }
 
 // ---- products ----

@@ -10,8 +10,8 @@
 // schedule.cu.
 //
 // Or CLUSTER_SPLIT work-groups of a cluster compute a part of K each of one tile. Each sends its sums of a slice of the
-// columns to the work-group that finishes this slice. The place for them is used for nothing else, since a cluster has
-// one tile only.
+// columns to the work-group that finishes this slice. A cluster has one tile only, or one share of it. So what is sent
+// need not wait where there is room for it beside the stages; elsewhere it waits until all have multiplied.
 
 // Where sums need more registers than each thread can have, those that multiply get some of the fetching warp
 // group's: at launch 168 for each of 384 threads, 128 for each of 512.
@@ -120,7 +120,8 @@ __device__ __forceinline__ void sum_up(Sum (&sums)[COLUMNS / 2], Stages &stages,
 }
 
 #if SPLIT
-// Sums over part of a tile, and a flag for each warp group of each share; of each work-group of a cluster.
+// Sums over part of a tile, or of the work-group's slice of it, and a flag for each warp group of each share; of each
+// work-group of a cluster.
 struct Shared {
     Sum *sums;
     u32 *flags;
@@ -128,39 +129,41 @@ struct Shared {
 };
 __device__ __forceinline__ Four *sums_of(const Shared &shared, int share)
 {
-    return (Four *)(shared.sums + (i64)(share * CLUSTER + shared.rank) * (ROWS * COLUMNS)) + threadIdx.x;
+    return (Four *)(shared.sums + (i64)(share * CLUSTER + shared.rank) * (ROWS * SLICE)) + threadIdx.x;
 }
 __device__ __forceinline__ u32 *flag_of(const Shared &shared, int share, int group)
 {
     return shared.flags + (share * CLUSTER + shared.rank) * WARP_GROUPS + group;
 }
+template <int COUNT>
 __device__ __forceinline__ void leave(
-    const Sum (&sums)[COLUMNS / 2], const Shared &shared, int share, int group, bool is_first)
+    const Sum (&sums)[COUNT], const Shared &shared, int share, int group, bool is_first)
 {
     Four *to = sums_of(shared, share);
 #pragma unroll
-    for (int i = 0; i < COLUMNS / 8; ++i) {
+    for (int i = 0; i < COUNT / 4; ++i) {
         Four four = {{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]}};
         to[i * MULTIPLYING_THREADS] = four;
     }
     meet_warp_group(group);
     if (is_first) raise_flag(flag_of(shared, share, group));
 }
-// What the later shares have of the tile, in their order, which is that of K: results repeat bit by bit. Nobody else
-// looks at their flags, which the next launch finds lowered.
+// What the later shares have of the tile, in their order, which is that of K: results repeat bit by bit. Each thread
+// waits for some of them. Nobody else looks at their flags, which the next launch finds lowered.
+template <int COUNT>
 __device__ __forceinline__ void collect(
-    Sum (&sums)[COLUMNS / 2], const Shared &shared, const Schedule &of, const Segment &own, int group, bool is_first)
+    Sum (&sums)[COUNT], const Shared &shared, const Schedule &of, const Segment &own, int group, int thread)
 {
     int end = (own.tile - of.alone + 1) * of.iterations;
+    for (int share = own.share + 1 + thread; share < of.shares && start_of(of, share) < end; share += 128) {
+        wait_for_flag(flag_of(shared, share, group));
+        lower_flag(flag_of(shared, share, group));
+    }
+    meet_warp_group(group);
     for (int share = own.share + 1; start_of(of, share) < end; ++share) {
-        if (is_first) {
-            wait_for_flag(flag_of(shared, share, group));
-            lower_flag(flag_of(shared, share, group));
-        }
-        meet_warp_group(group);
         const Four *from = sums_of(shared, share);
 #pragma unroll
-        for (int i = 0; i < COLUMNS / 8; ++i) {
+        for (int i = 0; i < COUNT / 4; ++i) {
             Four four = from[i * MULTIPLYING_THREADS];
             for (int j = 0; j < 4; ++j) sums[4 * i + j] += four.at[j];
         }
@@ -169,35 +172,45 @@ __device__ __forceinline__ void collect(
 #endif
 
 #if CLUSTER_SPLIT > 1
-// Each work-group's sums of this one's slice, in the order of K, to `room`, which has a barrier for each warp group.
-__device__ __forceinline__ void expect_slices(u32 barrier, int group)
+__device__ __forceinline__ int eights_of(int slice)
 {
-    expect_bytes(barrier + 8 * group, COLUMNS / 8 * 128 * sizeof(Four));
+    int left = EIGHTS - slice * SLICE_EIGHTS;
+    return left > 0 ? min(SLICE_EIGHTS, left) : 0;
 }
+// The sums of slice number `rank`, over all of the cluster: own ones first, then by turns from the next work-group on,
+// so that results repeat bit by bit. Those of the other slices are sent by way of `out`; what comes is `in`, and the
+// barrier tells when.
 __device__ __forceinline__ void exchange(
-    const Sum (&sums)[COLUMNS / 2], Sum (&slice)[SLICE / 2], u32 room, u32 barrier, int rank, int group)
+    const Sum (&sums)[COLUMNS / 2], Sum (&slice)[SLICE / 2], u32 out, u32 in, u32 barrier, int rank, int group,
+    int thread)
 {
-    const int fours = SLICE / 8;
-    const u32 apart = MULTIPLYING_THREADS * sizeof(Four);
-    u32 mine = room + threadIdx.x * sizeof(Four);
-#pragma unroll
-    for (int to = 0; to < CLUSTER_SPLIT; ++to) {
-        u32 there = place_at(mine + rank * fours * apart, to), barrier_there = place_at(barrier + 8 * group, to);
-#pragma unroll
-        for (int i = 0; i < fours; ++i) {
-            const Sum *from = sums + 4 * (to * fours + i);
-            Four four = {{from[0], from[1], from[2], from[3]}};
-            send(there + i * apart, four, barrier_there);
-        }
-    }
-    wait_for_cluster(barrier + 8 * group, 0);
+    const u32 place = thread * sizeof(Four);
 #pragma unroll
     for (int i = 0; i < SLICE / 2; ++i) slice[i] = 0;
 #pragma unroll
-    for (int from = 0; from < CLUSTER_SPLIT; ++from) {
+    for (int to = 0; to < CLUSTER_SPLIT; ++to) {
+        int turn = (to - rank - 1 + CLUSTER_SPLIT) % CLUSTER_SPLIT;
 #pragma unroll
-        for (int i = 0; i < fours; ++i) {
-            Four four = received<Four>(mine + (from * fours + i) * apart);
+        for (int i = 0; i < SLICE_EIGHTS && to * SLICE_EIGHTS + i < EIGHTS; ++i) {
+            const Sum *from = sums + 4 * (to * SLICE_EIGHTS + i);
+            Four four = {{from[0], from[1], from[2], from[3]}};
+            if (to != rank) write_shared(out + turn * BLOCK_BYTES + i * EIGHT_BYTES + place, four);
+            else for (int j = 0; j < 4; ++j) slice[4 * i + j] = from[j];
+        }
+    }
+    show_to_copies();
+    meet_warp_group(group);
+    if (thread < CLUSTER_SPLIT - 1) {
+        int to = (rank + 1 + thread) % CLUSTER_SPLIT, eights = eights_of(to);
+        u32 there = place_at(in + (CLUSTER_SPLIT - 2 - thread) * BLOCK_BYTES, to);
+        if (eights > 0) send(there, out + thread * BLOCK_BYTES, eights * EIGHT_BYTES, place_at(barrier, to));
+    }
+    wait_for_cluster(barrier, 0);
+#pragma unroll (SLICE_EIGHTS < 8 ? CLUSTER_SPLIT : 1)
+    for (int turn = 0; turn < CLUSTER_SPLIT - 1; ++turn) {
+#pragma unroll
+        for (int i = 0; i < SLICE_EIGHTS; ++i) {
+            Four four = read_shared<Four>(in + turn * BLOCK_BYTES + i * EIGHT_BYTES + place);
             for (int j = 0; j < 4; ++j) slice[4 * i + j] += four.at[j];
         }
     }
@@ -244,7 +257,9 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 {
     extern __shared__ unsigned char memory[];
     u32 tiles = (address_of(memory) + 1023) & ~1023u, leaving = tiles + STAGES * STAGE_BYTES;
-    u32 room = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES, full = room + ROOM_BYTES;
+    u32 after = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES;
+    u32 coming = ROOM_IN_STAGES ? tiles + WARP_GROUPS * SENT_BYTES : after;
+    u32 full = after + (ROOM_IN_STAGES ? 0 : WARP_GROUPS * SENT_BYTES);
     Stages stages = {tiles, full, full + STAGES * 8, 0, 0};
     u32 sent = full + STAGES * 16;
     if (threadIdx.x == MULTIPLYING_THREADS) {
@@ -259,16 +274,17 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #if CLUSTER_SPLIT > 1
         for (int i = 0; i < WARP_GROUPS; ++i) {
             make_barrier(sent + 8 * i, 1);
-            expect_slices(sent, i);
+            expect_bytes(sent + 8 * i, (CLUSTER_SPLIT - 1) * eights_of(rank_in_cluster()) * EIGHT_BYTES);
         }
 #endif
         show_barriers();
     }
-    if (CLUSTER_SPLIT > 1) announce_to_cluster();
-    if (SHARERS > 1) meet_cluster();
+    if (CLUSTER_SPLIT > 1 && !ROOM_IN_STAGES) announce_to_cluster();
+    if (CLUSTER > 1 && (ROOM_IN_STAGES || SHARERS > 1)) meet_cluster();
     else __syncthreads();
 
     int rank = CLUSTER > 1 ? rank_in_cluster() : 0, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
+    int part = CLUSTER_SPLIT > 1 ? rank : 0;
     int down = (rows + CLUSTER_ROWS * ROWS - 1) / (CLUSTER_ROWS * ROWS);
     int across = (columns + CLUSTER_COLUMNS * COLUMNS - 1) / (CLUSTER_COLUMNS * COLUMNS);
     int iterations = (k + DEPTH - 1) / DEPTH;
@@ -288,9 +304,9 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #endif
         if (!is_first) return;
         while (next(schedule, clusters, walk, now)) {
-            if (CLUSTER_SPLIT > 1) now = part_of(now, rank, CLUSTER_SPLIT);
+            Segment own = part_of(now, part, CLUSTER_SPLIT);
             place(now.tile % (down * across), down, across, rank, &row, &column);
-            fetch_segment(&x, &y, stages, now, row, column, now.tile / (down * across), rank);
+            fetch_segment(&x, &y, stages, own, row, column, now.tile / (down * across), rank);
         }
         return;
     }
@@ -301,34 +317,41 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #if SCALED
     alpha *= *scale_a * *scale_b;
 #endif
-    const Destination to = {d, c, bias, ldd, stride_d, ldc, stride_c, alpha, beta, rows, columns};
+    Destination to = {d, c, bias, ldd, stride_d, ldc, stride_c, alpha, beta, rows, columns};
     int turn = 0;
     while (next(schedule, clusters, walk, now)) {
-        if (CLUSTER_SPLIT > 1) now = part_of(now, rank, CLUSTER_SPLIT);
+        Segment own = part_of(now, part, CLUSTER_SPLIT);
         Sum sums[COLUMNS / 2];
-        sum_up(sums, stages, group, is_first, now.end - now.begin);
-#if SPLIT
-        if (now.begin > 0) {
-            leave(sums, shared, now.share, group, is_first);
-            continue;
-        }
-        if (now.end < iterations) collect(sums, shared, schedule, now, group, is_first);
-#endif
+        sum_up(sums, stages, group, is_first, own.end - own.begin);
         place(now.tile % (down * across), down, across, rank, &row, &column);
         int first_row = row * ROWS + group * 64, first_column = column * COLUMNS, batch = now.tile / (down * across);
 #if CLUSTER_SPLIT > 1
         Sum slice[SLICE / 2];
+        if (ROOM_IN_STAGES) announce_to_cluster();
+        else if (WARP_GROUPS > 1) meet_multiplying(MULTIPLYING_THREADS);
         join_cluster();
-        exchange(sums, slice, room, sent, rank, group);
-        finish(slice, to, MAP_OF_D, leaving, &turn, thread, group, first_row, first_column + rank * SLICE, batch);
+        u32 out = tiles + group * SENT_BYTES, in = coming + group * SENT_BYTES;
+        exchange(sums, slice, out, in, sent + 8 * group, rank, group, thread);
+        announce_to_cluster();
+        to.columns = min(columns, first_column + COLUMNS);
+        first_column += rank * SLICE;
 #else
-        finish(sums, to, MAP_OF_D, leaving, &turn, thread, group, first_row, first_column, batch);
+        Sum (&slice)[COLUMNS / 2] = sums;
 #endif
+#if SPLIT
+        if (now.begin > 0) {
+            leave(slice, shared, now.share, group, is_first);
+            continue;
+        }
+        if (now.end < iterations) collect(slice, shared, schedule, now, group, thread);
+#endif
+        finish(slice, to, MAP_OF_D, leaving, &turn, thread, group, first_row, first_column, batch);
     }
 #if STORE_BY_TMA
     // Shared memory must outlive the copies that read it; what they write is there when the kernel has ended.
     if (is_first) wait_until_read<0>();
 #endif
-    // The other work-group still speaks to the barriers here. Nobody sends sums after those that have come.
+    // The other work-group still speaks to the barriers here, or fetches what it is sent.
     if (SHARERS > 1) meet_cluster();
+    if (CLUSTER_SPLIT > 1) join_cluster();
 }

@@ -20,13 +20,18 @@
 #define PIECES (PART / 16)
 #define MULTIPLYING_THREADS (128 * WARP_GROUPS)
 #define THREADS (MULTIPLYING_THREADS + 128)
-// Work-groups of a cluster that have the same tile of an operand, all of its work-groups, and the columns of a tile that
-// each of them finishes.
+// Work-groups of a cluster that have the same tile of an operand, and all of its work-groups.
 #define SHARERS (CLUSTER_ROWS * CLUSTER_COLUMNS)
 #define CLUSTER (SHARERS * CLUSTER_SPLIT)
-#define SLICE (COLUMNS / CLUSTER_SPLIT)
-// For the sums that the others send.
-#define ROOM_BYTES (CLUSTER_SPLIT > 1 ? ROWS * COLUMNS * 4 : 0)
+// Work-groups along K finish a slice of the tile's columns each, eight columns at a time; the last ones may have less.
+// What a warp group sends lies where the stages were, a block for each of the others. So does what is sent to it, or it
+// has room of its own.
+#define EIGHTS (COLUMNS / 8)
+#define SLICE_EIGHTS ((EIGHTS + CLUSTER_SPLIT - 1) / CLUSTER_SPLIT)
+#define SLICE (8 * SLICE_EIGHTS)
+#define EIGHT_BYTES (64 * 8 * 4)
+#define BLOCK_BYTES (SLICE_EIGHTS * EIGHT_BYTES)
+#define SENT_BYTES ((CLUSTER_SPLIT - 1) * BLOCK_BYTES)
 
 struct __align__(16) Four { Sum at[4]; };
 
