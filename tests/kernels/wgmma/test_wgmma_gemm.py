@@ -344,7 +344,7 @@ def wrong_on_hopper(chosen, problem_type, problems):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_is_right_on_a_gpu(case):
     problem_type = case.problem_type
-    sizes = [(8 if case.config.word("StorePath") == "TMA" else 1, 1, 1, 65 * case.parts)]
+    sizes = [(8 if case.config.word("StorePath") == "TMA" else 1, 1, 1, 129 * case.parts - 64)]
     tiny = [problem(*size, problem_type=problem_type, pad=16, multiple=16) for size in sizes]
     assert list(wrong_on_hopper(case.config, problem_type, [case.problem, *tiny])) == []
 
