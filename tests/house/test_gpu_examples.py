@@ -90,7 +90,9 @@ def test_a_size_that_the_copy_engine_does_not_take_has_lineages_of_two_families_
 
 
 def is_cut(config):
-    return config.integer("GlobalSplitU") > 1 or config.get("Schedule") == "FillK"
+    *_, along_k = config.get("ClusterShape", (1, 1, 1))
+    is_joint = len(config.get("ClusterShape", ())) == 3 and along_k > 1
+    return is_joint or config.integer("GlobalSplitU") > 1 or config.get("Schedule") == "FillK"
 
 
 def test_small_results_of_a_long_k_are_cut_along_k_whatever_their_size(planned):

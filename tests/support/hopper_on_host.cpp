@@ -162,7 +162,7 @@ template <class Four> Four read_shared(u32 at)
     memcpy(&four, here->at(at, sizeof four), sizeof four);
     return four;
 }
-// The bytes are read when the last ones that the barrier waits for are there.
+// The bytes are read when the last ones that the barrier waits for are there, and the place is not as it was from now on.
 void send(u32 there, u32 from, u32 bytes, u32 barrier_there)
 {
     const u32 of_place = (1u << RANK_AT) - 1;
@@ -171,6 +171,7 @@ void send(u32 there, u32 from, u32 bytes, u32 barrier_there)
     check(has_joined, "sums are sent to a work-group that may not have begun");
     Group *group = here->cluster.at((there >> RANK_AT) - 1), *own = here;
     unsigned char *to = group->at(there & of_place, bytes), *source = own->at(from, bytes);
+    memset(to, 0xff, bytes);
     change(group, barrier_there & of_place, 0, -(long)bytes, [=] {
         check(own->running > 0, "a work-group ended before its sums were fetched");
         memcpy(to, source, bytes);
@@ -178,6 +179,7 @@ void send(u32 there, u32 from, u32 bytes, u32 barrier_there)
 }
 
 void show_to_copies() { hidden_from_copies = false; }
+void meet_warp() { here->warps[threadIdx.x / 32].meeting.meet("a warp"); }
 void meet_multiplying(int threads)
 {
     check(threads == here->all_multiplying.members(), "a meeting of other work-items");

@@ -161,29 +161,29 @@ CASES = [
     Case(
         "bfloat16, K in halves",
         {"data_type": "b", "bias": True, "activation": "gelu"},
-        {"ClusterShape": (1, 1, 2)},
+        {"ClusterShape": (1, 1, 2), "GlobalSplitU": 2},
         (136, 77, 2, 200),
         together=2,
     ),
     Case(
-        "half, K in fifths",
+        "half, K in fifths, sums where stages were",
         {"layout": "nn"},
-        DIRECT | {"ClusterShape": (1, 1, 5), "InstructionColumns": 80, "RowsAlong": "M", "WarpGroups": 2},
+        DIRECT | {"ClusterShape": (1, 1, 5), "InstructionColumns": 80, "Stages": 7, "RowsAlong": "M", "WarpGroups": 2},
         (150, 77, 1, 500),
         together=5,
         odd_strides=1,
     ),
     Case(
-        "int8, K in quarters",
+        "int8, K in quarters, an empty slice",
         {"data_type": "i8", "bias": True, "activation": "relu"},
-        {"ClusterShape": (1, 1, 4), "InstructionColumns": 32},
+        {"ClusterShape": (1, 1, 4), "InstructionColumns": 48},
         (77, 75, 1, 600),
         together=4,
     ),
     Case(
-        "bfloat16, K in thirds, uneven slices where stages were",
+        "bfloat16, K in thirds, uneven slices",
         {"data_type": "b", "layout": "nt", "bias": True},
-        DIRECT | {"ClusterShape": (1, 1, 3), "Stages": 14, "InstructionColumns": 64, "GlobalSplitU": 2},
+        DIRECT | {"ClusterShape": (1, 1, 3), "GlobalSplitU": 2},
         (75, 77, 1, 500),
         together=3,
     ),
@@ -205,9 +205,9 @@ QUICK = (
     "bfloat16, 80 columns",
     "bfloat16, 96 columns in boxes of 64",
     "bfloat16, K in halves",
-    "half, K in fifths",
-    "int8, K in quarters",
-    "bfloat16, K in thirds, uneven slices where stages were",
+    "half, K in fifths, sums where stages were",
+    "int8, K in quarters, an empty slice",
+    "bfloat16, K in thirds, uneven slices",
 )
 """Cases that between them run most of the code."""
 COMPILED = (
@@ -224,10 +224,10 @@ COMPILED = (
     "TF32",
     "half, two side by side along M",
     "bfloat16, K in halves",
-    "half, K in fifths",
-    "int8, K in quarters",
+    "half, K in fifths, sums where stages were",
+    "int8, K in quarters, an empty slice",
     "float8, K in halves",
-    "bfloat16, K in thirds, uneven slices where stages were",
+    "bfloat16, K in thirds, uneven slices",
 )
 """Cases that have every type of operand, activation and cluster, and every pair of the macros on which whole parts of
 the text depend: SPLIT, STORE_BY_TMA, BIAS, ADDS_C and the output's type. Others differ in numbers and layouts."""

@@ -11,6 +11,7 @@ from tunesmith.records import CompiledFacts
 from wgmma_cases import DIRECT, FAMILY, config, kind, problem
 
 SMALL = DIRECT | {"WarpGroups": 1, "InstructionColumns": 64, "Stages": 2}
+TMA, LARGE = {"StorePath": "TMA"}, {"WarpGroups": 2, "InstructionColumns": 256}
 
 
 def reasons(target=H200, problem_type=None, **values):
@@ -36,6 +37,11 @@ def test_the_stages_may_fill_the_shared_memory():
         ({"WarpGroups": 3, "InstructionColumns": 192}, {"WarpGroups": 3, "InstructionColumns": 208}, "registers"),
         ({"ClusterShape": (1, 2)}, {"ClusterShape": (2, 2)}, "cluster"),
         ({"ClusterShape": (2, 1)}, {"ClusterShape": (1, 3)}, "cluster"),
+        ({"ClusterShape": (1, 1, 8)}, {"ClusterShape": (1, 1, 9)}, "cluster"),
+        ({"ClusterShape": (1, 1, 2)}, {"ClusterShape": (1, 2, 2)}, "cluster"),
+        ({"ClusterShape": (1, 1, 2), "GlobalSplitU": 2}, {"ClusterShape": (1, 1, 2), "StreamKGrid": 2}, "cluster"),
+        (TMA | {"ClusterShape": (1, 1, 4)}, TMA | {"ClusterShape": (1, 1, 3)}, "store path"),
+        (LARGE | {"ClusterShape": (1, 1, 4)}, LARGE | {"ClusterShape": (1, 1, 8)}, "local memory"),
         ({"Stages": 2}, {"Stages": 1}, "local memory"),
         ({"StreamKGrid": 132}, {"StreamKGrid": 133}, "stream-K"),
         ({"StreamKGrid": 1, "GlobalSplitU": 1}, {"StreamKGrid": 1, "GlobalSplitU": 2}, "stream-K"),
@@ -98,6 +104,23 @@ def test_every_part_of_a_split_has_an_iteration():
         for more, expected in ((0, set()), (1, {"global split"})):
             chosen = config(**{**SMALL, "GlobalSplitU": parts + more})
             assert {r.reason for r in FAMILY.rejections_for(chosen, problem(64, 64, 1, k), H200)} == expected
+
+
+def test_every_work_group_along_k_has_an_iteration_of_every_part():
+    for k, along_k in ((256, 2), (384, 3)):
+        for more, expected in ((0, set()), (1, {"global split"})):
+            chosen = config(**{**SMALL, "GlobalSplitU": 2, "ClusterShape": (1, 1, along_k + more)})
+            assert {r.reason for r in FAMILY.rejections_for(chosen, problem(64, 64, 1, k), H200)} == expected
+
+
+def test_clusters_that_wait_for_each_other_run_at_once():
+    """132 multiprocessors have room for 16 clusters of 8 work-groups that fill one each: 8 tiles in two parts."""
+    chosen = config(**{**SMALL, "Stages": 0, "GlobalSplitU": 2, "ClusterShape": (1, 1, 8)})
+    for tiles, expected in ((8, set()), (9, {"global split"})):
+        found = FAMILY.rejections_for(chosen, problem(64, 64 * tiles, 1, 4096), H200)
+        assert {rejection.reason for rejection in found} == expected
+    whole = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 8)})
+    assert not list(FAMILY.rejections_for(whole, problem(64, 64 * 100, 1, 4096), H200))
 
 
 def test_a_batch_has_at_most_65535_matrices():

@@ -13,6 +13,7 @@ from tunesmith.problems.gemm import GemmOperation
 from wgmma_cases import CASES, FAMILY, QUICK, cases
 
 SHARED = next(case for case in CASES if case.name == "bfloat16, shared by five")
+UNEVEN = next(case for case in CASES if case.name == "bfloat16, K in thirds, uneven slices")
 
 
 @pytest.fixture(scope="module")
@@ -47,31 +48,38 @@ def test_sums_do_not_depend_on_who_comes_first(program_of):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("case", "right", "wrong"),
     [
-        ("wait_for_products<1>();", "wait_for_products<2>();"),
-        ("wait_until_read<1>();", "wait_until_read<2>();"),
-        ("show_to_copies();", ""),
-        ("share = own.share + 1;", "share = own.share + 2;"),
-        ("lower_flag(flag_of(shared, share, group));", ""),
-        ("piece ^ (line * 2 * PART >> 7", "piece ^ (line * 2 * PART >> 6"),
-        ("PRODUCT_BYTES : PRODUCT_BYTES / ELEMENT_BYTES", "PRODUCT_BYTES / 2 : PRODUCT_BYTES / ELEMENT_BYTES"),
+        (SHARED, "wait_for_products<1>();", "wait_for_products<2>();"),
+        (SHARED, "wait_until_read<1>();", "wait_until_read<2>();"),
+        (SHARED, "show_to_copies();", ""),
+        (SHARED, "share = own.share + 1;", "share = own.share + 2;"),
+        (SHARED, "lower_flag(flag_of(shared, share, group));", ""),
+        (SHARED, "piece ^ (line * 2 * PART >> 7", "piece ^ (line * 2 * PART >> 6"),
+        (SHARED, "PRODUCT_BYTES : PRODUCT_BYTES / ELEMENT_BYTES", "PRODUCT_BYTES / 2 : PRODUCT_BYTES / ELEMENT_BYTES"),
+        (UNEVEN, "show_to_copies();", ""),
+        (UNEVEN, "wait_for_cluster(barrier, 0);", ""),
+        (UNEVEN, "out + thread * BLOCK_BYTES", "out"),
+        (UNEVEN, "to.columns = min(columns, first_column + COLUMNS);", ""),
+        (UNEVEN, "first_column += rank * SLICE;", ""),
+        (UNEVEN, "part_of(now, part, CLUSTER_SPLIT)", "part_of(now, 0, CLUSTER_SPLIT)"),
     ],
+    ids=lambda value: getattr(value, "name", value),
 )
-def test_the_nearest_wrong_programs_are_wrong_here_too(right, wrong, tmp_path):
+def test_the_nearest_wrong_programs_are_wrong_here_too(case, right, wrong, tmp_path):
     """What stands in for the GPU would be worth nothing if it forgave what a GPU does not."""
-    config = SHARED.config | {"Stages": 2}
-    module, _ = FAMILY.modules(config, SHARED.problem_type)
+    config = case.config | {"Stages": 2}
+    module, _ = FAMILY.modules(config, case.problem_type)
     assert right in module.text
     broken = dataclasses.replace(module, text=module.text.replace(right, wrong))
     (program,) = host_programs([broken], tmp_path)
     operation = GemmOperation()
-    inputs = operation.inputs(SHARED.problem, np.random.default_rng(5))
-    expected = operation.reference(SHARED.problem, inputs)["D"]
+    inputs = operation.inputs(case.problem, np.random.default_rng(5))
+    expected = operation.reference(case.problem, inputs)["D"]
     try:
-        out = result_on_host(FAMILY, config, SHARED.problem, program, inputs)
+        out = result_on_host(FAMILY, config, case.problem, program, inputs, case.together)
     except AssertionError:
         return
-    m, n = SHARED.sizes[:2]
-    got = out[: SHARED.problem.leading[0] * n].reshape(n, -1)[:, :m].T[..., None].astype(np.float64)
+    m, n = case.sizes[:2]
+    got = out[: case.problem.leading[0] * n].reshape(n, -1)[:, :m].T[..., None].astype(np.float64)
     assert not (np.abs(got - expected.value) <= expected.bound).all()

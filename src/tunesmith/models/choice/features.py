@@ -48,8 +48,9 @@ class SolutionNumbers:
     """The numbers of solutions that do not depend on the product, an entry for each solution.
 
     `m`, `n` and `depth` are the tile, `elements` and `stage` its multiply-adds and fetched elements in an iteration.
-    `parts` are the parts of K; 0 are as many as fill the device. `grid` has the work-groups of stream-K or 0, and
-    `streams` whether there are any. `resident` is how many work-groups a compute unit runs at once.
+    `parts` are the parts of K; 0 are as many as fill the device. A cluster computes `along_k` of them. `grid` has the
+    work-groups of stream-K or 0, and `streams` whether there are any. `resident` is how many work-groups a compute unit
+    runs at once.
     `stages` are the tiles that are fetched ahead, in all of them. `has_tile` is false for the vendor's library.
     """
 
@@ -59,6 +60,7 @@ class SolutionNumbers:
     n: Floats
     depth: Floats
     parts: Floats
+    along_k: Floats
     grid: Floats
     resident: Floats
     stages: Floats
@@ -69,10 +71,12 @@ class SolutionNumbers:
     @staticmethod
     def of(solutions: Sequence[Solution], target: Target) -> SolutionNumbers:
         tiles = [_tile_of(solution, target) for solution in solutions]
-        has_tile, m, n, depth, parts, grid, resident, stages = np.array(tiles).reshape(-1, 8).T
+        has_tile, m, n, depth, parts, along_k, grid, resident, stages = np.array(tiles).reshape(-1, 9).T
         derived = m * n * depth, (m + n) * depth, bool(grid.any())
         kernels = tuple(solution.kernel for solution in solutions)
-        return SolutionNumbers(kernels, has_tile > 0, m, n, depth, parts, grid, resident, resident * stages, *derived)
+        return SolutionNumbers(
+            kernels, has_tile > 0, m, n, depth, parts, along_k, grid, resident, resident * stages, *derived
+        )
 
 
 def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
@@ -81,7 +85,7 @@ def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
     values: Mapping[str, Value] = {**config, **KERNELS[solution.kernel].derived(config)}
     tile = values.get("MacroTile")
     if not (isinstance(tile, tuple) and len(tile) == 2):
-        return (0.0, *VENDOR_TILE, 0.0, 1.0, STAGES)
+        return (0.0, *VENDOR_TILE, 1.0, 0.0, 1.0, STAGES)
     m, n = float(tile[0]), float(tile[1])  # type: ignore[arg-type]
     depth = _number(values, "DepthU", 0) or _number(values, "DepthBytes", 64 * element_bytes) / element_bytes
     stage_bytes = (m + n) * depth * element_bytes * _number(values, "NumStages", 1)
@@ -91,9 +95,11 @@ def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
     stages = _number(values, "NumStages", 0) or _number(values, "Stages", 0) or STAGES
     parts = 0.0 if values.get("Schedule") == "FillK" else max(1.0, _number(values, "GlobalSplitU", 1))
     match values.get("ClusterShape"):
-        case (_, _, int(along_k)):
-            parts *= along_k
-    return (1.0, m, n, depth, parts, grid, resident, stages)
+        case (_, _, int(third)):
+            along_k = float(third)
+        case _:
+            along_k = 1.0
+    return (1.0, m, n, depth, parts * along_k, along_k, grid, resident, stages)
 
 
 def _number(values: Mapping[str, Value], name: str, default: float) -> float:
@@ -167,7 +173,10 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
     shares = np.maximum(np.minimum(groups, units), units / MOST_SHARES)
     traffic = in_turn * s.stage * shares * (element / chip.cache_rate)
     latency = in_turn * chip.latency / s.stages
-    sums = np.where(parts > 1, parts, 0.0) * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate)
+    through_memory = parts / s.along_k
+    sums = np.where(through_memory > 1, through_memory, 0.0) * (
+        2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate
+    )
     copies = _copies(product, s)
     longest = np.maximum(np.maximum(arithmetic, traffic), product.memory)
     estimate = chip.launch + longest + sums + copies + steps * (chip.latency / 8)

@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
 
 from tunesmith.kernels import KERNELS
 from tunesmith.records import Configuration, Solution, Value
@@ -35,6 +34,8 @@ WEIGHTS: Mapping[str, float] = {
     "Schedule": 0.3,
 }
 """The weight of a doubling, or of a different word. A parameter that is not in the table has weight 1."""
+ALONG_K = "ClusterShape along K"
+"""The third number of ClusterShape, which may be missing, as a parameter of its own."""
 BY_TILE = ("WarpGroups", "InstructionColumns", "RowsAlong")
 """Parameters that only define the macro tile; they are compared as the macro tile."""
 
@@ -59,6 +60,9 @@ def features(solution: Solution) -> SolutionFeatures:
     if tile is None:
         return SolutionFeatures(dict(config))
     others = {name: value for name, value in config.items() if name not in BY_TILE}
+    match config.get("ClusterShape"):
+        case (m, n, *along_k):
+            others |= {"ClusterShape": (m, n), ALONG_K: along_k[0] if along_k else 1}
     return SolutionFeatures({**others, "MacroTile": tile})
 
 
@@ -72,15 +76,7 @@ def distance(first: Solution, second: Solution) -> float:
 def same_tile(first: Solution, second: Solution) -> bool:
     """Whether two solutions have the same macro tile and the same numbers of parts of K."""
     a, b = features(first), features(second)
-    return a.tile == b.tile and _parts_of_k(a.values) == _parts_of_k(b.values)
-
-
-def _parts_of_k(values: Mapping[str, Value]) -> tuple[Value | None, Value]:
-    match values.get("ClusterShape"):
-        case (_, _, along_k):
-            return values.get("GlobalSplitU"), along_k
-        case _:
-            return values.get("GlobalSplitU"), 1
+    return a.tile == b.tile and all(a.values.get(name) == b.values.get(name) for name in ("GlobalSplitU", ALONG_K))
 
 
 def _macro_tile(kernel: str, config: Configuration) -> Value | None:
@@ -94,9 +90,8 @@ def _macro_tile(kernel: str, config: Configuration) -> Value | None:
 def _difference(first: Value | None, second: Value | None) -> float:
     if first == second:
         return 0.0
-    if isinstance(first, tuple) and isinstance(second, tuple):
-        # A shorter list means 1 for what it leaves out, as ClusterShape does.
-        return math.fsum(_difference(a, b) for a, b in zip_longest(first, second, fillvalue=1))
+    if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
+        return math.fsum(_difference(a, b) for a, b in zip(first, second, strict=True))
     if _is_positive(first) and _is_positive(second):
         return abs(math.log2(first) - math.log2(second))  # type: ignore[arg-type]  # numbers, as checked above
     return 1.0

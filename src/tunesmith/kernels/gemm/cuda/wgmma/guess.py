@@ -38,12 +38,11 @@ def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     gemm, shape = Gemm.of(problem), WgmmaShape.of(config, problem.type, target.local_memory_bytes)
     schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
     working = schedule.busiest * iteration_seconds(shape, schedule.running * shape.cluster, target.compute_units)
-    finishing = schedule.turns * _writing(shape, shape.dest_bytes) / shape.cluster_parts
+    # One work-group writes the sums of a share, another reads them and writes the tile.
+    written = schedule.turns * shape.dest_bytes + schedule.share_turns * (2 * SUM_BYTES + shape.dest_bytes)
+    finishing = _writing(shape, written) / shape.cluster_parts
     if shape.cluster_parts > 1:
-        finishing += schedule.turns * _writing(shape, 2 * SUM_BYTES) / SENDING_SPEEDUP
-    if schedule.shares:
-        # One work-group writes the sums, another reads them and writes the tile.
-        finishing += -(-schedule.shares // schedule.grid) * _writing(shape, 2 * SUM_BYTES + shape.dest_bytes)
+        finishing += (schedule.turns + schedule.share_turns) * _writing(shape, SUM_BYTES) / SENDING_SPEEDUP
     floor = GemmOperation().bytes(problem) / MEMORY_RATE
     sides = sides_of(gemm, shape, 0).values()
     copying = sum(LAUNCH + 2 * side.copy.bytes / MEMORY_RATE for side in sides if side.copy)

@@ -53,8 +53,8 @@ CLUSTER_SHAPE = Parameter(
     (1, 1),
     ((1, 1), (2, 1), (1, 2), (1, 1, 2), (1, 1, 4), (1, 1, 8)),
     "Work-groups that run side by side, along M, N and K. Two along M, or along N, fetch the tile that both need once, "
-    "half each. Those along K, 8 at most, compute a part of K each of one macro tile, and add their sums through shared "
-    "memory, each for a slice of the columns. This takes less time than GlobalSplitU.",
+    "half each. Those along K, 8 at most, compute a part of K each of one macro tile, and add up its sums through "
+    "shared memory, each in a slice of the columns.",
     accepts="list of 2 or 3 positive integers",
 )
 STORE_PATH = one_of(

@@ -111,6 +111,9 @@ def rejections_for(config: Configuration, problem: Problem, target: Target) -> I
         yield Rejection("index range", f"{schedule.split_iterations} iterations to share, at most {MOST_ITERATIONS}")
     if (splits := config.integer("GlobalSplitU") * shape.cluster_parts) > schedule.iterations:
         yield Rejection("global split", f"{splits} parts of {schedule.iterations} iterations leave some without work")
+    if schedule.shares > schedule.running and shape.cluster_parts > 1:
+        clusters = f"{schedule.shares} clusters wait for each other, {schedule.running} run at once"
+        yield Rejection("global split", clusters)
     if shape.by_tma and gemm.m * shape.dest_bytes % TMA_ALIGNMENT:
         yield Rejection("TMA store", f"columns of {gemm.m} elements; the last 16 bytes would be written whole")
     if shape.by_tma and needs_copy(gemm.ldd, gemm.stride_d, gemm.batch, shape.dest_bytes):

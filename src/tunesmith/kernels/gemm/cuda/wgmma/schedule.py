@@ -24,8 +24,8 @@ class WgmmaSchedule:
 
     First come `alone` whole tiles of `iterations`. The iterations of all other tiles follow: each `stretch` of them is
     cut into `parts`, which makes `shares` in all. With whole tiles, the grid has as many work-groups as run at once;
-    with shared tiles, where some wait for others, one for each multiprocessor. If each work-group of a cluster computes
-    a part of its tile's iterations, there is a cluster for each tile, and `at_once` of them run at once.
+    with shared tiles, where some wait for others, one for each multiprocessor. With clusters of `cluster_parts` along K
+    there is one for each tile or share, and `at_once` of them run at once.
     """
 
     grid: int
@@ -45,9 +45,9 @@ class WgmmaSchedule:
         if shape.cluster_parts > 1:
             shares = tiles * splits if splits > 1 else 0
             alone, stretch = (0, iterations) if shares else (tiles, 0)
-            clusters, parts = shares or tiles, shape.cluster_parts
+            clusters = shares or tiles
             at_once = min(clusters, max(1, clusters_at_once * shape.resident))
-            return WgmmaSchedule(clusters, iterations, alone, shares, stretch, splits, parts, at_once)
+            return WgmmaSchedule(clusters, iterations, alone, shares, stretch, splits, shape.cluster_parts, at_once)
         if grid:
             streamed = streamed_tiles(tiles, grid, config.integer("StreamKFullTiles"))
             return WgmmaSchedule(
@@ -68,8 +68,8 @@ class WgmmaSchedule:
     def busiest(self) -> int:
         """Iterations of the work-group with most."""
         longest = -(-self.stretch // self.parts) if self.shares else 0
-        whole, part = -(-self.iterations // self.cluster_parts), -(-longest // self.cluster_parts)
-        return self.turns * whole + -(-self.shares // self.running) * part
+        whole, share = -(-self.iterations // self.cluster_parts), -(-longest // self.cluster_parts)
+        return self.turns * whole + self.share_turns * share
 
     @property
     def running(self) -> int:
@@ -80,6 +80,11 @@ class WgmmaSchedule:
     def turns(self) -> int:
         """Whole tiles of the work-group with most, one after the other, or of the place where it runs."""
         return -(-self.alone // self.running)
+
+    @property
+    def share_turns(self) -> int:
+        """The same of shares."""
+        return -(-self.shares // self.running)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ class WgmmaShape:
     x is the operand whose side makes the instruction's rows, y the other operand, each as it is fetched: a transposed
     copy is contiguous along K. `dest` is NumPy's name of D's type. If TMA writes D, a warp group writes `parts` of its
     columns at once. With `splits`, the program can share a tile among work-groups. A cluster has `cluster_rows` by
-    `cluster_columns` work-groups with a tile each, or `cluster_parts` work-groups with a part of K of one tile each. The
-    sums that are sent to these have room of their own, or that of the stages (`room_in_stages`).
+    `cluster_columns` work-groups with a tile each, or `cluster_parts` work-groups with a part of K of one tile each.
+    The sums that are sent to these have room of their own, or that of the stages (`room_in_stages`).
     """
 
     operand_type: OperandType
@@ -117,7 +117,7 @@ class WgmmaShape:
 
     @property
     def sent_bytes(self) -> int:
-        """Bytes of the sums that a work-group sends to the rest of its cluster, and is sent."""
+        """Bytes of the sums that a work-group sends to the rest of its cluster at most, and is sent."""
         return (self.cluster_parts - 1) * self.rows * self.slice * SUM_BYTES
 
     @property

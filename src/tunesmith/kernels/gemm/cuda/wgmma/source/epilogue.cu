@@ -22,7 +22,7 @@ __device__ __forceinline__ Output narrowed(Sum x) { return x; }
 #endif
 struct __align__(2 * sizeof(Output)) Pair { Output low, high; };
 
-// D and what is added to the product; `rows` and `columns` of one matrix.
+// D and what is added to the product. `rows` and `columns` end those of a matrix, or of a macro tile.
 struct Destination {
     Output *d;
     const Output *c, *__restrict__ bias;

@@ -79,6 +79,7 @@ __device__ __forceinline__ void meet_warp_group(int group)
 {
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
+__device__ __forceinline__ void meet_warp() { __syncwarp(); }
 // All warp groups that multiply.
 __device__ __forceinline__ void meet_multiplying(int threads)
 {

@@ -280,7 +280,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
         show_barriers();
     }
     if (CLUSTER_SPLIT > 1 && !ROOM_IN_STAGES) announce_to_cluster();
-    if (CLUSTER > 1 && (ROOM_IN_STAGES || SHARERS > 1)) meet_cluster();
+    if (SHARERS > 1) meet_cluster();
     else __syncthreads();
 
     int rank = CLUSTER > 1 ? rank_in_cluster() : 0, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
@@ -302,11 +302,14 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #ifdef FETCHING_REGISTERS
         give_registers<FETCHING_REGISTERS>();
 #endif
-        if (!is_first) return;
-        while (next(schedule, clusters, walk, now)) {
+        while (is_first && next(schedule, clusters, walk, now)) {
             Segment own = part_of(now, part, CLUSTER_SPLIT);
             place(now.tile % (down * across), down, across, rank, &row, &column);
             fetch_segment(&x, &y, stages, own, row, column, now.tile / (down * across), rank);
+        }
+        if (CLUSTER_SPLIT > 1 && !ROOM_IN_STAGES) {
+            meet_warp();
+            join_cluster();
         }
         return;
     }
@@ -328,7 +331,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #if CLUSTER_SPLIT > 1
         Sum slice[SLICE / 2];
         if (ROOM_IN_STAGES) announce_to_cluster();
-        else if (WARP_GROUPS > 1) meet_multiplying(MULTIPLYING_THREADS);
+        else meet_multiplying(MULTIPLYING_THREADS);
         join_cluster();
         u32 out = tiles + group * SENT_BYTES, in = coming + group * SENT_BYTES;
         exchange(sums, slice, out, in, sent + 8 * group, rank, group, thread);
