@@ -91,7 +91,7 @@ def test_a_size_that_the_copy_engine_does_not_take_has_lineages_of_two_families_
 
 def is_cut(config):
     *_, along_k = config.get("ClusterShape", (1, 1, 1))
-    is_joint = len(config.get("ClusterShape", ())) == 3 and along_k > 1
+    is_joint = len(config.get("ClusterShape", ())) == 3 and along_k != 1
     return is_joint or config.integer("GlobalSplitU") > 1 or config.get("Schedule") == "FillK"
 
 

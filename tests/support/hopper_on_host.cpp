@@ -120,6 +120,7 @@ void change(Group *group, u32 barrier, int arrivals, long bytes, std::function<v
 void expect_bytes(u32 barrier, u32 bytes) { change(here, barrier, 1, bytes); }
 void arrive(u32 barrier) { change(here, barrier, 1, 0); }
 void arrive_at(u32 barrier, u32 rank) { change(here->cluster.at(rank), barrier, 1, 0); }
+u32 size_of_cluster() { return here->cluster.size(); }
 u32 rank_in_cluster() { return blockIdx.x % here->cluster.size(); }
 void meet_cluster() { here->meeting_of_cluster->meet("a cluster"); }
 thread_local long announced = -1;

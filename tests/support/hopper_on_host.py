@@ -47,15 +47,16 @@ using namespace halves_of_f16;
 #endif
 #line 1 "program_{name}"
 {source}
-extern "C" const char *run_{name}(const int *grid, int items, int shared, int together, void **arguments)
+extern "C" const char *run_{name}(
+    const int *grid, int cluster, int items, int shared, int together, void **arguments)
 {{
-    return launch(gemm, CLUSTER, grid, items, shared, together, arguments);
+    return launch(gemm, JOINT ? cluster : SHARERS, grid, items, shared, together, arguments);
 }}
 }}
 """
 Run = Callable[..., bytes]
-"""A program for the host: of the grid, work-items, bytes of shared memory, how many work-groups run together and the
-arguments' addresses; returns what went wrong, or nothing."""
+"""A program for the host: of the grid, work-groups of a cluster, work-items, bytes of shared memory, how many
+work-groups run together and the arguments' addresses; returns what went wrong, or nothing."""
 
 
 def host_programs(modules: Iterable[Module], folder: Path) -> list[Run]:
@@ -122,7 +123,7 @@ def run_on_host(run: Run, plan: Plan, memory: dict[str, np.ndarray], workspace: 
                 arguments = Parameters([value for value, _ in parameters])
                 grid = (ctypes.c_int * 3)(*step.grid)
                 pointer = ctypes.c_void_p(arguments.pointer)
-                wrong = run(grid, step.work_group[0], step.shared_bytes, together, pointer)
+                wrong = run(grid, step.cluster, step.work_group[0], step.shared_bytes, together, pointer)
                 assert wrong == b"", wrong.decode()
             case _:
                 raise AssertionError(step)

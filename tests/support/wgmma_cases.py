@@ -61,9 +61,9 @@ class Case:
 
     @property
     def parts(self) -> int:
-        """The parts of K of each tile, which need an iteration each."""
+        """The parts of K of each tile, which need an iteration each; two at least if the device decides."""
         _, _, *along_k = self.config.integers("ClusterShape")
-        return self.config.integer("GlobalSplitU") * math.prod(along_k)
+        return self.config.integer("GlobalSplitU") * math.prod(parts or 2 for parts in along_k)
 
     @property
     def problem(self) -> Problem:
@@ -188,6 +188,20 @@ CASES = [
         together=3,
     ),
     Case(
+        "half, K in as many parts as fill the device",
+        {"layout": "nt", "bias": True},
+        {"ClusterShape": (1, 1, 0), "InstructionColumns": 96, "WarpGroups": 2},
+        (136, 200, 1, 500),
+        together=4,
+    ),
+    Case(
+        "bfloat16, K in as many parts as fill the device, twice",
+        {"data_type": "b"},
+        DIRECT | {"ClusterShape": (1, 1, 0), "GlobalSplitU": 2, "RowsAlong": "M"},
+        (75, 77, 1, 600),
+        together=3,
+    ),
+    Case(
         "float8, K in halves",
         {"data_type": "f8", "scaled": True, "dest": "h"},
         {"ClusterShape": (1, 1, 2), "PromoteEvery": 1},
@@ -208,6 +222,8 @@ QUICK = (
     "half, K in fifths, sums where stages were",
     "int8, K in quarters, an empty slice",
     "bfloat16, K in thirds, uneven slices",
+    "half, K in as many parts as fill the device",
+    "bfloat16, K in as many parts as fill the device, twice",
 )
 """Cases that between them run most of the code."""
 COMPILED = (
@@ -228,6 +244,8 @@ COMPILED = (
     "int8, K in quarters, an empty slice",
     "float8, K in halves",
     "bfloat16, K in thirds, uneven slices",
+    "half, K in as many parts as fill the device",
+    "bfloat16, K in as many parts as fill the device, twice",
 )
 """Cases that have every type of operand, activation and cluster, and every pair of the macros on which whole parts of
 the text depend: SPLIT, STORE_BY_TMA, BIAS, ADDS_C and the output's type. Others differ in numbers and layouts."""

@@ -136,7 +136,8 @@ class Write:
 @pickled_by_fields
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel launch. `grid` counts work-groups, `work_group` work-items, both as (x, y, z)."""
+    """One kernel launch. `grid` counts work-groups, `work_group` work-items, both as (x, y, z). `cluster` neighbours in
+    x run side by side, if the program leaves open how many."""
 
     module: int
     entry: str
@@ -144,6 +145,7 @@ class Launch:
     work_group: tuple[int, int, int]
     arguments: tuple[Argument, ...]
     shared_bytes: int = 0
+    cluster: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +246,16 @@ def _record_writer(words: str) -> Callable[[object], str]:
     return lambda record: pattern.format(*[_text(value(record)) for value in values])
 
 
+def _launch_text(launch: Launch) -> str:
+    return _written_launch(launch) + (f" cluster {launch.cluster}" if launch.cluster != 1 else "")
+
+
+_written_launch = _record_writer(_WRITTEN[Launch])
 _WRITERS: dict[type, Callable[[Any], str]] = {
     tuple: _tuple_text,
     LibraryCall: _call_text,
     **{kind: _record_writer(words) for kind, words in _WRITTEN.items()},
+    Launch: _launch_text,
     **dict.fromkeys((bool, int, float, str), repr),
 }
 """How a value of exactly this type is written. A plan has dozens of values, and a cell has several plans."""

@@ -26,7 +26,7 @@ class Parameter:
 
     `values` are those that documentation and searches list. `accepts` decides which values a tuning file may give:
     "positive integer", "natural number", "natural number or -1", "truth value", "one of the values", "number or word",
-    "list of N positive integers", "list of N or M positive integers".
+    "list of N positive integers", "list of N or M natural numbers".
     """
 
     name: str
@@ -57,8 +57,9 @@ class Parameter:
         if self.accepts == "one of the values":
             same_kind = (listed for listed in self.values if isinstance(listed, bool) == is_truth)
             return next((listed for listed in same_kind if listed == value), None)
+        least = 0 if self.accepts.endswith("natural numbers") else 1
         lengths = [int(word) for word in self.accepts.split() if word.isdigit()]
-        is_list = isinstance(value, tuple) and len(value) in lengths and all(_is_integer(item, 1) for item in value)
+        is_list = isinstance(value, tuple) and len(value) in lengths and all(_is_integer(item, least) for item in value)
         return value if is_list else None
 
     def _remedy(self) -> str:

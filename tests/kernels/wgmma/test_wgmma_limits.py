@@ -11,7 +11,7 @@ from tunesmith.records import CompiledFacts
 from wgmma_cases import DIRECT, FAMILY, config, kind, problem
 
 SMALL = DIRECT | {"WarpGroups": 1, "InstructionColumns": 64, "Stages": 2}
-TMA, LARGE = {"StorePath": "TMA"}, {"WarpGroups": 2, "InstructionColumns": 256}
+LARGE = {"WarpGroups": 2, "InstructionColumns": 256, "Stages": 0}
 
 
 def reasons(target=H200, problem_type=None, **values):
@@ -40,8 +40,8 @@ def test_the_stages_may_fill_the_shared_memory():
         ({"ClusterShape": (1, 1, 8)}, {"ClusterShape": (1, 1, 9)}, "cluster"),
         ({"ClusterShape": (1, 1, 2)}, {"ClusterShape": (1, 2, 2)}, "cluster"),
         ({"ClusterShape": (1, 1, 2), "GlobalSplitU": 2}, {"ClusterShape": (1, 1, 2), "StreamKGrid": 2}, "cluster"),
-        (TMA | {"ClusterShape": (1, 1, 4)}, TMA | {"ClusterShape": (1, 1, 3)}, "store path"),
-        (LARGE | {"ClusterShape": (1, 1, 4)}, LARGE | {"ClusterShape": (1, 1, 8)}, "local memory"),
+        ({"ClusterShape": (1, 1, 0)}, {"ClusterShape": (1, 0, 0)}, "cluster"),
+        (LARGE | {"ClusterShape": (1, 1, 2)}, LARGE | {"ClusterShape": (1, 1, 3)}, "local memory"),
         ({"Stages": 2}, {"Stages": 1}, "local memory"),
         ({"StreamKGrid": 132}, {"StreamKGrid": 133}, "stream-K"),
         ({"StreamKGrid": 1, "GlobalSplitU": 1}, {"StreamKGrid": 1, "GlobalSplitU": 2}, "stream-K"),
@@ -114,13 +114,30 @@ def test_every_work_group_along_k_has_an_iteration_of_every_part():
 
 
 def test_clusters_that_wait_for_each_other_run_at_once():
-    """132 multiprocessors have room for 16 clusters of 8 work-groups that fill one each: 8 tiles in two parts."""
+    """132 multiprocessors have room for 15 clusters of 8 work-groups that fill one each: 7 tiles in two parts."""
     chosen = config(**{**SMALL, "Stages": 0, "GlobalSplitU": 2, "ClusterShape": (1, 1, 8)})
-    for tiles, expected in ((8, set()), (9, {"global split"})):
+    for tiles, expected in ((7, set()), (8, {"global split"})):
         found = FAMILY.rejections_for(chosen, problem(64, 64 * tiles, 1, 4096), H200)
         assert {rejection.reason for rejection in found} == expected
     whole = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 8)})
     assert not list(FAMILY.rejections_for(whole, problem(64, 64 * 100, 1, 4096), H200))
+
+
+def test_as_many_parts_as_fill_the_device_are_none_where_the_tiles_do():
+    """66 clusters of two run at once."""
+    chosen = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 0)})
+    for tiles, expected in ((66, set()), (67, {"global split"})):
+        found = FAMILY.rejections_for(chosen, problem(64, 64 * tiles, 1, 4096), H200)
+        assert {rejection.reason for rejection in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("tiles", "k", "parts"), [(1, 4096, 8), (1, 192, 3), (16, 4096, 6), (20, 4096, 5), (40, 4096, 3)]
+)
+def test_parts_fill_the_device_and_have_an_iteration_each(tiles, k, parts):
+    chosen = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 0)})
+    (launch,) = FAMILY.plan(chosen, problem(64, 64 * tiles, 1, k), H200).steps
+    assert (launch.cluster, launch.grid) == (parts, (tiles * parts, 1, 1))
 
 
 def test_a_batch_has_at_most_65535_matrices():

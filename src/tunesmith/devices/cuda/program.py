@@ -49,8 +49,21 @@ class LoadedModule:
         return loaded
 
 
+class ClusterAttribute(ctypes.Structure):
+    """CUlaunchAttribute of cuda.h for the size of clusters."""
+
+    _fields_ = (
+        ("name", ctypes.c_uint),
+        ("padding", ctypes.c_uint),
+        *((f"cluster_{axis}", ctypes.c_uint) for axis in "xyz"),
+        ("rest", ctypes.c_ubyte * 52),
+    )
+    NAME = 4
+    """CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"""
+
+
 class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig of cuda.h, without attributes."""
+    """CUlaunchConfig of cuda.h."""
 
     _fields_ = (
         *((f"{size}_{axis}", ctypes.c_uint) for size in ("grid", "work_group") for axis in "xyz"),
@@ -83,6 +96,9 @@ class RepeatedLaunch:
             elif argument is not None:
                 self._pointers.append((word, *location(argument)))
         self._config = LaunchConfig(*step.grid, *step.work_group, shared)
+        self._cluster = ClusterAttribute(ClusterAttribute.NAME, 0, step.cluster, 1, 1)
+        if step.cluster > 1:
+            self._config.attributes, self._config.attribute_count = ctypes.addressof(self._cluster), 1
         function, pointer = ctypes.c_void_p(int(self.kernel.function)), ctypes.c_void_p(self._parameters.pointer)
         self._launch = driver_function("cuLaunchKernelEx")
         self._arguments = (ctypes.byref(self._config), function, pointer, None)
@@ -118,7 +134,8 @@ class RepeatedLaunch:
         config = bytes(self._config), LaunchConfig.stream.offset
         function = address_of(self._launch)
         words = 0, int(self.kernel.function), 0, 0
-        return NativeStep("cuLaunchKernelEx", function, words, (), (*config, values, tuple(pointers), tuple(maps)))
+        kernel = *config, values, tuple(pointers), tuple(maps)
+        return NativeStep("cuLaunchKernelEx", function, words, (), kernel, kept=self._cluster)
 
     def _enqueue(self, stream: int) -> None:
         self._config.stream = stream

@@ -37,11 +37,11 @@ LAUNCH = 3.0e-6
 def seconds(config: Configuration, problem: Problem, target: Target) -> float:
     gemm, shape = Gemm.of(problem), WgmmaShape.of(config, problem.type, target.local_memory_bytes)
     schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
-    working = schedule.busiest * iteration_seconds(shape, schedule.running * shape.cluster, target.compute_units)
+    working = schedule.busiest * iteration_seconds(shape, schedule.running * schedule.cluster, target.compute_units)
     # One work-group writes the sums of a share, another reads them and writes the tile.
     written = schedule.turns * shape.dest_bytes + schedule.share_turns * (2 * SUM_BYTES + shape.dest_bytes)
-    finishing = _writing(shape, written) / shape.cluster_parts
-    if shape.cluster_parts > 1:
+    finishing = _writing(shape, written) / schedule.cluster_parts
+    if schedule.is_joint:
         finishing += (schedule.turns + schedule.share_turns) * _writing(shape, SUM_BYTES) / SENDING_SPEEDUP
     floor = GemmOperation().bytes(problem) / MEMORY_RATE
     sides = sides_of(gemm, shape, 0).values()

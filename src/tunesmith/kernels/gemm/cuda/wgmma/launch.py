@@ -45,7 +45,7 @@ def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
     launch = Launch(
         module=0,
         entry="gemm",
-        grid=(schedule.grid * shape.cluster, 1, 1),
+        grid=(schedule.grid * schedule.cluster, 1, 1),
         work_group=(shape.work_items, 1, 1),
         arguments=(
             *_fetched(sides, shape),
@@ -54,6 +54,7 @@ def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
             *(_shared(schedule, workspace) if shape.splits else ()),
         ),
         shared_bytes=shape.shared_bytes,
+        cluster=schedule.cluster_parts,
     )
     steps: list[Step] = [*(copy.launch(COPIES) for copy in copies), launch]
     return Plan(tuple(steps), workspace_bytes(sides, workspace), zeroed=workspace.flag_bytes)

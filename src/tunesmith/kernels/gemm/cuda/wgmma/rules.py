@@ -13,12 +13,10 @@ from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType
 from .launch import COPIES, sides_of, workspace_bytes
 from .operand_types import operand_type_of
 from .schedule import WgmmaSchedule, Workspace
-from .shape import COLUMN_STEP, WgmmaShape
+from .shape import COLUMN_STEP, PARTS_OF_A_CLUSTER, WgmmaShape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
-MOST_OF_A_CLUSTER = 8
-"""Work-groups of a cluster that every device with clusters has (CUDA programming guide)."""
 FEW_SPILLED_BYTES = 64
 """Bytes that a work-item may spill: addresses and counts that are needed between tiles. Spilled sums are many more."""
 REGISTERS_BESIDE_SUMS = 26
@@ -35,6 +33,7 @@ def rejections(config: Configuration, problem_type: ProblemType, target: Target)
         yield Rejection("batch layout", f"{problem_type.name}: this family does not compute interleaved batches")
     yield from _wrong_types(shape, problem_type)
     yield from _wrong_tile(shape, target)
+    yield from _wrong_cluster(config, shape)
     yield from _wrong_split(config, shape, target)
 
 
@@ -56,41 +55,40 @@ def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
     elif (need := shape.columns // 2 + REGISTERS_BESIDE_SUMS) > shape.registers_at_launch:
         what = f"{need} for the instruction, {shape.registers_at_launch} for each of {shape.work_items} work-items"
         yield Rejection("registers", what)
-    if (shape.cluster_rows, shape.cluster_columns) not in ((1, 1), (1, 2), (2, 1)):
-        yield Rejection(
-            "cluster", f"{shape.cluster_rows} x {shape.cluster_columns} work-groups; one tile is shared by 2"
-        )
-    yield from _wrong_slices(shape)
     if shape.stages < 2:
         yield Rejection("local memory", f"two stages do not fit into {target.local_memory_bytes} bytes")
     elif (need := shape.shared_bytes) > target.local_memory_bytes:
         yield Rejection("local memory", f"{need} bytes for the stages, the device has {target.local_memory_bytes}")
 
 
-def _wrong_slices(shape: WgmmaShape) -> Iterator[Rejection]:
-    parts = shape.cluster_parts
-    if parts > MOST_OF_A_CLUSTER:
-        yield Rejection("cluster", f"{parts} work-groups along K; a cluster has {MOST_OF_A_CLUSTER} at most")
-    if parts > 1 and shape.by_tma and shape.columns % (COLUMN_STEP * parts):
-        slices = f"{shape.columns} columns are not {parts} slices of a multiple of {COLUMN_STEP}"
-        yield Rejection("store path", f"{slices}, which TMA writes")
-    if (sums := shape.sent_bytes * (1 + shape.room_in_stages)) > shape.stages * shape.stage_bytes:
-        yield Rejection("local memory", f"{sums} bytes of sums do not fit where {shape.stages} stages were")
-    if parts > 1 and shape.cluster > parts:
+def _wrong_cluster(config: Configuration, shape: WgmmaShape) -> Iterator[Rejection]:
+    if (shape.cluster_rows, shape.cluster_columns) not in ((1, 1), (1, 2), (2, 1)):
+        yield Rejection(
+            "cluster", f"{shape.cluster_rows} x {shape.cluster_columns} work-groups; one tile is shared by 2"
+        )
+    if not shape.is_joint:
+        return
+    parts, most = shape.cluster_parts, PARTS_OF_A_CLUSTER[-1]
+    if parts > most:
+        yield Rejection("cluster", f"{parts} work-groups along K; a cluster has {most} at most")
+    if shape.sharers > 1:
         yield Rejection("cluster", "work-groups along K, and more than one along M or N")
+    if config.integer("StreamKGrid"):
+        yield Rejection("cluster", "stream-K may leave no iteration for a work-group along K")
+    if not shape.holds(shape.least_parts):
+        sums = f"the sums of {shape.least_parts} slices do not fit where {shape.stages} stages were"
+        yield Rejection("local memory", sums)
 
 
 def _wrong_split(config: Configuration, shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
     splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid")
     if grid and splits > 1:
         yield Rejection("stream-K", f"K is split already, GlobalSplitU {splits} would do it again")
-    if grid and shape.cluster_parts > 1:
-        yield Rejection("cluster", f"stream-K may leave no iteration for one of {shape.cluster_parts} along K")
     if grid > target.compute_units:
         units = f"the device has {target.compute_units} multiprocessors with one each"
         yield Rejection("stream-K", f"{grid} work-groups wait for each other, {units}")
-    if grid % shape.cluster:
-        yield Rejection("stream-K", f"{grid} work-groups in clusters of {shape.cluster}")
+    if shape.sharers and grid % shape.sharers:
+        yield Rejection("stream-K", f"{grid} work-groups in clusters of {shape.sharers}")
     if not grid and config.integer("StreamKFullTiles"):
         full = f"StreamKFullTiles {config.integer('StreamKFullTiles')}"
         yield Rejection("stream-K", f"{full} means nothing without StreamKGrid")
@@ -105,15 +103,17 @@ def rejections_for(config: Configuration, problem: Problem, target: Target) -> I
     workspace = Workspace.of(schedule, shape)
     sides = sides_of(gemm, shape, workspace.size)
     copies = (side.copy.launch(COPIES).grid[0] for side in sides.values() if side.copy)
-    groups = max((schedule.grid * shape.cluster, *copies))
+    groups = max((schedule.grid * schedule.cluster, *copies))
     yield from wrong_size(problem, groups, gemm.batch, workspace_bytes(sides, workspace), target)
     if schedule.split_iterations > MOST_ITERATIONS:
         yield Rejection("index range", f"{schedule.split_iterations} iterations to share, at most {MOST_ITERATIONS}")
-    if (splits := config.integer("GlobalSplitU") * shape.cluster_parts) > schedule.iterations:
+    if (splits := config.integer("GlobalSplitU") * schedule.cluster_parts) > schedule.iterations:
         yield Rejection("global split", f"{splits} parts of {schedule.iterations} iterations leave some without work")
-    if schedule.shares > schedule.running and shape.cluster_parts > 1:
+    if schedule.is_joint and schedule.shares > schedule.running:
         clusters = f"{schedule.shares} clusters wait for each other, {schedule.running} run at once"
         yield Rejection("global split", clusters)
+    if not shape.cluster_parts and schedule.alone > schedule.running:
+        yield Rejection("global split", "the tiles fill the device without a cut")
     if shape.by_tma and gemm.m * shape.dest_bytes % TMA_ALIGNMENT:
         yield Rejection("TMA store", f"columns of {gemm.m} elements; the last 16 bytes would be written whole")
     if shape.by_tma and needs_copy(gemm.ldd, gemm.stride_d, gemm.batch, shape.dest_bytes):

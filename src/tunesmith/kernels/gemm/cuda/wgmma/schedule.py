@@ -12,6 +12,7 @@ from tunesmith.kernels.gemm.stream_k import iterations_of, streamed_tiles
 from tunesmith.problems.gemm import Gemm
 from tunesmith.records import ZEROED_HEAD, Configuration
 
+from .clusters import clusters_at_once, filling_parts
 from .shape import SUM_BYTES, WgmmaShape
 
 FLAG_BYTES = 4
@@ -24,8 +25,9 @@ class WgmmaSchedule:
 
     First come `alone` whole tiles of `iterations`. The iterations of all other tiles follow: each `stretch` of them is
     cut into `parts`, which makes `shares` in all. With whole tiles, the grid has as many work-groups as run at once;
-    with shared tiles, where some wait for others, one for each multiprocessor. With clusters of `cluster_parts` along K
-    there is one for each tile or share, and `at_once` of them run at once.
+    with shared tiles, where some wait for others, one for each multiprocessor. `cluster` is how many work-groups a
+    cluster has. If these have a part of K each (`is_joint`), there is a cluster for each tile or share, and `at_once`
+    of them run at once.
     """
 
     grid: int
@@ -34,31 +36,35 @@ class WgmmaSchedule:
     shares: int = 0
     stretch: int = 0
     parts: int = 1
-    cluster_parts: int = 1
+    cluster: int = 1
+    is_joint: bool = False
     at_once: int = 0  # 0: all
 
     @staticmethod
     def of(config: Configuration, shape: WgmmaShape, gemm: Gemm, compute_units: int) -> WgmmaSchedule:
         tiles, iterations = shape.tiles(gemm), iterations_of(gemm.k, shape.operand_type.depth)
-        splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid") // shape.cluster
-        clusters_at_once = compute_units // shape.cluster
-        if shape.cluster_parts > 1:
-            shares = tiles * splits if splits > 1 else 0
-            alone, stretch = (0, iterations) if shares else (tiles, 0)
-            clusters = shares or tiles
-            at_once = min(clusters, max(1, clusters_at_once * shape.resident))
-            return WgmmaSchedule(clusters, iterations, alone, shares, stretch, splits, shape.cluster_parts, at_once)
-        if grid:
+        splits, cluster = config.integer("GlobalSplitU"), shape.sharers
+        if shape.is_joint:
+            return WgmmaSchedule._joint(shape, tiles, iterations, splits, compute_units)
+        at_once = compute_units // cluster
+        if grid := config.integer("StreamKGrid") // cluster:
             streamed = streamed_tiles(tiles, grid, config.integer("StreamKFullTiles"))
-            return WgmmaSchedule(
-                grid, iterations, tiles - streamed, grid if streamed else 0, streamed * iterations, grid
-            )
+            shares, stretch = (grid, streamed * iterations) if streamed else (0, 0)
+            return WgmmaSchedule(grid, iterations, tiles - streamed, shares, stretch, grid, cluster)
         if splits > 1:
             shares = tiles * splits
             # Each turn has whole tiles, so that no work-group waits for one with a larger number.
-            whole = max(clusters_at_once // splits * splits, 1)
-            return WgmmaSchedule(min(shares, whole), iterations, 0, shares, iterations, splits)
-        return WgmmaSchedule(min(tiles, clusters_at_once * shape.resident), iterations, tiles)
+            whole = max(at_once // splits * splits, 1)
+            return WgmmaSchedule(min(shares, whole), iterations, 0, shares, iterations, splits, cluster)
+        return WgmmaSchedule(min(tiles, at_once * shape.resident), iterations, tiles, cluster=cluster)
+
+    @staticmethod
+    def _joint(shape: WgmmaShape, tiles: int, iterations: int, splits: int, compute_units: int) -> WgmmaSchedule:
+        clusters = tiles * splits
+        parts = shape.cluster_parts or filling_parts(shape, clusters, iterations // splits, compute_units)
+        at_once = min(clusters, clusters_at_once(parts, shape, compute_units))
+        alone, shares, stretch = (0, clusters, iterations) if splits > 1 else (tiles, 0, 0)
+        return WgmmaSchedule(clusters, iterations, alone, shares, stretch, splits, parts, True, at_once)
 
     @property
     def split_iterations(self) -> int:
@@ -70,6 +76,11 @@ class WgmmaSchedule:
         longest = -(-self.stretch // self.parts) if self.shares else 0
         whole, share = -(-self.iterations // self.cluster_parts), -(-longest // self.cluster_parts)
         return self.turns * whole + self.share_turns * share
+
+    @property
+    def cluster_parts(self) -> int:
+        """Parts of K that a cluster computes of its tile or share."""
+        return self.cluster if self.is_joint else 1
 
     @property
     def running(self) -> int:
@@ -100,8 +111,8 @@ class Workspace:
 
     @staticmethod
     def of(schedule: WgmmaSchedule, shape: WgmmaShape) -> Workspace:
-        slots = schedule.shares * shape.cluster
-        return Workspace(slots * shape.warp_groups * FLAG_BYTES, slots * shape.rows * shape.slice * SUM_BYTES)
+        slots, columns = schedule.shares * schedule.cluster, shape.slice(shape.least_parts)
+        return Workspace(slots * shape.warp_groups * FLAG_BYTES, slots * shape.rows * columns * SUM_BYTES)
 
     @property
     def sums_at(self) -> int:

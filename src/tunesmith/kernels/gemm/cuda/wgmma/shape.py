@@ -20,6 +20,8 @@ ENOUGH_STAGES = 4
 """Stages that are worth more than one wait for the rest of a cluster; a guess."""
 EIGHT = 8
 """Columns that a work-item's sums come by, two of each."""
+PARTS_OF_A_CLUSTER = range(2, 9)
+"""Work-groups along K of a cluster. 8 are those that every device with clusters has (CUDA programming guide)."""
 MOST_ITEMS = 2048
 """Work-items of a multiprocessor."""
 
@@ -31,8 +33,9 @@ class WgmmaShape:
     x is the operand whose side makes the instruction's rows, y the other operand, each as it is fetched: a transposed
     copy is contiguous along K. `dest` is NumPy's name of D's type. If TMA writes D, a warp group writes `parts` of its
     columns at once. With `splits`, the program can share a tile among work-groups. A cluster has `cluster_rows` by
-    `cluster_columns` work-groups with a tile each, or `cluster_parts` work-groups with a part of K of one tile each.
-    The sums that are sent to these have room of their own, or that of the stages (`room_in_stages`).
+    `cluster_columns` work-groups with a tile each, or `cluster_parts` work-groups with a part of K of one tile each; 0
+    are as many as fill the device. The sums that are sent to these have room of their own, or that of the stages
+    (`room_in_stages`).
     """
 
     operand_type: OperandType
@@ -86,7 +89,7 @@ class WgmmaShape:
     def _with_stages(self, memory: int) -> WgmmaShape:
         """The shape with as many stages as fit, if the configuration leaves this open. Sums have room of their own if
         enough stages fit beside it."""
-        inside = replace(self, room_in_stages=self.cluster_parts > 1)
+        inside = replace(self, room_in_stages=self.is_joint)
         shape = self if self._fitting(memory) >= (self.stages or ENOUGH_STAGES) else inside
         return replace(shape, stages=self.stages or shape._fitting(memory))
 
@@ -96,7 +99,7 @@ class WgmmaShape:
     def _with_more_parts(self, memory: int) -> WgmmaShape:
         """The shape with as many parts of D at once as fit: at most half a tile, and without a loss of stages or of
         resident work-groups."""
-        half = -(-self.slice // (2 * self.part))
+        half = -(-self.slice(self.least_parts) // (2 * self.part))
         wider = (replace(self, parts=parts) for parts in range(half, 1, -1))
         fitting = (shape for shape in wider if shape.shared_bytes <= memory and shape.resident == self.resident)
         return next(fitting, self)
@@ -108,17 +111,41 @@ class WgmmaShape:
     @property
     def part(self) -> int:
         """Columns of D that one TMA copy writes."""
-        return 2 * COLUMN_STEP if self.slice % (2 * COLUMN_STEP) == 0 else COLUMN_STEP
+        wide = self.columns % (2 * COLUMN_STEP) == 0 and not self.is_joint
+        return 2 * COLUMN_STEP if wide else COLUMN_STEP
 
     @property
-    def slice(self) -> int:
-        """Columns of a tile that one work-group finishes; the last ones of a cluster may have less."""
-        return -(-self.columns // (EIGHT * self.cluster_parts)) * EIGHT if self.cluster_parts > 1 else self.columns
+    def is_joint(self) -> bool:
+        """Whether the work-groups of a cluster have a part of K each of one tile."""
+        return self.cluster_parts != 1
 
     @property
-    def sent_bytes(self) -> int:
-        """Bytes of the sums that a work-group sends to the rest of its cluster at most, and is sent."""
-        return (self.cluster_parts - 1) * self.rows * self.slice * SUM_BYTES
+    def least_parts(self) -> int:
+        return self.cluster_parts or PARTS_OF_A_CLUSTER[0]
+
+    @property
+    def slice_step(self) -> int:
+        """Columns that a slice is a multiple of. TMA writes more of them at once than a work-item has sums of."""
+        return COLUMN_STEP if self.by_tma else EIGHT
+
+    def slice(self, parts: int) -> int:
+        """Columns of a tile that each of `parts` work-groups finishes; the last ones may have less."""
+        return -(-self.columns // (self.slice_step * parts)) * self.slice_step if self.is_joint else self.columns
+
+    @property
+    def room_columns(self) -> int:
+        """Columns whose sums are sent to a work-group, at most, if they have room of their own."""
+        if not self.is_joint or self.room_in_stages:
+            return 0
+        return max(
+            (parts - 1) * self.slice(parts)
+            for parts in ((self.cluster_parts,) if self.cluster_parts else PARTS_OF_A_CLUSTER)
+        )
+
+    def holds(self, parts: int) -> bool:
+        """Whether the sums of all slices fit where the stages were, with those that come if they have no other room."""
+        columns = (parts + (parts - 1) * self.room_in_stages) * self.slice(parts)
+        return self.rows * columns * SUM_BYTES <= self.stages * self.stage_bytes
 
     @property
     def work_items(self) -> int:
@@ -154,9 +181,9 @@ class WgmmaShape:
         """Bytes of shared memory: the stages with their barriers, two buffers for parts of D in 16 bits (one is
         written while the other is read), sums that the rest of a cluster sends, and room to align."""
         stages = self.stages * (self.stage_bytes + BARRIER_BYTES)
-        sent = 0 if self.room_in_stages else self.sent_bytes
-        barriers = self.warp_groups * BARRIER_BYTES if self.cluster_parts > 1 else 0
-        return STAGE_ALIGNMENT + stages + 2 * self.rows * self.parts * self.part * 2 + sent + barriers
+        leaving = 2 * self.rows * self.parts * self.part * 2
+        barriers = self.warp_groups * BARRIER_BYTES if self.is_joint else 0
+        return STAGE_ALIGNMENT + stages + leaving + self.rows * self.room_columns * SUM_BYTES + barriers
 
     @property
     def resident(self) -> int:
@@ -169,9 +196,9 @@ class WgmmaShape:
         return (gemm.n, gemm.m) if self.rows_are_n else (gemm.m, gemm.n)
 
     @property
-    def cluster(self) -> int:
-        """Work-groups of a cluster, which run side by side."""
-        return self.cluster_rows * self.cluster_columns * self.cluster_parts
+    def sharers(self) -> int:
+        """Work-groups of a cluster that have a tile each, which run side by side."""
+        return self.cluster_rows * self.cluster_columns
 
     def tiles(self, gemm: Gemm) -> int:
         """Macro tiles of all matrices of the batch; the tiles of a cluster count once."""

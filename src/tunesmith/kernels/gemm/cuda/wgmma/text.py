@@ -5,7 +5,7 @@ from __future__ import annotations
 from tunesmith.kernels.base import source
 from tunesmith.records import Configuration, Module, ProblemType
 
-from .shape import WgmmaShape
+from .shape import EIGHT, WgmmaShape
 
 ARCHITECTURE = "sm_90"
 """The only architecture with these `a` features, warp-group products among them (PTX ISA, wgmma)."""
@@ -47,8 +47,11 @@ def _macros(config: Configuration, problem_type: ProblemType, shape: WgmmaShape)
         "SCALED": int("ScaleAB" in fields),
         "CLUSTER_ROWS": shape.cluster_rows,
         "CLUSTER_COLUMNS": shape.cluster_columns,
-        "CLUSTER_SPLIT": shape.cluster_parts,
+        "CLUSTER_PARTS": shape.cluster_parts,
+        "EIGHTS_STEP": shape.slice_step // EIGHT,
+        "MOST_EIGHTS": shape.slice(shape.least_parts) // EIGHT,
         "ROOM_IN_STAGES": int(shape.room_in_stages),
+        "ROOM_EIGHTS": shape.room_columns // EIGHT,
     }
     return tuple(f"-D{name}={value}" for name, value in macros.items())
 

@@ -141,13 +141,13 @@ __device__ __forceinline__ void write_directly(
 // lies in D. `turn` is whose turn it is, from tile to tile.
 template <int COUNT>
 __device__ __forceinline__ void write_by_copies(
-    const Sum (&values)[COUNT], const TensorMap *d, u32 parts, int *turn, int thread, int group, int first_row,
-    int first_column, int batch)
+    const Sum (&values)[COUNT], const Destination &to, const TensorMap *d, u32 parts, int *turn, int thread, int group,
+    int first_row, int first_column, int batch)
 {
     const int count = 2 * COUNT / PART;
 #pragma unroll
     for (int first = 0; first < count; first += PARTS_AT_ONCE) {
-        u32 to = parts + *turn * PARTS_AT_ONCE * PART_BYTES;
+        u32 place = parts + *turn * PARTS_AT_ONCE * PART_BYTES;
         *turn ^= 1;
         if (thread == 0) wait_until_read<1>();
         meet_warp_group(group);
@@ -156,7 +156,7 @@ __device__ __forceinline__ void write_by_copies(
             const Sum *eight = values + 8 * (PIECES * first + i);
             u32 left = packed(eight[0], eight[1]), left_below = packed(eight[2], eight[3]);
             u32 right = packed(eight[4], eight[5]), right_below = packed(eight[6], eight[7]);
-            u32 row = to + i / PIECES * PART_BYTES + row_in_part(i % PIECES, thread);
+            u32 row = place + i / PIECES * PART_BYTES + row_in_part(i % PIECES, thread);
             if (ROWS_ARE_N) store_matrices(row, left, left_below, right, right_below);
             else store_transposed(row, left, left_below, right, right_below);
         }
@@ -165,7 +165,8 @@ __device__ __forceinline__ void write_by_copies(
         if (thread == 0) {
             for (int part = first; part < first + PARTS_AT_ONCE && part < count; ++part) {
                 int column = first_column + part * PART;
-                u32 from = to + (part - first) * PART_BYTES;
+                if (column >= to.columns) break;
+                u32 from = place + (part - first) * PART_BYTES;
                 put(d, from, ROWS_ARE_N ? column : first_row, ROWS_ARE_N ? first_row : column, batch);
             }
             end_puts();

@@ -57,6 +57,12 @@ __device__ __forceinline__ u32 place_at(u32 address, u32 rank)
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
     return there;
 }
+__device__ __forceinline__ u32 size_of_cluster()
+{
+    u32 size;
+    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    return size;
+}
 __device__ __forceinline__ u32 rank_in_cluster()
 {
     u32 rank;

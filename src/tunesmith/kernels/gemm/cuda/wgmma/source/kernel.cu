@@ -9,7 +9,7 @@
 // of y, CLUSTER_COLUMNS the same of x. Each fetches half of that tile for both. "Tile" then means both of theirs to
 // schedule.cu.
 //
-// Or CLUSTER_SPLIT work-groups of a cluster compute a part of K each of one tile. Each sends its sums of a slice of the
+// Or the work-groups of a cluster compute a part of K each of one tile. Each sends its sums of a slice of the
 // columns to the work-group that finishes this slice. A cluster has one tile only, or one share of it. So what is sent
 // need not wait where there is room for it beside the stages; elsewhere it waits until all have multiplied.
 
@@ -125,15 +125,15 @@ __device__ __forceinline__ void sum_up(Sum (&sums)[COLUMNS / 2], Stages &stages,
 struct Shared {
     Sum *sums;
     u32 *flags;
-    int rank;
+    int rank, in_cluster;
 };
 __device__ __forceinline__ Four *sums_of(const Shared &shared, int share)
 {
-    return (Four *)(shared.sums + (i64)(share * CLUSTER + shared.rank) * (ROWS * SLICE)) + threadIdx.x;
+    return (Four *)(shared.sums + (i64)(share * shared.in_cluster + shared.rank) * (ROWS * SLICE)) + threadIdx.x;
 }
 __device__ __forceinline__ u32 *flag_of(const Shared &shared, int share, int group)
 {
-    return shared.flags + (share * CLUSTER + shared.rank) * WARP_GROUPS + group;
+    return shared.flags + (share * shared.in_cluster + shared.rank) * WARP_GROUPS + group;
 }
 template <int COUNT>
 __device__ __forceinline__ void leave(
@@ -171,46 +171,42 @@ __device__ __forceinline__ void collect(
 }
 #endif
 
-#if CLUSTER_SPLIT > 1
-__device__ __forceinline__ int eights_of(int slice)
-{
-    int left = EIGHTS - slice * SLICE_EIGHTS;
-    return left > 0 ? min(SLICE_EIGHTS, left) : 0;
-}
+#if JOINT
 // The sums of slice number `rank`, over all of the cluster: own ones first, then by turns from the next work-group on,
-// so that results repeat bit by bit. Those of the other slices are sent by way of `out`; what comes is `in`, and the
-// barrier tells when.
+// so that results repeat bit by bit. All slices are written to `out`, by turns from the next one on, and copied to
+// their work-groups. What comes is `in`, and the barrier tells when.
 __device__ __forceinline__ void exchange(
-    const Sum (&sums)[COLUMNS / 2], Sum (&slice)[SLICE / 2], u32 out, u32 in, u32 barrier, int rank, int group,
-    int thread)
+    const Sum (&sums)[COLUMNS / 2], Sum (&slice)[SLICE / 2], const Slices &of, u32 out, u32 in, u32 barrier, int rank,
+    int group, int thread)
 {
-    const u32 place = thread * sizeof(Four);
+    const u32 block = of.eights * EIGHT_BYTES, place = thread * sizeof(Four);
+    u32 own = out + (of.parts - 1) * block;
+    int within = 0, turn = of.parts - 1 - rank;
 #pragma unroll
-    for (int i = 0; i < SLICE / 2; ++i) slice[i] = 0;
-#pragma unroll
-    for (int to = 0; to < CLUSTER_SPLIT; ++to) {
-        int turn = (to - rank - 1 + CLUSTER_SPLIT) % CLUSTER_SPLIT;
-#pragma unroll
-        for (int i = 0; i < SLICE_EIGHTS && to * SLICE_EIGHTS + i < EIGHTS; ++i) {
-            const Sum *from = sums + 4 * (to * SLICE_EIGHTS + i);
-            Four four = {{from[0], from[1], from[2], from[3]}};
-            if (to != rank) write_shared(out + turn * BLOCK_BYTES + i * EIGHT_BYTES + place, four);
-            else for (int j = 0; j < 4; ++j) slice[4 * i + j] = from[j];
+    for (int i = 0; i < EIGHTS; ++i) {
+        Four four = {{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]}};
+        write_shared(out + turn * block + within * EIGHT_BYTES + place, four);
+        if (++within == of.eights) {
+            within = 0;
+            turn = turn + 1 < of.parts ? turn + 1 : 0;
         }
     }
     show_to_copies();
     meet_warp_group(group);
-    if (thread < CLUSTER_SPLIT - 1) {
-        int to = (rank + 1 + thread) % CLUSTER_SPLIT, eights = eights_of(to);
-        u32 there = place_at(in + (CLUSTER_SPLIT - 2 - thread) * BLOCK_BYTES, to);
-        if (eights > 0) send(there, out + thread * BLOCK_BYTES, eights * EIGHT_BYTES, place_at(barrier, to));
+    if (thread < of.parts - 1) {
+        int to = (rank + 1 + thread) % of.parts, eights = eights_of(of, to);
+        u32 there = place_at(in + (of.parts - 2 - thread) * block, to);
+        if (eights > 0) send(there, out + thread * block, eights * EIGHT_BYTES, place_at(barrier, to));
     }
-    wait_for_cluster(barrier, 0);
-#pragma unroll (SLICE_EIGHTS < 8 ? CLUSTER_SPLIT : 1)
-    for (int turn = 0; turn < CLUSTER_SPLIT - 1; ++turn) {
 #pragma unroll
-        for (int i = 0; i < SLICE_EIGHTS; ++i) {
-            Four four = read_shared<Four>(in + turn * BLOCK_BYTES + i * EIGHT_BYTES + place);
+    for (int i = 0; i < SLICE / 2; ++i) slice[i] = 0;
+    wait_for_cluster(barrier, 0);
+    for (int turn = -1; turn < of.parts - 1; ++turn) {
+        u32 from = (turn < 0 ? own : in + turn * block) + place;
+#pragma unroll
+        for (int i = 0; i < SLICE / 8; ++i) {
+            if (i >= of.eights) continue;
+            Four four = read_shared<Four>(from + i * EIGHT_BYTES);
             for (int j = 0; j < 4; ++j) slice[4 * i + j] += four.at[j];
         }
     }
@@ -229,14 +225,14 @@ __device__ __forceinline__ void finish(
 #endif
 #if STORE_BY_TMA
     u32 parts = leaving + group * 2 * PARTS_AT_ONCE * PART_BYTES;
-    write_by_copies(sums, d_map, parts, turn, thread, group, first_row, first_column, batch);
+    write_by_copies(sums, to, d_map, parts, turn, thread, group, first_row, first_column, batch);
 #else
     write_directly(sums, to, thread, first_row, first_column, batch);
 #endif
 }
 
-#if CLUSTER > 1
-#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
+#if SHARERS > 1
+#define CLUSTERED __cluster_dims__(SHARERS, 1, 1)
 #else
 #define CLUSTERED
 #endif
@@ -257,40 +253,37 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 {
     extern __shared__ unsigned char memory[];
     u32 tiles = (address_of(memory) + 1023) & ~1023u, leaving = tiles + STAGES * STAGE_BYTES;
-    u32 after = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES;
-    u32 coming = ROOM_IN_STAGES ? tiles + WARP_GROUPS * SENT_BYTES : after;
-    u32 full = after + (ROOM_IN_STAGES ? 0 : WARP_GROUPS * SENT_BYTES);
+    u32 room = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES, full = room + WARP_GROUPS * ROOM_EIGHTS * EIGHT_BYTES;
     Stages stages = {tiles, full, full + STAGES * 8, 0, 0};
     u32 sent = full + STAGES * 16;
     if (threadIdx.x == MULTIPLYING_THREADS) {
         expect_map(&x);
         expect_map(&y);
     }
+    int in_cluster = JOINT ? size_of_cluster() : SHARERS, rank = in_cluster > 1 ? rank_in_cluster() : 0;
+    const Slices slices = slices_of(CLUSTER_PARTS ? CLUSTER_PARTS : in_cluster);
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; ++i) {
             make_barrier(stages.full + 8 * i, 1);
             make_barrier(stages.empty + 8 * i, WARP_GROUPS * SHARERS);
         }
-#if CLUSTER_SPLIT > 1
-        for (int i = 0; i < WARP_GROUPS; ++i) {
+        for (int i = 0; i < (JOINT ? WARP_GROUPS : 0); ++i) {
             make_barrier(sent + 8 * i, 1);
-            expect_bytes(sent + 8 * i, (CLUSTER_SPLIT - 1) * eights_of(rank_in_cluster()) * EIGHT_BYTES);
+            expect_bytes(sent + 8 * i, (slices.parts - 1) * eights_of(slices, rank) * EIGHT_BYTES);
         }
-#endif
         show_barriers();
     }
-    if (CLUSTER_SPLIT > 1 && !ROOM_IN_STAGES) announce_to_cluster();
+    if (JOINT && !ROOM_IN_STAGES) announce_to_cluster();
     if (SHARERS > 1) meet_cluster();
     else __syncthreads();
 
-    int rank = CLUSTER > 1 ? rank_in_cluster() : 0, cluster = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
-    int part = CLUSTER_SPLIT > 1 ? rank : 0;
+    int cluster = blockIdx.x / in_cluster, clusters = gridDim.x / in_cluster, part = JOINT ? rank : 0;
     int down = (rows + CLUSTER_ROWS * ROWS - 1) / (CLUSTER_ROWS * ROWS);
     int across = (columns + CLUSTER_COLUMNS * COLUMNS - 1) / (CLUSTER_COLUMNS * COLUMNS);
     int iterations = (k + DEPTH - 1) / DEPTH;
 #if SPLIT
     const Schedule schedule = {iterations, alone, shares, stretch, parts};
-    const Shared shared = {partial_sums, flags, rank};
+    const Shared shared = {partial_sums, flags, rank, in_cluster};
 #else
     const Schedule schedule = {iterations, down * across * batches, 0, 0, 1};
 #endif
@@ -303,11 +296,11 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
         give_registers<FETCHING_REGISTERS>();
 #endif
         while (is_first && next(schedule, clusters, walk, now)) {
-            Segment own = part_of(now, part, CLUSTER_SPLIT);
+            Segment own = part_of(now, part, slices.parts);
             place(now.tile % (down * across), down, across, rank, &row, &column);
             fetch_segment(&x, &y, stages, own, row, column, now.tile / (down * across), rank);
         }
-        if (CLUSTER_SPLIT > 1 && !ROOM_IN_STAGES) {
+        if (JOINT && !ROOM_IN_STAGES) {
             meet_warp();
             join_cluster();
         }
@@ -323,21 +316,22 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     Destination to = {d, c, bias, ldd, stride_d, ldc, stride_c, alpha, beta, rows, columns};
     int turn = 0;
     while (next(schedule, clusters, walk, now)) {
-        Segment own = part_of(now, part, CLUSTER_SPLIT);
+        Segment own = part_of(now, part, slices.parts);
         Sum sums[COLUMNS / 2];
         sum_up(sums, stages, group, is_first, own.end - own.begin);
         place(now.tile % (down * across), down, across, rank, &row, &column);
         int first_row = row * ROWS + group * 64, first_column = column * COLUMNS, batch = now.tile / (down * across);
-#if CLUSTER_SPLIT > 1
+#if JOINT
         Sum slice[SLICE / 2];
         if (ROOM_IN_STAGES) announce_to_cluster();
         else meet_multiplying(MULTIPLYING_THREADS);
         join_cluster();
-        u32 out = tiles + group * SENT_BYTES, in = coming + group * SENT_BYTES;
-        exchange(sums, slice, out, in, sent + 8 * group, rank, group, thread);
+        u32 tile = slices.parts * slices.eights * EIGHT_BYTES, others = tile - slices.eights * EIGHT_BYTES;
+        u32 in = (ROOM_IN_STAGES ? tiles + WARP_GROUPS * tile : room) + group * others;
+        exchange(sums, slice, slices, tiles + group * tile, in, sent + 8 * group, rank, group, thread);
         announce_to_cluster();
-        to.columns = min(columns, first_column + COLUMNS);
-        first_column += rank * SLICE;
+        first_column += 8 * rank * slices.eights;
+        to.columns = min(columns, first_column + 8 * eights_of(slices, rank));
 #else
         Sum (&slice)[COLUMNS / 2] = sums;
 #endif
@@ -356,5 +350,5 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 #endif
     // The other work-group still speaks to the barriers here, or fetches what it is sent.
     if (SHARERS > 1) meet_cluster();
-    if (CLUSTER_SPLIT > 1) join_cluster();
+    if (JOINT) join_cluster();
 }

@@ -20,20 +20,30 @@
 #define PIECES (PART / 16)
 #define MULTIPLYING_THREADS (128 * WARP_GROUPS)
 #define THREADS (MULTIPLYING_THREADS + 128)
-// Work-groups of a cluster that have the same tile of an operand, and all of its work-groups.
+// Work-groups of a cluster that have the same tile of an operand.
 #define SHARERS (CLUSTER_ROWS * CLUSTER_COLUMNS)
-#define CLUSTER (SHARERS * CLUSTER_SPLIT)
-// Work-groups along K finish a slice of the tile's columns each, eight columns at a time; the last ones may have less.
-// What a warp group sends lies where the stages were, a block for each of the others. So does what is sent to it, or it
-// has room of its own.
+// Work-groups of a cluster that have a part of K each; with 0 the launch says how many. They finish a slice of the
+// tile's columns each, eight columns at a time, at most MOST_EIGHTS.
+#define JOINT (CLUSTER_PARTS != 1)
 #define EIGHTS (COLUMNS / 8)
-#define SLICE_EIGHTS ((EIGHTS + CLUSTER_SPLIT - 1) / CLUSTER_SPLIT)
-#define SLICE (8 * SLICE_EIGHTS)
+#define SLICE (8 * MOST_EIGHTS)
 #define EIGHT_BYTES (64 * 8 * 4)
-#define BLOCK_BYTES (SLICE_EIGHTS * EIGHT_BYTES)
-#define SENT_BYTES ((CLUSTER_SPLIT - 1) * BLOCK_BYTES)
 
 struct __align__(16) Four { Sum at[4]; };
+
+// How the columns of a tile are shared out: slices of so many times eight columns. The last ones may have less.
+struct Slices { int parts, eights; };
+__device__ __forceinline__ Slices slices_of(int parts)
+{
+    int steps = (EIGHTS + parts * EIGHTS_STEP - 1) / (parts * EIGHTS_STEP);
+    Slices slices = {parts, steps * EIGHTS_STEP};
+    return slices;
+}
+__device__ __forceinline__ int eights_of(const Slices &of, int slice)
+{
+    int left = EIGHTS - slice * of.eights;
+    return left > 0 ? min(of.eights, left) : 0;
+}
 
 // One instruction's operand, number `product` of a stage: where it begins, how far apart groups of 8 rows are and,
 // not along K, boxes. The swizzle is number 1.
