@@ -5,11 +5,12 @@ from __future__ import annotations
 from .shape import PARTS_OF_A_CLUSTER, WgmmaShape
 
 UNITS = 132
-CLUSTERS_OF_UNITS = {2: 66, 3: 42, 4: 30, 5: 24, 6: 17, 7: 15, 8: 15}
+CLUSTERS_OF_UNITS = {2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 7: 15, 8: 15}
 """Clusters that 132 multiprocessors run at once, if each work-group fills one, by the work-groups of a cluster. A
-cluster lies on one GPC. Those of 6, 7 and 8 are what cuOccupancyMaxActiveClusters says of an H200 (2026-11-28)."""
-EXCHANGE = 0.5
-"""What an exchange of sums costs for each part, as iterations; a guess."""
+cluster lies on one GPC, and GPUs differ in which multiprocessors are left out. This is what
+cuOccupancyMaxActiveClusters said of an H200 (2026-11-28)."""
+START, EXCHANGE = 4.0, 0.5
+"""What the start of a work-group costs, and its exchange of sums for each part, as iterations; guesses."""
 
 
 def clusters_at_once(parts: int, shape: WgmmaShape, compute_units: int) -> int:
@@ -23,7 +24,7 @@ def filling_parts(shape: WgmmaShape, clusters: int, iterations: int, compute_uni
 
     def cost(parts: int) -> float:
         turns = -(-clusters // clusters_at_once(parts, shape, compute_units))
-        return turns * (-(-iterations // parts) + EXCHANGE * parts)
+        return turns * (START + -(-iterations // parts) + EXCHANGE * parts)
 
     legal = (parts for parts in PARTS_OF_A_CLUSTER if parts <= iterations and shape.holds(parts))
     return min(legal, key=cost, default=PARTS_OF_A_CLUSTER[0])
