@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from tunesmith.devices.cuda.arguments import ALIGNMENT, Convention, Parameters, 
 from tunesmith.devices.cuda.cublas import CuBlas
 from tunesmith.devices.cuda.program import (
     TENSOR_MAP_BYTES,
+    ClusterAttribute,
     CudaFunction,
     LaunchConfig,
     LoadedModule,
+    RepeatedLaunch,
     _MovableMap,
     encoded,
 )
@@ -230,6 +233,22 @@ def test_a_launch_is_configured_as_the_drivers_header_has_it():
     theirs.sharedMemBytes, theirs.hStream, theirs.numAttrs = 7, driver.CUstream(8), 0
     found = LaunchConfig.from_address(theirs.getPtr())
     assert [getattr(found, name) for name, _ in ours._fields_] == [getattr(ours, name) for name, _ in ours._fields_]
+
+
+def test_a_launch_of_clusters_says_how_many_work_groups_they_have(monkeypatch):
+    Driver(monkeypatch, ())
+    driver = pytest.importorskip("cuda.bindings.driver")
+    theirs = driver.CUlaunchAttribute()
+    theirs.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    theirs.value.clusterDim.x, theirs.value.clusterDim.y, theirs.value.clusterDim.z = 6, 1, 1
+    launches = [RepeatedLaunch(replace(LAUNCH, arguments=(), cluster=cluster), program(), {}) for cluster in (6, 1)]
+    config, without = (launch._config for launch in launches)
+    assert (without.attributes, without.attribute_count) == (None, 0)
+    assert config.attribute_count == 1
+    size = ctypes.sizeof(ClusterAttribute)
+    named = 20  # bytes of the name, its padding and the three sizes
+    assert ctypes.string_at(config.attributes, size)[:named] == ctypes.string_at(theirs.getPtr(), size)[:named]
+    assert size == 72, "an attribute's number, and 64 bytes for its value"
 
 
 @pytest.mark.gpu

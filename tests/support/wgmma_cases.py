@@ -168,7 +168,7 @@ CASES = [
     Case(
         "half, K in fifths, sums where stages were",
         {"layout": "nn"},
-        DIRECT | {"ClusterShape": (1, 1, 5), "InstructionColumns": 80, "Stages": 7, "RowsAlong": "M", "WarpGroups": 2},
+        DIRECT | {"ClusterShape": (1, 1, 5), "InstructionColumns": 80, "Stages": 8, "RowsAlong": "M", "WarpGroups": 2},
         (150, 77, 1, 500),
         together=5,
         odd_strides=1,

@@ -12,6 +12,7 @@ from cuda_runner import H200, cuda_device, toolchain, unoptimised
 from tunesmith.bench.verification.case import VerificationCase as Verified
 from tunesmith.kernels import KERNELS, family_for
 from tunesmith.kernels.gemm.cuda.aligned import aligned_module
+from tunesmith.kernels.gemm.cuda.wgmma.shape import WgmmaShape
 from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import GemmOperation, gemm_type
 from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
@@ -108,6 +109,11 @@ def test_operands_that_are_not_contiguous_along_k_are_transposed_where_they_must
         argument.offset for argument in (a, b) if not argument.name
     ]
     assert (a.block[1], b.block[1]) == (96, 128)
+
+
+def test_the_cases_send_sums_to_room_of_their_own_and_to_where_stages_were():
+    shapes = [WgmmaShape.of(case.config, case.problem_type) for case in CASES]
+    assert {shape.room_in_stages for shape in shapes if shape.is_joint} == {True, False}
 
 
 def test_operands_of_16_bits_are_never_transposed():

@@ -41,6 +41,7 @@ def test_the_stages_may_fill_the_shared_memory():
         ({"ClusterShape": (1, 1, 2)}, {"ClusterShape": (1, 2, 2)}, "cluster"),
         ({"ClusterShape": (1, 1, 2), "GlobalSplitU": 2}, {"ClusterShape": (1, 1, 2), "StreamKGrid": 2}, "cluster"),
         ({"ClusterShape": (1, 1, 0)}, {"ClusterShape": (1, 0, 0)}, "cluster"),
+        ({"ClusterShape": (1, 1, 2)}, {"ClusterShape": (1, 1, 1)}, "cluster"),
         (LARGE | {"ClusterShape": (1, 1, 2)}, LARGE | {"ClusterShape": (1, 1, 3)}, "local memory"),
         ({"Stages": 2}, {"Stages": 1}, "local memory"),
         ({"StreamKGrid": 132}, {"StreamKGrid": 133}, "stream-K"),
@@ -115,10 +116,11 @@ def test_every_work_group_along_k_has_an_iteration_of_every_part():
 
 def test_clusters_that_wait_for_each_other_run_at_once():
     """132 multiprocessors have room for 15 clusters of 8 work-groups that fill one each: 7 tiles in two parts."""
-    chosen = config(**{**SMALL, "Stages": 0, "GlobalSplitU": 2, "ClusterShape": (1, 1, 8)})
-    for tiles, expected in ((7, set()), (8, {"global split"})):
-        found = FAMILY.rejections_for(chosen, problem(64, 64 * tiles, 1, 4096), H200)
-        assert {rejection.reason for rejection in found} == expected
+    for stages in (0, 2):
+        chosen = config(**{**SMALL, "Stages": stages, "GlobalSplitU": 2, "ClusterShape": (1, 1, 8)})
+        for tiles, expected in ((7, set()), (8, {"global split"})):
+            found = FAMILY.rejections_for(chosen, problem(64, 64 * tiles, 1, 4096), H200)
+            assert {rejection.reason for rejection in found} == expected
     whole = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 8)})
     assert not list(FAMILY.rejections_for(whole, problem(64, 64 * 100, 1, 4096), H200))
 
@@ -132,7 +134,8 @@ def test_as_many_parts_as_fill_the_device_are_none_where_the_tiles_do():
 
 
 @pytest.mark.parametrize(
-    ("tiles", "k", "parts"), [(1, 4096, 8), (1, 192, 3), (16, 4096, 6), (20, 4096, 5), (39, 4096, 3), (40, 4096, 2)]
+    ("tiles", "k", "parts"),
+    [(1, 4096, 8), (1, 192, 3), (16, 4096, 6), (20, 4096, 5), (39, 4096, 3), (40, 4096, 2), (45, 65536, 2)],
 )
 def test_parts_fill_the_device_and_have_an_iteration_each(tiles, k, parts):
     chosen = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 0)})

@@ -39,6 +39,8 @@ MOST_SHARES = 2
 """The most that a compute unit takes of the cache's rate while others are idle, in multiples of its equal share."""
 STAGES = 4.0
 """The stages of a family that does not tell them, and of one that takes as many as fit."""
+CLUSTER_SIZES = (2.0, 8.0)
+"""The least and the most work-groups of a cluster along K, if the launch decides."""
 VENDOR_TILE = (128.0, 128.0, 64.0, 1.0)
 """The tile and the parts of K of a library that does not tell its own."""
 
@@ -48,9 +50,9 @@ class SolutionNumbers:
     """The numbers of solutions that do not depend on the product, an entry for each solution.
 
     `m`, `n` and `depth` are the tile, `elements` and `stage` its multiply-adds and fetched elements in an iteration.
-    `parts` are the parts of K; 0 are as many as fill the device. A cluster computes `along_k` of them. `grid` has the
-    work-groups of stream-K or 0, and `streams` whether there are any. `resident` is how many work-groups a compute unit
-    runs at once.
+    `parts` are the parts of K, and a cluster computes `along_k` parts of each; 0 are as many as fill the device. `grid`
+    has the work-groups of stream-K or 0, and `streams` whether there are any. `resident` is how many work-groups a
+    compute unit runs at once.
     `stages` are the tiles that are fetched ahead, in all of them. `has_tile` is false for the vendor's library.
     """
 
@@ -99,7 +101,7 @@ def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
             along_k = float(third)
         case _:
             along_k = 1.0
-    return (1.0, m, n, depth, parts * along_k, along_k, grid, resident, stages)
+    return (1.0, m, n, depth, parts, along_k, grid, resident, stages)
 
 
 def _number(values: Mapping[str, Value], name: str, default: float) -> float:
@@ -160,8 +162,9 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
     # 0 parts are as many as fill the device.
     filling = np.clip(units // tiles, 1.0, np.ceil(gemm.k / s.depth))
     parts = np.where(s.parts > 0, s.parts, filling)
-    groups = tiles * parts
-    depth = s.depth * parts
+    joint = np.where(s.along_k > 0, s.along_k, np.clip(units // (tiles * parts), *CLUSTER_SIZES))
+    groups = tiles * parts * joint
+    depth = s.depth * parts * joint
     iterations = np.ceil(gemm.k / depth)
     steps = iterations
     if s.streams:
@@ -173,10 +176,7 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
     shares = np.maximum(np.minimum(groups, units), units / MOST_SHARES)
     traffic = in_turn * s.stage * shares * (element / chip.cache_rate)
     latency = in_turn * chip.latency / s.stages
-    through_memory = parts / s.along_k
-    sums = np.where(through_memory > 1, through_memory, 0.0) * (
-        2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate
-    )
+    sums = np.where(parts > 1, parts, 0.0) * (2.0 * SUM_BYTES * gemm.m * gemm.n * gemm.batch / chip.memory_rate)
     copies = _copies(product, s)
     longest = np.maximum(np.maximum(arithmetic, traffic), product.memory)
     estimate = chip.launch + longest + sums + copies + steps * (chip.latency / 8)

@@ -66,6 +66,8 @@ def _wrong_cluster(config: Configuration, shape: WgmmaShape) -> Iterator[Rejecti
         yield Rejection(
             "cluster", f"{shape.cluster_rows} x {shape.cluster_columns} work-groups; one tile is shared by 2"
         )
+    if config.integers("ClusterShape")[2:] == (1,):
+        yield Rejection("cluster", "one work-group along K is no cluster; leave the third number out")
     if not shape.is_joint:
         return
     parts, most = shape.cluster_parts, PARTS_OF_A_CLUSTER[-1]
@@ -113,7 +115,7 @@ def rejections_for(config: Configuration, problem: Problem, target: Target) -> I
         clusters = f"{schedule.shares} clusters wait for each other, {schedule.running} run at once"
         yield Rejection("global split", clusters)
     if not shape.cluster_parts and schedule.alone > schedule.running:
-        yield Rejection("global split", "the tiles fill the device without a cut")
+        yield Rejection("global split", f"{schedule.alone} tiles, and {schedule.running} clusters run at once")
     if shape.by_tma and gemm.m * shape.dest_bytes % TMA_ALIGNMENT:
         yield Rejection("TMA store", f"columns of {gemm.m} elements; the last 16 bytes would be written whole")
     if shape.by_tma and needs_copy(gemm.ldd, gemm.stride_d, gemm.batch, shape.dest_bytes):

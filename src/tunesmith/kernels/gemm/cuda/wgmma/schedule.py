@@ -62,7 +62,9 @@ class WgmmaSchedule:
     def _joint(shape: WgmmaShape, tiles: int, iterations: int, splits: int, compute_units: int) -> WgmmaSchedule:
         clusters = tiles * splits
         parts = shape.cluster_parts or filling_parts(shape, clusters, iterations // splits, compute_units)
-        at_once = min(clusters, clusters_at_once(parts, shape, compute_units))
+        # Where clusters wait for others, one work-group fills a multiprocessor for sure.
+        resident = shape.resident if splits == 1 else 1
+        at_once = min(clusters, clusters_at_once(parts, compute_units) * resident)
         alone, shares, stretch = (0, clusters, iterations) if splits > 1 else (tiles, 0, 0)
         return WgmmaSchedule(clusters, iterations, alone, shares, stretch, splits, parts, True, at_once)
 
