@@ -38,8 +38,8 @@ def comparable(folder):
     return found
 
 
-def tune(file, folder, devices=FAKES):
-    return ["tune", file, "-o", folder, "--devices", devices, "--json"]
+def tune(file, folder, devices=FAKES, url=""):
+    return ["tune", file, "-o", folder, "--devices", devices, "--json", *(("--store", url) if url else ())]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,12 @@ def undisturbed(tmp_path_factory, cluster_server):
     return file, folder / "run"
 
 
-def disturbed(kill, file, folder, total, devices=FAKES, is_exact=True):
-    """Run with the kill, then the same command again if the kill ended the run. Nothing that was committed changes. On
-    a real device (not `is_exact`) commands are new Pythons, since PoCL does not survive a fork."""
-    ended = killed_run(kill, tune(file, folder, devices), folder, total, forked=is_exact)
+def disturbed(kill, file, folder, total, devices=FAKES, is_exact=True, url=""):
+    """Run with the kill, then the same command again if the kill ended the run. Nothing that was committed changes.
+
+    On a real device (not `is_exact`) commands are new Pythons, since PoCL does not survive a fork. `url` is that of the
+    store, if it is a database."""
+    ended = killed_run(kill, tune(file, folder, devices, url), folder, total, forked=is_exact, url=url)
     assert ended.happened, f"the run ended before the kill: {ended.err}"
     assert not orphans(ended.mark)
     before = rows(folder)
@@ -68,7 +70,7 @@ def disturbed(kill, file, folder, total, devices=FAKES, is_exact=True):
         assert ended.code == 2
         assert "the scheduler" in ended.err
         assert "the same command goes on" in ended.err
-    again = tunesmith(*tune(file, folder, devices), env=None if is_exact else IN_A_NEW_PYTHON)
+    again = tunesmith(*tune(file, folder, devices, url), env=None if is_exact else IN_A_NEW_PYTHON)
     assert again.returncode in ((0,) if is_exact else (0, 1)), again.stderr
     after = rows(folder)
     assert {key: after.get(key) for key in before} == before, "nothing committed is lost or changed"
@@ -81,10 +83,10 @@ def kills(variable, default, victims=VICTIMS):
     return list(islice(drawn, int(os.environ.get(variable, default))))
 
 
-def reaches_the_undisturbed_end(kill, undisturbed, tmp_path):
+def reaches_the_undisturbed_end(kill, undisturbed, tmp_path, url=""):
     file, whole = undisturbed
     expected = measured(rows(whole))
-    after = disturbed(kill, file, tmp_path / "run", len(expected))
+    after = disturbed(kill, file, tmp_path / "run", len(expected), url=url)
     assert measured(after) == expected
     assert not any(name.endswith("+") for _, name in after), "no row replaces another"
     assert comparable(tmp_path / "run") == comparable(whole)
@@ -98,10 +100,16 @@ def test_a_killed_command_goes_on_to_the_undisturbed_end_and_leaves_no_orphan(un
     reaches_the_undisturbed_end(kill, undisturbed, tmp_path)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request):
+    """The address of a new database, or nothing for a store in the run's folder."""
+    return request.getfixturevalue("postgresql").fresh() if request.param == "postgresql" else ""
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("kill", kills("TUNESMITH_CLUSTER_KILLS", 100), ids=str)
-def test_so_do_a_hundred_killed_runs(kill, undisturbed, tmp_path):
-    reaches_the_undisturbed_end(kill, undisturbed, tmp_path)
+def test_so_do_a_hundred_killed_runs(kill, undisturbed, tmp_path, url):
+    reaches_the_undisturbed_end(kill, undisturbed, tmp_path, url)
 
 
 ON_A_CPU = ("ts-device", "ts-scheduler", "parent")

@@ -81,11 +81,22 @@ def roles(mark: str) -> Iterator[tuple[int, str]]:
             yield process, Path(f"/proc/{process}/comm").read_text().strip()
 
 
-def row_count(folder: Path) -> int:
+COUNT = "SELECT COUNT(*) FROM measurements"
+
+
+def row_count(folder: Path, url: str = "") -> int:
+    """Rows of the run's store, which may not be made yet; `url` is that of a database."""
+    if url:
+        import psycopg
+
+        with suppress(psycopg.Error), psycopg.connect(url) as database:
+            (count,) = database.execute(COUNT.encode()).fetchone() or (0,)
+            return int(count)
+        return 0
     with suppress(sqlite3.Error):
         connection = sqlite3.connect(f"file:{folder / 'measurements.sqlite'}?mode=ro", uri=True)
         try:
-            return int(connection.execute("SELECT COUNT(*) FROM measurements").fetchone()[0])
+            return int(connection.execute(COUNT).fetchone()[0])
         finally:
             connection.close()
     return 0
@@ -102,26 +113,34 @@ class KilledRun:
     mark: str
 
 
-def killed_run(kill: ClusterKill, arguments: list[object], folder: Path, rows: int, forked: bool = True) -> KilledRun:
+def killed_run(
+    kill: ClusterKill, arguments: list[object], folder: Path, rows: int, forked: bool = True, url: str = ""
+) -> KilledRun:
     """Start a command, in a fork of the tests' server or as a new Python, and send the signal once its store has that
-    share of `rows` rows."""
+    share of `rows` rows; `url` is the store's, if it is a database."""
     env = environment()
+
+    def counted() -> int:
+        return row_count(folder, url)
+
     if forked:
         with started(execute, *map(str, arguments), env=env) as (run, call):
-            happened = _struck(kill, run.pid, lambda: run.has_message, env[MARK], folder, rows)
+            happened = _struck(kill, run.pid, lambda: run.has_message, env[MARK], counted, rows)
             return KilledRun(code_of(run), call.out.read_text(), call.err.read_text(), happened, env[MARK])
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         new = subprocess.Popen(command(*arguments), stdout=out, stderr=err, env=env)
-        happened = _struck(kill, new.pid, lambda: new.poll() is not None, env[MARK], folder, rows)
+        happened = _struck(kill, new.pid, lambda: new.poll() is not None, env[MARK], counted, rows)
         out.seek(0), err.seek(0)
         return KilledRun(new.wait(), out.read(), err.read(), happened, env[MARK])
 
 
-def _struck(kill: ClusterKill, run: int, ended: Callable[[], bool], mark: str, folder: Path, rows: int) -> bool:
+def _struck(
+    kill: ClusterKill, run: int, ended: Callable[[], bool], mark: str, counted: Callable[[], int], rows: int
+) -> bool:
     """Wait for a command's end, and send the signal meanwhile; whether that happened."""
     happened = False
     while not ended():
-        if not happened and row_count(folder) >= max(1, int(kill.share * rows)):
+        if not happened and counted() >= max(1, int(kill.share * rows)):
             happened = _strike(kill, run, mark)
         time.sleep(0.01)
     return happened

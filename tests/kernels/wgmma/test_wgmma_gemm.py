@@ -230,6 +230,14 @@ def test_few_tiles_with_a_long_k_are_expected_to_gain_from_a_split():
     assert guess(square, GlobalSplitU=4) > guess(square)
 
 
+def test_parts_of_a_cluster_are_expected_to_cost_less_than_parts_through_memory():
+    """Four tiles of 512 iterations: eight parts fill a quarter of the device, and four times as many all of it."""
+    sizes, tile = (256, 256, 32768), DIRECT | {"WarpGroups": 2, "InstructionColumns": 128}
+    joint, through_memory = guess(sizes, **tile, ClusterShape=(1, 1, 8)), guess(sizes, **tile, GlobalSplitU=8)
+    assert joint < through_memory < guess(sizes, **tile) / 4
+    assert guess(sizes, **tile, ClusterShape=(1, 1, 8), GlobalSplitU=4) < joint
+
+
 def test_tiles_that_fill_no_wave_are_expected_to_be_slower():
     """144 tiles of 256 x 128 are two waves of 132 work-groups; 96 of 256 x 192 are one."""
     assert guess((1536, 3000, 1536), WarpGroups=3) < guess((1536, 3000, 1536))

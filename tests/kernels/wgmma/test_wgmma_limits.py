@@ -135,7 +135,16 @@ def test_as_many_parts_as_fill_the_device_are_none_where_the_tiles_do():
 
 @pytest.mark.parametrize(
     ("tiles", "k", "parts"),
-    [(1, 4096, 8), (1, 192, 3), (16, 4096, 6), (20, 4096, 5), (39, 4096, 3), (40, 4096, 2), (45, 65536, 2)],
+    [
+        (1, 4096, 8),
+        (1, 192, 3),
+        (16, 4096, 6),
+        (20, 4096, 5),
+        (39, 4096, 3),
+        (40, 4096, 2),
+        (45, 65536, 2),
+        (1, 1024, 4),
+    ],
 )
 def test_parts_fill_the_device_and_have_an_iteration_each(tiles, k, parts):
     chosen = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 0)})
