@@ -249,6 +249,9 @@ def test_a_launch_of_clusters_says_how_many_work_groups_they_have(monkeypatch):
     named = 20  # bytes of the name, its padding and the three sizes
     assert ctypes.string_at(config.attributes, size)[:named] == ctypes.string_at(theirs.getPtr(), size)[:named]
     assert size == 72, "an attribute's number, and 64 bytes for its value"
+    monkeypatch.setattr(_cuda_program, "address_of", lambda function: 1)
+    kept = launches[0].native({}).kept
+    assert ctypes.addressof(kept) == config.attributes, "a compiled launch keeps what its configuration points to"
 
 
 @pytest.mark.gpu
