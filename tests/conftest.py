@@ -12,7 +12,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-import one_blas_thread  # noqa: F401  # before NumPy
+import few_threads  # noqa: F401  # before NumPy
 from described import EXAMPLES, STENCIL
 from postgresql_server import postgresql_server
 from shared_programs import own_folder, share_programs

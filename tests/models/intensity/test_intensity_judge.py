@@ -21,6 +21,8 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem, Solution
 
 PROBLEM_TYPE = gemm_type("s", transpose_b=False)
+SHAPES = ((1, 1), (1, 1, 2), (1, 1, 4), (1, 2))
+"""Clusters of one work-group, of two and four along K, and of two along N."""
 
 
 def solution(tile, kernel="TiledGemm", **more):
@@ -101,6 +103,9 @@ def test_the_effect_of_a_parameter_decides_its_weight():
     assert distance(wgmma(2, 256, "N"), wgmma(2, 128, "M")) == pytest.approx(1)
     assert same_tile(wgmma(2, 128, "N"), wgmma(2, 128, "M", StorePath="TMA"))
     assert not same_tile(wgmma(2, 128, "N"), wgmma(2, 128, "N", GlobalSplitU=2))
+    whole, halves, quarters, pair = (wgmma(2, 128, "N", ClusterShape=shape) for shape in SHAPES)
+    assert [distance(whole, other) for other in (halves, quarters, pair)] == pytest.approx([1, 2, 1])
+    assert [same_tile(whole, other) for other in (halves, quarters, pair)] == [False, False, True]
     shallow, single = solution(16, DepthU=32), solution(16, DepthU=64, LoadPath="Pointer")
     assert distance(shallow, solution(16, DepthU=64)) == pytest.approx(0.25)
     assert distance(single, solution(16, DepthU=64, LoadPath="TMA")) == 3

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.kernels import KERNELS
+from tunesmith.kernels.gemm.cuda.wgmma.shape import PARTS_OF_A_CLUSTER
 from tunesmith.models.intensity.policies.mappings import mapping_of
 from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.problems.gemm import DATA_TYPES
@@ -39,8 +40,6 @@ MOST_SHARES = 2
 """The most that a compute unit takes of the cache's rate while others are idle, in multiples of its equal share."""
 STAGES = 4.0
 """The stages of a family that does not tell them, and of one that takes as many as fit."""
-CLUSTER_SIZES = (2.0, 8.0)
-"""The least and the most work-groups of a cluster along K, if the launch decides."""
 VENDOR_TILE = (128.0, 128.0, 64.0, 1.0)
 """The tile and the parts of K of a library that does not tell its own."""
 
@@ -96,12 +95,7 @@ def _tile_of(solution: Solution, target: Target) -> tuple[float, ...]:
     grid = max(0.0, _number(values, "StreamKGrid", 0))
     stages = _number(values, "NumStages", 0) or _number(values, "Stages", 0) or STAGES
     parts = 0.0 if values.get("Schedule") == "FillK" else max(1.0, _number(values, "GlobalSplitU", 1))
-    match values.get("ClusterShape"):
-        case (_, _, int(third)):
-            along_k = float(third)
-        case _:
-            along_k = 1.0
-    return (1.0, m, n, depth, parts, along_k, grid, resident, stages)
+    return (1.0, m, n, depth, parts, _number(values, "ClusterParts", 1), grid, resident, stages)
 
 
 def _number(values: Mapping[str, Value], name: str, default: float) -> float:
@@ -162,7 +156,9 @@ def pair_features(product: ProductNumbers, solutions: SolutionNumbers) -> Floats
     # 0 parts are as many as fill the device.
     filling = np.clip(units // tiles, 1.0, np.ceil(gemm.k / s.depth))
     parts = np.where(s.parts > 0, s.parts, filling)
-    joint = np.where(s.along_k > 0, s.along_k, np.clip(units // (tiles * parts), *CLUSTER_SIZES))
+    joint = np.where(
+        s.along_k > 0, s.along_k, np.clip(units // (tiles * parts), PARTS_OF_A_CLUSTER[0], PARTS_OF_A_CLUSTER[-1])
+    )
     groups = tiles * parts * joint
     depth = s.depth * parts * joint
     iterations = np.ceil(gemm.k / depth)

@@ -34,8 +34,8 @@ WEIGHTS: Mapping[str, float] = {
     "Schedule": 0.3,
 }
 """The weight of a doubling, or of a different word. A parameter that is not in the table has weight 1."""
-ALONG_K = "ClusterShape along K"
-"""The third number of ClusterShape, which may be missing, as a parameter of its own."""
+CLUSTER_PARTS = "ClusterParts"
+"""The derived parameter that is the third number of ClusterShape, which may be missing there."""
 BY_TILE = ("WarpGroups", "InstructionColumns", "RowsAlong")
 """Parameters that only define the macro tile; they are compared as the macro tile."""
 
@@ -56,13 +56,14 @@ class SolutionFeatures:
 def features(solution: Solution) -> SolutionFeatures:
     """The parameters of a solution that `distance` compares."""
     config = solution.configuration
-    tile = _macro_tile(solution.kernel, config)
+    derived = _derived(solution.kernel, config)
+    tile = derived.get("MacroTile") or config.get("MacroTile")
     if tile is None:
         return SolutionFeatures(dict(config))
     others = {name: value for name, value in config.items() if name not in BY_TILE}
     match config.get("ClusterShape"):
-        case (m, n, *along_k):
-            others |= {"ClusterShape": (m, n), ALONG_K: along_k[0] if along_k else 1}
+        case (m, n, *_):
+            others |= {"ClusterShape": (m, n), CLUSTER_PARTS: derived[CLUSTER_PARTS]}
     return SolutionFeatures({**others, "MacroTile": tile})
 
 
@@ -76,15 +77,17 @@ def distance(first: Solution, second: Solution) -> float:
 def same_tile(first: Solution, second: Solution) -> bool:
     """Whether two solutions have the same macro tile and the same numbers of parts of K."""
     a, b = features(first), features(second)
-    return a.tile == b.tile and all(a.values.get(name) == b.values.get(name) for name in ("GlobalSplitU", ALONG_K))
+    return a.tile == b.tile and all(
+        a.values.get(name) == b.values.get(name) for name in ("GlobalSplitU", CLUSTER_PARTS)
+    )
 
 
-def _macro_tile(kernel: str, config: Configuration) -> Value | None:
-    """The macro tile; None for an unknown kernel, or if the configuration lacks the parameters that define the tile."""
+def _derived(kernel: str, config: Configuration) -> Mapping[str, Value]:
+    """What follows from the configuration; nothing for an unknown kernel, or if the configuration lacks parameters."""
     try:
-        return KERNELS[kernel].derived(config).get("MacroTile") or config.get("MacroTile")
+        return KERNELS[kernel].derived(config)
     except LookupError:
-        return config.get("MacroTile")
+        return {}
 
 
 def _difference(first: Value | None, second: Value | None) -> float:

@@ -14,7 +14,7 @@ from .guess import seconds
 from .launch import plan_of
 from .operand_types import ROW_BYTES
 from .parameters import INSTRUCTION, space_of
-from .shape import ROWS_OF_A_GROUP
+from .shape import ROWS_OF_A_GROUP, cluster_parts_of
 from .text import module
 
 
@@ -51,7 +51,8 @@ class CudaWgmmaGemm(Kernel):
         rows, columns = ROWS_OF_A_GROUP * config.integer("WarpGroups"), config.integer("InstructionColumns")
         tile = (columns, rows) if config.word("RowsAlong") == "N" else (rows, columns)
         work_items = 128 * (config.integer("WarpGroups") + 1)
-        return {"MacroTile": tile, "DepthBytes": ROW_BYTES, "WorkGroupSize": work_items}
+        parts = cluster_parts_of(config)
+        return {"MacroTile": tile, "DepthBytes": ROW_BYTES, "WorkGroupSize": work_items, "ClusterParts": parts}
 
     def guess(self, config: Configuration, problem: Problem, target: Target) -> float | None:
         return seconds(config, problem, target)

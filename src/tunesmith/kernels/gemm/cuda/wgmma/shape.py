@@ -26,6 +26,15 @@ MOST_ITEMS = 2048
 """Work-items of a multiprocessor."""
 
 
+def cluster_parts_of(config: Configuration) -> int:
+    """Work-groups along K of a cluster, which is the third number of its shape; 1 if it is missing."""
+    match config.get("ClusterShape"):
+        case (_, _, int(parts)):
+            return parts
+        case _:
+            return 1
+
+
 @dataclass(frozen=True, slots=True)
 class WgmmaShape:
     """A typed configuration, for a problem type.
@@ -64,7 +73,7 @@ class WgmmaShape:
         b_along_k = not fields.flag("TransposeB") or not operand_type.any_layout
         rows_are_n = config.word("RowsAlong") == "N"
         x_along_k, y_along_k = (b_along_k, a_along_k) if rows_are_n else (a_along_k, b_along_k)
-        cluster_m, cluster_n, *cluster_k = config.integers("ClusterShape")
+        cluster_m, cluster_n, *_ = config.integers("ClusterShape")
         by_tma = config.word("StorePath") == "TMA"
         shape = WgmmaShape(
             operand_type=operand_type,
@@ -81,7 +90,7 @@ class WgmmaShape:
             splits=config.integer("GlobalSplitU") > 1 or config.integer("StreamKGrid") > 0,
             cluster_rows=cluster_n if rows_are_n else cluster_m,
             cluster_columns=cluster_m if rows_are_n else cluster_n,
-            cluster_parts=cluster_k[0] if cluster_k else 1,
+            cluster_parts=cluster_parts_of(config),
         )
         shape = shape._with_stages(memory)
         return shape._with_more_parts(memory) if by_tma else shape

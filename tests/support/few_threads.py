@@ -2,8 +2,8 @@
 in those that it starts.
 
 The files of the tests share the processors already. A second thread of BLAS computes little of small matrices and
-spends processor time on waiting: a quarter of a run on the fake device. Two fits of scikit-learn side by side, each of
-which waited on all processors, took more than 300 seconds instead of 5.
+spends processor time on waiting: a quarter of a run on the fake device. Tests of fits by scikit-learn took
+more than 300 seconds where two files ran side by side, whose threads waited on all processors. Alone they take 7.
 """
 
 import os
