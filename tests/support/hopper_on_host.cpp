@@ -121,8 +121,9 @@ void expect_bytes(u32 barrier, u32 bytes) { change(here, barrier, 1, bytes); }
 void arrive(u32 barrier) { change(here, barrier, 1, 0); }
 void arrive_at(u32 barrier, u32 rank) { change(here->cluster.at(rank), barrier, 1, 0); }
 u32 size_of_cluster() { return here->cluster.size(); }
+u32 number_of_cluster() { return blockIdx.x / here->cluster.size(); }
+u32 clusters_of_grid() { return gridDim.x / here->cluster.size(); }
 u32 rank_in_cluster() { return blockIdx.x % here->cluster.size(); }
-void meet_cluster() { here->meeting_of_cluster->meet("a cluster"); }
 thread_local long announced = -1;
 thread_local bool has_joined;
 void announce_to_cluster()
@@ -228,7 +229,7 @@ struct View {
     }
 };
 
-void fetch_for(Group *group, u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
+void fetch_to(Group *group, u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
 {
     View view(*map);
     auto zero = [&](unsigned char *shared) { memset(shared, 0, view.size); };
@@ -242,12 +243,13 @@ void fetch_for(Group *group, u32 to, const TensorMap *map, u32 barrier, int x, i
 void expect_map(const TensorMap *) {}
 void fetch(u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
 {
-    fetch_for(here, to, map, barrier, x, y, z);
+    fetch_to(here, to, map, barrier, x, y, z);
 }
-void fetch_for_both(u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
+void fetch_for(u32 ranks, u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
 {
-    check(here->cluster.size() == 2, "a copy to two work-groups outside of a cluster of two");
-    for (Group *group : here->cluster) fetch_for(group, to, map, barrier, x, y, z);
+    check(has_joined, "a copy to a work-group that may not have begun");
+    for (u32 rank = 0; ranks >> rank; ++rank)
+        if (ranks >> rank & 1) fetch_to(here->cluster.at(rank), to, map, barrier, x, y, z);
 }
 
 thread_local std::deque<std::vector<std::function<void()>>> puts_under_way;

@@ -33,7 +33,7 @@ from wgmma_cases import CASES, COMPILED, DIRECT, FAMILY, LAYOUTS, LESS, big, cas
         ("local memory", {}, {"local_memory_bytes": 99 * 1024}),
         ("registers", {"WarpGroups": 3, "InstructionColumns": 224}, {}),
         ("promotion", {"PromoteEvery": 1}, {}),
-        ("cluster", {"ClusterShape": (2, 2)}, {}),
+        ("cluster", {"ClusterShape": (3, 1)}, {}),
         ("stream-K", {"StreamKGrid": 133}, {}),
         ("stream-K", {"StreamKGrid": 132}, {"compute_units": 114}),
         ("stream-K", {"StreamKGrid": 33, "ClusterShape": (1, 2)}, {}),

@@ -40,12 +40,10 @@ extern "C" int segments(const int *numbers, int group, int groups, int *out)
     }
     return count;
 }
-extern "C" void part(int begin, int end, int number, int parts, int *out)
+extern "C" int steps(int begin, int end, int number, int parts)
 {
     Segment whole = {7, begin, end, 5};
-    Segment own = part_of(whole, number, parts);
-    out[0] = own.begin;
-    out[1] = own.end;
+    return steps_of(whole, number, parts);
 }
 extern "C" int start(const int *numbers, int share)
 {
@@ -166,17 +164,9 @@ def test_parts_of_split_k_are_whole_and_as_equal_as_can_be(library, splits):
 
 
 @pytest.mark.parametrize(("begin", "end", "parts"), [(0, 12, 4), (3, 14, 4), (5, 8, 3), (0, 1, 1)])
-def test_a_cluster_shares_a_segment_out_whole_and_as_equal_as_can_be(library, begin, end, parts):
-    out = (ctypes.c_int * 2)()
-    found = []
+def test_each_work_group_of_a_cluster_counts_the_iterations_that_it_walks(library, begin, end, parts):
     for number in range(parts):
-        library.part(begin, end, number, parts, out)
-        found.append(tuple(out))
-    assert [first for first, _ in found] == [begin, *(last for _, last in found[:-1])]
-    assert found[-1][1] == end
-    lengths = [last - first for first, last in found]
-    assert lengths == sorted(lengths, reverse=True)
-    assert max(lengths) - min(lengths) <= 1
+        assert library.steps(begin, end, number, parts) == len(range(begin + number, end, parts))
 
 
 def test_flags_are_all_that_has_to_be_zeroed_and_nothing_else_lies_among_them():

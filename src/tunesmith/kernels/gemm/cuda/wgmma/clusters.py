@@ -1,11 +1,11 @@
-"""Clusters whose work-groups have a part of K each of one tile: how many run at once, and what fills a device."""
+"""How many clusters run at once, and into how many parts of K clusters cut tiles to fill a device."""
 
 from __future__ import annotations
 
 from .shape import PARTS_OF_A_CLUSTER, WgmmaShape
 
 UNITS = 132
-CLUSTERS_OF_UNITS = {2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 7: 15, 8: 15}
+CLUSTERS_OF_UNITS = {1: 132, 2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 7: 15, 8: 15}
 """Clusters that 132 multiprocessors run at once, if each work-group fills one, by the work-groups of a cluster. A
 cluster lies on one group of multiprocessors (GPC), and GPUs differ in which multiprocessors are left out. This is what
 cuOccupancyMaxActiveClusters said of an H200 (2026-11-28). Other devices are taken to have their share of it."""
@@ -13,9 +13,9 @@ EXCHANGE = 0.5
 """What an exchange of sums costs for each part, as iterations; a guess."""
 
 
-def clusters_at_once(parts: int, compute_units: int) -> int:
-    """Clusters of `parts` work-groups that the device runs at once, if each work-group fills a multiprocessor."""
-    return max(1, CLUSTERS_OF_UNITS[parts] * compute_units // UNITS)
+def clusters_at_once(work_groups: int, compute_units: int) -> int:
+    """Clusters of so many work-groups that the device runs at once, if each work-group fills a multiprocessor."""
+    return max(1, CLUSTERS_OF_UNITS[work_groups] * compute_units // UNITS)
 
 
 def filling_parts(shape: WgmmaShape, clusters: int, iterations: int, compute_units: int) -> int:

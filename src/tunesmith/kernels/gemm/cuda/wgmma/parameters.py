@@ -51,10 +51,10 @@ ROWS_ALONG = one_of(
 CLUSTER_SHAPE = Parameter(
     "ClusterShape",
     (1, 1),
-    ((1, 1), (2, 1), (1, 2), (1, 1, 0), (1, 1, 2), (1, 1, 4), (1, 1, 8)),
-    "Work-groups that run side by side, along M, N and K. Two along M, or along N, fetch the tile that both need once, "
-    "half each. Those along K, 8 at most, compute a part of K each of one macro tile, and add up its sums through "
-    "shared memory, each in a slice of the columns; 0: as many as fill the device.",
+    ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2), (2, 4), (1, 1, 0), (1, 1, 2), (1, 1, 4), (1, 1, 8)),
+    "Work-groups that run side by side, along M, N and K, 8 at most. 2 or 4 along M, or along N, fetch the tile that "
+    "all of them need once, a part each. Those along K compute a part of K each of one macro tile, and add up its sums "
+    "through shared memory, each in a slice of the columns; 0: as many as fill the device.",
     accepts="list of 2 or 3 natural numbers",
 )
 STORE_PATH = one_of(

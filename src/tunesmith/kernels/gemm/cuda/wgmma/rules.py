@@ -13,10 +13,12 @@ from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType
 from .launch import COPIES, sides_of, workspace_bytes
 from .operand_types import operand_type_of
 from .schedule import WgmmaSchedule, Workspace
-from .shape import COLUMN_STEP, PARTS_OF_A_CLUSTER, WgmmaShape
+from .shape import COLUMN_STEP, EIGHT, PARTS_OF_A_CLUSTER, WgmmaShape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
+SIDES_OF_A_CLUSTER = {1, 2, 4}
+"""Work-groups along M, or along N, of a cluster. Each fetches whole groups of 8 rows of the shared tile."""
 FEW_SPILLED_BYTES = 64
 """Bytes that a work-item may spill: addresses and counts that are needed between tiles. Spilled sums are many more."""
 REGISTERS_BESIDE_SUMS = 26
@@ -62,15 +64,16 @@ def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
 
 
 def _wrong_cluster(config: Configuration, shape: WgmmaShape) -> Iterator[Rejection]:
-    if (shape.cluster_rows, shape.cluster_columns) not in ((1, 1), (1, 2), (2, 1)):
-        yield Rejection(
-            "cluster", f"{shape.cluster_rows} x {shape.cluster_columns} work-groups; one tile is shared by 2"
-        )
+    rows, columns, most = shape.cluster_rows, shape.cluster_columns, PARTS_OF_A_CLUSTER[-1]
+    if {rows, columns} - SIDES_OF_A_CLUSTER or shape.sharers > most:
+        yield Rejection("cluster", f"{rows} x {columns} work-groups; 1, 2 or 4 share a tile, a cluster has {most} at most")
+    elif shape.y_along_k and shape.columns % (rows * EIGHT):
+        yield Rejection("cluster", f"{shape.columns} columns, fetched by {rows} work-groups in multiples of {EIGHT}")
     if config.integers("ClusterShape")[2:] == (1,):
         yield Rejection("cluster", "one work-group along K is no cluster; leave the third number out")
     if not shape.is_joint:
         return
-    parts, most = shape.cluster_parts, PARTS_OF_A_CLUSTER[-1]
+    parts = shape.cluster_parts
     if parts > most:
         yield Rejection("cluster", f"{parts} work-groups along K; a cluster has {most} at most")
     if shape.sharers > 1:

@@ -46,7 +46,7 @@ class WgmmaSchedule:
         splits, cluster = config.integer("GlobalSplitU"), shape.sharers
         if shape.is_joint:
             return WgmmaSchedule._joint(shape, tiles, iterations, splits, compute_units)
-        at_once = compute_units // cluster
+        at_once = clusters_at_once(cluster, compute_units)
         if grid := config.integer("StreamKGrid") // cluster:
             streamed = streamed_tiles(tiles, grid, config.integer("StreamKFullTiles"))
             shares, stretch = (grid, streamed * iterations) if streamed else (0, 0)

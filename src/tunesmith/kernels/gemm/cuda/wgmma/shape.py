@@ -21,7 +21,7 @@ ENOUGH_STAGES = 4
 EIGHT = 8
 """Columns that a work-item's sums come by, two of each."""
 PARTS_OF_A_CLUSTER = range(2, 9)
-"""Work-groups along K of a cluster. 8 are those that every device with clusters has (CUDA programming guide)."""
+"""Work-groups along K of a cluster. 8 is what a cluster has at most on every device (CUDA programming guide)."""
 MOST_ITEMS = 2048
 """Work-items of a multiprocessor."""
 

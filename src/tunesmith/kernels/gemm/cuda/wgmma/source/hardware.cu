@@ -63,19 +63,27 @@ __device__ __forceinline__ u32 size_of_cluster()
     asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
     return size;
 }
+// The cluster's number, and how many there are.
+__device__ __forceinline__ u32 number_of_cluster()
+{
+    u32 number;
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(number));
+    return number;
+}
+__device__ __forceinline__ u32 clusters_of_grid()
+{
+    u32 clusters;
+    asm("mov.u32 %0, %%nclusterid.x;" : "=r"(clusters));
+    return clusters;
+}
 __device__ __forceinline__ u32 rank_in_cluster()
 {
     u32 rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-// All threads of the cluster that have not ended.
-__device__ __forceinline__ void meet_cluster()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// The same in two: nobody passes `join_cluster` before all have announced themselves. Of what was done before, only new
-// barriers are sure to be seen then.
+// The threads of a cluster meet in two steps: nobody passes `join_cluster` before all that have not ended have announced
+// themselves. Of what was done before, only new barriers are sure to be seen then.
 __device__ __forceinline__ void announce_to_cluster()
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -107,13 +115,14 @@ __device__ __forceinline__ void fetch(u32 to, const TensorMap *map, u32 barrier,
         " [%0], [%1, {%3, %4, %5}], [%2];"
         ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(batch) : "memory");
 }
-// To the same place in both work-groups of a cluster, and to a barrier of each.
-__device__ __forceinline__ void fetch_for_both(u32 to, const TensorMap *map, u32 barrier, int x, int y, int batch)
+// To the same place in some work-groups of a cluster, and to a barrier of each: bit i of `ranks` is number i.
+__device__ __forceinline__ void fetch_for(
+    u32 ranks, u32 to, const TensorMap *map, u32 barrier, int x, int y, int batch)
 {
     asm volatile(
         "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
         " [%0], [%1, {%3, %4, %5}], [%2], %6;"
-        ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(batch), "h"((unsigned short)3) : "memory");
+        ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(batch), "h"((unsigned short)ranks) : "memory");
 }
 __device__ __forceinline__ void put(const TensorMap *map, u32 from, int x, int y, int batch)
 {

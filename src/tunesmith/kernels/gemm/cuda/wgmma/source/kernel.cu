@@ -5,9 +5,8 @@
 // whose side makes the rows, `y` the other; ROWS_ARE_N says whether rows are D's N (then x is B) or its M. A
 // work-group goes from segment to segment (schedule.cu), and while it finishes one the next is fetched already.
 //
-// With a cluster, two work-groups with neighbouring tiles do so side by side: CLUSTER_ROWS of them have the same tile
-// of y, CLUSTER_COLUMNS the same of x. Each fetches half of that tile for both. "Tile" then means both of theirs to
-// schedule.cu.
+// With a cluster, CLUSTER_ROWS by CLUSTER_COLUMNS work-groups with neighbouring tiles do so side by side. Those that have
+// the same tile of x, or of y, fetch a part of it each, for all of them. "Tile" then means all of theirs to schedule.cu.
 //
 // Or the work-groups of a cluster compute a part of K each of one tile. Each sends its sums of a slice of the
 // columns to the work-group that finishes this slice. A cluster has one tile only, or one share of it. So what is sent
@@ -25,10 +24,10 @@
 #endif
 
 // The stages in shared memory, each with a barrier that says it is full and one that says it is empty, and whose turn
-// it is.
+// it is. `rank` is the work-group's number in the cluster.
 struct Stages {
     u32 tiles, full, empty;
-    int now;
+    int rank, now;
     u32 phase;
 };
 __device__ __forceinline__ void advance(Stages &stages)
@@ -39,48 +38,59 @@ __device__ __forceinline__ void advance(Stages &stages)
     }
 }
 
-// SHARED: half of it comes from the other work-group of the cluster. Rows of 128 bytes are shared out, whatever they
-// are.
-template <int SIDE, int ALONG_K, int SHARED>
+// One of PARTS parts of a tile, for the work-groups `ranks` of the cluster, which have the same tile. Rows of 128 bytes
+// are shared out, whatever they are.
+template <int SIDE, int ALONG_K, int PARTS>
 __device__ __forceinline__ void fetch_tile(
-    u32 to, const TensorMap *map, u32 barrier, int first, int step, int batch, int rank)
+    u32 to, const TensorMap *map, u32 barrier, int first, int step, int batch, int part, u32 ranks)
 {
-    int row = SHARED ? rank * (ALONG_K ? SIDE : DEPTH) / 2 : 0;
+    int row = part * ((ALONG_K ? SIDE : DEPTH) / PARTS);
 #pragma unroll
     for (int i = 0; i < (ALONG_K ? 1 : IN_BOXES(SIDE)); ++i) {
         u32 at = to + i * BOX_BYTES + row * ROW_BYTES;
         int x = ALONG_K ? step : first + 64 * i, y = ALONG_K ? first + row : step + row;
-        if (SHARED) fetch_for_both(at, map, barrier, x, y, batch);
+        if (PARTS > 1) fetch_for(ranks, at, map, barrier, x, y, batch);
         else fetch(at, map, barrier, x, y, batch);
     }
 }
 
 __device__ __forceinline__ void fetch_segment(
-    const TensorMap *x, const TensorMap *y, Stages &stages, const Segment &now, int row, int column, int batch,
-    int rank)
+    const TensorMap *x, const TensorMap *y, Stages &stages, const Segment &now, int part, int parts, int row,
+    int column, int batch)
 {
-    for (int step = now.begin; step < now.end; ++step) {
+    int in_row = column_in_cluster(stages.rank), in_column = row_in_cluster(stages.rank);
+    for (int step = now.begin + part; step < now.end; step += parts) {
         wait_for(stages.empty + 8 * stages.now, stages.phase ^ 1);
         u32 to = stages.tiles + stages.now * STAGE_BYTES, barrier = stages.full + 8 * stages.now;
         expect_bytes(barrier, STAGE_BYTES);
-        fetch_tile<ROWS, X_ALONG_K, (CLUSTER_COLUMNS > 1)>(to, x, barrier, row * ROWS, step * DEPTH, batch, rank);
-        fetch_tile<COLUMNS, Y_ALONG_K, (CLUSTER_ROWS > 1)>(
-            to + X_BYTES, y, barrier, column * COLUMNS, step * DEPTH, batch, rank);
+        fetch_tile<ROWS, X_ALONG_K, CLUSTER_COLUMNS>(
+            to, x, barrier, row * ROWS, step * DEPTH, batch, in_row, ranks_in_row(stages.rank));
+        fetch_tile<COLUMNS, Y_ALONG_K, CLUSTER_ROWS>(
+            to + X_BYTES, y, barrier, column * COLUMNS, step * DEPTH, batch, in_column, ranks_in_column(stages.rank));
         advance(stages);
     }
 }
 
-// One thread says for its warp group that a stage is empty, since products are done for all of them at once, to all
-// that fill it.
-__device__ __forceinline__ void give_back(const Stages &stages, int stage)
+// A warp group says that a stage is empty to all that fill it, a thread to each of them: products are done for all of
+// its threads at once.
+__device__ __forceinline__ void give_back(const Stages &stages, int stage, int thread)
 {
+    if (thread >= PEERS) return;
     if (SHARERS == 1) arrive(stages.empty + 8 * stage);
-    else for (int rank = 0; rank < SHARERS; ++rank) arrive_at(stages.empty + 8 * stage, rank);
+    else arrive_at(stages.empty + 8 * stage, peer_of(stages.rank, thread));
+}
+// Shared memory must outlive what the cluster says to its barriers: after all fetches, that all stages are empty.
+__device__ __forceinline__ void wait_for_peers(Stages &stages)
+{
+    for (int i = 0; i < STAGES; ++i) {
+        wait_for(stages.empty + 8 * stages.now, stages.phase ^ 1);
+        advance(stages);
+    }
 }
 
 // The sums over `steps` stages, at least one, which are empty afterwards. A stage is given back when the products of
 // the one after it are under way, so that these never wait for each other.
-__device__ __forceinline__ void multiply(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, int steps)
+__device__ __forceinline__ void multiply(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, int thread, int steps)
 {
     int before = -1;
     for (int step = 0; step < steps; ++step) {
@@ -93,29 +103,29 @@ __device__ __forceinline__ void multiply(Sum (&sums)[COLUMNS / 2], Stages &stage
             multiply_add(sums, descriptor<X_ALONG_K>(x, i), descriptor<Y_ALONG_K>(y, i), step > 0 || i > 0);
         end_products();
         wait_for_products<1>();
-        if (before >= 0 && is_first) give_back(stages, before);
+        if (before >= 0) give_back(stages, before, thread);
         before = stages.now;
         advance(stages);
     }
     wait_for_products<0>();
-    if (is_first) give_back(stages, before);
+    give_back(stages, before, thread);
 }
 
 // The same; with PROMOTE_EVERY, the tensor cores add up so many stages at most, which they do with fewer bits than a
 // float32 has where operands have 8, and the rest is added here.
-__device__ __forceinline__ void sum_up(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, bool is_first, int steps)
+__device__ __forceinline__ void sum_up(Sum (&sums)[COLUMNS / 2], Stages &stages, int group, int thread, int steps)
 {
 #if PROMOTE_EVERY
 #pragma unroll
     for (int i = 0; i < COLUMNS / 2; ++i) sums[i] = 0;
     for (int left = steps; left > 0; left -= PROMOTE_EVERY) {
         Sum few[COLUMNS / 2];
-        multiply(few, stages, group, is_first, min(left, PROMOTE_EVERY));
+        multiply(few, stages, group, thread, min(left, PROMOTE_EVERY));
 #pragma unroll
         for (int i = 0; i < COLUMNS / 2; ++i) sums[i] += few[i];
     }
 #else
-    multiply(sums, stages, group, is_first, steps);
+    multiply(sums, stages, group, thread, steps);
 #endif
 }
 
@@ -199,14 +209,18 @@ __device__ __forceinline__ void exchange(
         if (eights > 0) send(there, out + thread * block, eights * EIGHT_BYTES, place_at(barrier, to));
     }
 #pragma unroll
-    for (int i = 0; i < SLICE / 2; ++i) slice[i] = 0;
+    for (int i = 0; i < SLICE / 8; ++i) {
+        Four four = i < of.eights ? read_shared<Four>(own + i * EIGHT_BYTES + place) : Four();
+        for (int j = 0; j < 4; ++j) slice[4 * i + j] = four.at[j];
+    }
     wait_for_cluster(barrier, 0);
-    for (int turn = -1; turn < of.parts - 1; ++turn) {
-        u32 from = (turn < 0 ? own : in + turn * block) + place;
+    const int at_once = CLUSTER_PARTS ? CLUSTER_PARTS : 4;
+#pragma unroll at_once
+    for (int turn = 0; turn < of.parts - 1; ++turn) {
 #pragma unroll
         for (int i = 0; i < SLICE / 8; ++i) {
             if (i >= of.eights) continue;
-            Four four = read_shared<Four>(from + i * EIGHT_BYTES);
+            Four four = read_shared<Four>(in + turn * block + i * EIGHT_BYTES + place);
             for (int j = 0; j < 4; ++j) slice[4 * i + j] += four.at[j];
         }
     }
@@ -254,30 +268,29 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     extern __shared__ unsigned char memory[];
     u32 tiles = (address_of(memory) + 1023) & ~1023u, leaving = tiles + STAGES * STAGE_BYTES;
     u32 room = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES, full = room + WARP_GROUPS * ROOM_EIGHTS * EIGHT_BYTES;
-    Stages stages = {tiles, full, full + STAGES * 8, 0, 0};
-    u32 sent = full + STAGES * 16;
+    u32 empty = full + STAGES * 8, sent = full + STAGES * 16;
     if (threadIdx.x == MULTIPLYING_THREADS) {
         expect_map(&x);
         expect_map(&y);
     }
-    int in_cluster = JOINT ? size_of_cluster() : SHARERS, rank = in_cluster > 1 ? rank_in_cluster() : 0;
-    const Slices slices = slices_of(CLUSTER_PARTS ? CLUSTER_PARTS : in_cluster);
+    int in_cluster = CLUSTER_PARTS == 0 ? size_of_cluster() : SHARERS * CLUSTER_PARTS;
+    int rank = in_cluster > 1 ? rank_in_cluster() : 0;
+    Stages stages = {tiles, full, empty, rank, 0, 0};
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; ++i) {
-            make_barrier(stages.full + 8 * i, 1);
-            make_barrier(stages.empty + 8 * i, WARP_GROUPS * SHARERS);
+            make_barrier(full + 8 * i, 1);
+            make_barrier(empty + 8 * i, WARP_GROUPS * PEERS);
         }
-        for (int i = 0; i < (JOINT ? WARP_GROUPS : 0); ++i) {
-            make_barrier(sent + 8 * i, 1);
-            expect_bytes(sent + 8 * i, (slices.parts - 1) * eights_of(slices, rank) * EIGHT_BYTES);
-        }
+        for (int i = 0; i < (JOINT ? WARP_GROUPS : 0); ++i) make_barrier(sent + 8 * i, 1);
         show_barriers();
     }
-    if (JOINT && !ROOM_IN_STAGES) announce_to_cluster();
-    if (SHARERS > 1) meet_cluster();
+    if (SHARERS > 1 || JOINT && !ROOM_IN_STAGES) announce_to_cluster();
+    if (SHARERS > 1) join_cluster();
     else __syncthreads();
 
-    int cluster = blockIdx.x / in_cluster, clusters = gridDim.x / in_cluster, part = JOINT ? rank : 0;
+    int cluster = in_cluster > 1 ? number_of_cluster() : blockIdx.x;
+    int clusters = in_cluster > 1 ? clusters_of_grid() : gridDim.x;
+    int part = JOINT ? rank : 0, parts_of_k = JOINT ? in_cluster : 1;
     int down = (rows + CLUSTER_ROWS * ROWS - 1) / (CLUSTER_ROWS * ROWS);
     int across = (columns + CLUSTER_COLUMNS * COLUMNS - 1) / (CLUSTER_COLUMNS * COLUMNS);
     int iterations = (k + DEPTH - 1) / DEPTH;
@@ -296,10 +309,11 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
         give_registers<FETCHING_REGISTERS>();
 #endif
         while (is_first && next(schedule, clusters, walk, now)) {
-            Segment own = part_of(now, part, slices.parts);
             place(now.tile % (down * across), down, across, rank, &row, &column);
-            fetch_segment(&x, &y, stages, own, row, column, now.tile / (down * across), rank);
+            int batch = now.tile / (down * across);
+            fetch_segment(&x, &y, stages, now, part, parts_of_k, row, column, batch);
         }
+        if (SHARERS > 1 && is_first) wait_for_peers(stages);
         if (JOINT && !ROOM_IN_STAGES) {
             meet_warp();
             join_cluster();
@@ -314,11 +328,14 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     alpha *= *scale_a * *scale_b;
 #endif
     Destination to = {d, c, bias, ldd, stride_d, ldc, stride_c, alpha, beta, rows, columns};
+#if JOINT
+    const Slices slices = slices_of(parts_of_k);
+    if (is_first) expect_bytes(sent + 8 * group, (slices.parts - 1) * eights_of(slices, rank) * EIGHT_BYTES);
+#endif
     int turn = 0;
     while (next(schedule, clusters, walk, now)) {
-        Segment own = part_of(now, part, slices.parts);
         Sum sums[COLUMNS / 2];
-        sum_up(sums, stages, group, is_first, own.end - own.begin);
+        sum_up(sums, stages, group, thread, steps_of(now, part, parts_of_k));
         place(now.tile % (down * across), down, across, rank, &row, &column);
         int first_row = row * ROWS + group * 64, first_column = column * COLUMNS, batch = now.tile / (down * across);
 #if JOINT
@@ -348,7 +365,6 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     // Shared memory must outlive the copies that read it; what they write is there when the kernel has ended.
     if (is_first) wait_until_read<0>();
 #endif
-    // The other work-group still speaks to the barriers here, or fetches what it is sent.
-    if (SHARERS > 1) meet_cluster();
+    // The rest of the cluster may still fetch what it is sent.
     if (JOINT) join_cluster();
 }

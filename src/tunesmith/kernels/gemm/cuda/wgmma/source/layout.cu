@@ -20,8 +20,9 @@
 #define PIECES (PART / 16)
 #define MULTIPLYING_THREADS (128 * WARP_GROUPS)
 #define THREADS (MULTIPLYING_THREADS + 128)
-// Work-groups of a cluster that have the same tile of an operand.
+// Work-groups of a cluster that have a tile each. Those in a row have the same tile of x, those in a column that of y.
 #define SHARERS (CLUSTER_ROWS * CLUSTER_COLUMNS)
+#define PEERS (CLUSTER_ROWS + CLUSTER_COLUMNS - 1)
 // Work-groups of a cluster that have a part of K each; with 0 the launch says how many. They finish a slice of the
 // tile's columns each, eight columns at a time, at most MOST_EIGHTS.
 #define JOINT (CLUSTER_PARTS != 1)
@@ -74,12 +75,35 @@ __device__ __forceinline__ u32 row_in_part(int sixteen, int thread)
     return line * 128 + ((piece ^ (line & 7)) << 4);
 }
 
+// Where a work-group's tile lies among those of its cluster.
+__device__ __forceinline__ int row_in_cluster(int rank) { return rank % CLUSTER_ROWS; }
+__device__ __forceinline__ int column_in_cluster(int rank) { return rank / CLUSTER_ROWS % CLUSTER_COLUMNS; }
+// The work-groups in the row, and in the column, of number `rank`, a bit for each.
+__device__ __forceinline__ u32 ranks_in_row(int rank)
+{
+    u32 ranks = 0;
+    for (int i = 0; i < CLUSTER_COLUMNS; ++i) ranks |= 1u << i * CLUSTER_ROWS;
+    return ranks << row_in_cluster(rank);
+}
+__device__ __forceinline__ u32 ranks_in_column(int rank)
+{
+    return ((1u << CLUSTER_ROWS) - 1) << column_in_cluster(rank) * CLUSTER_ROWS;
+}
+// Those of both, PEERS of them, one after the other.
+__device__ __forceinline__ int peer_of(int rank, int number)
+{
+    int row = row_in_cluster(rank), column = column_in_cluster(rank);
+    if (number < CLUSTER_COLUMNS) return row + number * CLUSTER_ROWS;
+    number -= CLUSTER_COLUMNS;
+    return number + (number >= row) + column * CLUSTER_ROWS;
+}
+
 // The tile's place among those of one matrix: blocks of GROUP rows of tiles, walked column by column; and in it that
 // of work-group number `rank` of the cluster.
 __device__ __forceinline__ void place(int tile, int tiles_down, int tiles_across, int rank, int *row, int *column)
 {
     int whole = GROUP * tiles_across, first = tile / whole * GROUP;
     int down = min(tiles_down - first, GROUP), within = tile % whole;
-    *row = (first + within % down) * CLUSTER_ROWS + (CLUSTER_ROWS > 1 ? rank : 0);
-    *column = within / down * CLUSTER_COLUMNS + (CLUSTER_COLUMNS > 1 ? rank : 0);
+    *row = (first + within % down) * CLUSTER_ROWS + row_in_cluster(rank);
+    *column = within / down * CLUSTER_COLUMNS + column_in_cluster(rank);
 }

@@ -31,12 +31,11 @@ __device__ __forceinline__ Walk walk_of(const Schedule &of, int group, int group
     return walk;
 }
 
-// One of `parts` parts of the iterations of a segment, as equal as can be, the longer ones first.
-__device__ __forceinline__ Segment part_of(const Segment &whole, int part, int parts)
+// How many iterations of a segment one of `parts` work-groups has: number `part`, and every `parts`th from there on.
+// So a cluster reads neighbouring ones at the same time, and nobody has to divide before it begins to fetch.
+__device__ __forceinline__ int steps_of(const Segment &now, int part, int parts)
 {
-    int steps = whole.end - whole.begin, begin = whole.begin + part * (steps / parts) + min(part, steps % parts);
-    Segment own = {whole.tile, begin, begin + steps / parts + (part < steps % parts), whole.share};
-    return own;
+    return (now.end - now.begin - part + parts - 1) / parts;
 }
 
 // The work-group's next stretch of iterations in one tile, in `now`; false when it has done all of its work.
