@@ -17,8 +17,8 @@ from tunesmith.devices.cuda.arguments import ALIGNMENT, Convention, Parameters, 
 from tunesmith.devices.cuda.cublas import CuBlas
 from tunesmith.devices.cuda.program import (
     TENSOR_MAP_BYTES,
-    ClusterAttribute,
     CudaFunction,
+    LaunchAttribute,
     LaunchConfig,
     LoadedModule,
     RepeatedLaunch,
@@ -235,23 +235,32 @@ def test_a_launch_is_configured_as_the_drivers_header_has_it():
     assert [getattr(found, name) for name, _ in ours._fields_] == [getattr(ours, name) for name, _ in ours._fields_]
 
 
-def test_a_launch_of_clusters_says_how_many_work_groups_they_have(monkeypatch):
+@pytest.mark.parametrize(("cluster", "early"), [(1, False), (6, False), (1, True), (6, True)])
+def test_the_driver_is_told_of_clusters_and_of_an_early_start(monkeypatch, cluster, early):
     Driver(monkeypatch, ())
     driver = pytest.importorskip("cuda.bindings.driver")
-    theirs = driver.CUlaunchAttribute()
-    theirs.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    theirs.value.clusterDim.x, theirs.value.clusterDim.y, theirs.value.clusterDim.z = 6, 1, 1
-    launches = [RepeatedLaunch(replace(LAUNCH, arguments=(), cluster=cluster), program(), {}) for cluster in (6, 1)]
-    config, without = (launch._config for launch in launches)
-    assert (without.attributes, without.attribute_count) == (None, 0)
-    assert config.attribute_count == 1
-    size = ctypes.sizeof(ClusterAttribute)
-    named = 20  # bytes of the name, its padding and the three sizes
-    assert ctypes.string_at(config.attributes, size)[:named] == ctypes.string_at(theirs.getPtr(), size)[:named]
-    assert size == 72, "an attribute's number, and 64 bytes for its value"
-    monkeypatch.setattr(_cuda_program, "address_of", lambda function: 1)
-    kept = launches[0].native({}).kept
-    assert ctypes.addressof(kept) == config.attributes, "a compiled launch keeps what its configuration points to"
+    names = driver.CUlaunchAttributeID
+    theirs = []
+    if cluster > 1:
+        theirs.append(driver.CUlaunchAttribute())
+        theirs[-1].id, size = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, theirs[-1].value.clusterDim
+        size.x, size.y, size.z = cluster, 1, 1
+    if early:
+        theirs.append(driver.CUlaunchAttribute())
+        theirs[-1].id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        theirs[-1].value.programmaticStreamSerializationAllowed = 1
+    launch = RepeatedLaunch(replace(LAUNCH, arguments=(), cluster=cluster, early=early), program(), {})
+    config = launch._config
+    assert config.attribute_count == len(theirs)
+    assert ctypes.sizeof(LaunchAttribute) == 72, "an attribute's number, and 64 bytes for its value"
+    for index, expected in enumerate(theirs):
+        named = 20 if expected.id == names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION else 12
+        found = ctypes.string_at(config.attributes + 72 * index, named)
+        assert found == ctypes.string_at(expected.getPtr(), named)
+    if theirs:
+        monkeypatch.setattr(_cuda_program, "address_of", lambda function: 1)
+        kept = launch.native({}).kept
+        assert ctypes.addressof(kept) == config.attributes, "a compiled launch keeps what its configuration points to"
 
 
 @pytest.mark.gpu

@@ -63,9 +63,9 @@ def test_a_policy_is_part_of_a_key_as_it_was():
 RENAMED: dict[str, str] = {}
 """Records by the name that they have now, and the name that keys have."""
 
-WITHOUT = {"Write": {"data"}, "Plan": {"zeroed"}, "Launch": {"cluster"}}
+WITHOUT = {"Write": {"data"}, "Plan": {"zeroed"}, "Launch": {"cluster", "early"}}
 """Fields that are no part of the text: a digest stands for the data, `zeroed` follows where it is not 0, and `cluster`
-where it is not 1."""
+and `early` where they are not 1 and not False."""
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans())
 words = st.text(max_size=6)
@@ -109,11 +109,12 @@ def test_a_plans_text_is_what_python_wrote_for_it(plan):
 
 
 class LaunchBefore:
-    """A launch as it was written when it had no clusters, and behind it how many work-groups they have."""
+    """A launch as it was written when it had no clusters and could not start early, and behind it whether it has."""
 
     def __init__(self, launch):
-        without, _, cluster = repr(launch).rpartition(", cluster=")
-        self._text = f"{without})" + ("" if cluster == "1)" else f" cluster {launch.cluster}")
+        without, _, _ = repr(launch).rpartition(", cluster=")
+        cluster = f" cluster {launch.cluster}" if launch.cluster > 1 else ""
+        self._text = f"{without})" + cluster + " early" * launch.early
 
     def __repr__(self):
         return self._text

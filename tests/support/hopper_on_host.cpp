@@ -229,8 +229,13 @@ struct View {
     }
 };
 
+thread_local bool may_touch_memory;
+void wait_for_launch_before() { may_touch_memory = true; }
+void let_next_launch_start() { check(may_touch_memory, "the next launch starts before the one before has ended"); }
+
 void fetch_to(Group *group, u32 to, const TensorMap *map, u32 barrier, int x, int y, int z)
 {
+    check(may_touch_memory, "a fetch while the launch before may still run");
     View view(*map);
     auto zero = [&](unsigned char *shared) { memset(shared, 0, view.size); };
     auto copy = [&](unsigned char *shared, unsigned char *element, u64 place) {
@@ -256,6 +261,7 @@ thread_local std::deque<std::vector<std::function<void()>>> puts_under_way;
 thread_local std::vector<std::function<void()>> puts_of_a_group;
 void put(const TensorMap *map, u32 from, int x, int y, int z)
 {
+    check(may_touch_memory, "D is written while the launch before may still run");
     puts_of_a_group.push_back([=] {
         View view(*map);
         // As seen on an H200: the last 16 bytes of a row are written whole.

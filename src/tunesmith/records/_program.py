@@ -137,7 +137,8 @@ class Write:
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel launch. `grid` counts work-groups, `work_group` work-items, both as (x, y, z). `cluster` neighbours in
-    x run side by side, if the program leaves open how many."""
+    x run side by side, if the program leaves open how many. With `early`, work-groups may start while the launch before
+    it in the stream still runs; the program itself waits for that launch to end before it touches memory."""
 
     module: int
     entry: str
@@ -146,6 +147,7 @@ class Launch:
     arguments: tuple[Argument, ...]
     shared_bytes: int = 0
     cluster: int = 1
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,8 @@ def _record_writer(words: str) -> Callable[[object], str]:
 
 
 def _launch_text(launch: Launch) -> str:
-    return _written_launch(launch) + (f" cluster {launch.cluster}" if launch.cluster != 1 else "")
+    cluster = f" cluster {launch.cluster}" if launch.cluster != 1 else ""
+    return _written_launch(launch) + cluster + (" early" if launch.early else "")
 
 
 _written_launch = _record_writer(_WRITTEN[Launch])

@@ -36,6 +36,15 @@ class Target:
         """Whether the device is the host's own CPU. Then nothing may be compiled while something is timed on it."""
         return self.kind == "CPU"
 
+    @property
+    def starts_early(self) -> bool:
+        """Whether a launch may start while the launch before it in the stream still runs, and wait for it itself.
+
+        Source: PTX ISA, griddepcontrol, "requires sm_90 or higher".
+        """
+        number = self.architecture.removeprefix("sm_").rstrip("af")
+        return self.api == "CUDA" and number.isdecimal() and int(number) >= 90
+
     def part(self, cores: str) -> Target:
         """Some of a CPU's cores ("4 of 16 cores") as a device of its own: its times are not those of the whole."""
         return replace(self, name=f"{self.name} ({cores})")

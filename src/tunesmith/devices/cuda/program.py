@@ -49,17 +49,30 @@ class LoadedModule:
         return loaded
 
 
-class ClusterAttribute(ctypes.Structure):
-    """CUlaunchAttribute of cuda.h for the size of clusters."""
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute of cuda.h, whose value is up to three numbers."""
 
     _fields_ = (
         ("name", ctypes.c_uint),
         ("padding", ctypes.c_uint),
-        *((f"cluster_{axis}", ctypes.c_uint) for axis in "xyz"),
+        ("value", ctypes.c_uint * 3),
         ("rest", ctypes.c_ubyte * 52),
     )
-    NAME = 4
-    """CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"""
+
+
+CLUSTER_DIMENSION, PROGRAMMATIC_STREAM_SERIALIZATION = 4, 6
+"""Names of attributes (CUlaunchAttributeID of cuda.h): the size of clusters, and that a launch may start early."""
+
+
+def attributes_of(step: Launch) -> ctypes.Array[LaunchAttribute]:
+    """What cuLaunchKernelEx is told beside the sizes."""
+    values: dict[int, tuple[int, ...]] = {}
+    if step.cluster > 1:
+        values[CLUSTER_DIMENSION] = (step.cluster, 1, 1)
+    if step.early:
+        values[PROGRAMMATIC_STREAM_SERIALIZATION] = (1,)
+    attributes = (LaunchAttribute(name, 0, value) for name, value in values.items())
+    return (LaunchAttribute * len(values))(*attributes)
 
 
 class LaunchConfig(ctypes.Structure):
@@ -96,9 +109,10 @@ class RepeatedLaunch:
             elif argument is not None:
                 self._pointers.append((word, *location(argument)))
         self._config = LaunchConfig(*step.grid, *step.work_group, shared)
-        self._cluster = ClusterAttribute(ClusterAttribute.NAME, 0, step.cluster, 1, 1)
-        if step.cluster > 1:
-            self._config.attributes, self._config.attribute_count = ctypes.addressof(self._cluster), 1
+        self._attributes = attributes_of(step)
+        if self._attributes:
+            self._config.attributes = ctypes.addressof(self._attributes)
+            self._config.attribute_count = len(self._attributes)
         function, pointer = ctypes.c_void_p(int(self.kernel.function)), ctypes.c_void_p(self._parameters.pointer)
         self._launch = driver_function("cuLaunchKernelEx")
         self._arguments = (ctypes.byref(self._config), function, pointer, None)
@@ -135,7 +149,7 @@ class RepeatedLaunch:
         function = address_of(self._launch)
         words = 0, int(self.kernel.function), 0, 0
         kernel = *config, values, tuple(pointers), tuple(maps)
-        return NativeStep("cuLaunchKernelEx", function, words, (), kernel, kept=self._cluster)
+        return NativeStep("cuLaunchKernelEx", function, words, (), kernel, kept=self._attributes)
 
     def _enqueue(self, stream: int) -> None:
         self._config.stream = stream

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from tunesmith.kernels.gemm.triton.epilogue_source import scaled, stored
-from tunesmith.kernels.gemm.triton.loads_source import multiple
+from tunesmith.kernels.gemm.triton.loads_source import multiple, wait_for_launch_before
 
 AT_ONCE = tl.constexpr(16)
 """Parts that are read at a time: each reading takes as long as the memory needs to answer."""
@@ -34,8 +34,10 @@ def add_many_parts(  # type: ignore[no-untyped-def]
     beta,
     EPILOGUE: tl.constexpr,
     SCALED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """As `add_parts` of `epilogue_source`. The order is fixed here, too, so that results repeat bit by bit."""
+    wait_for_launch_before(EARLY)
     tiles_m = tl.cdiv(m, ADDED_M)
     first_m = tl.program_id(0) % tiles_m * ADDED_M
     first_n = tl.program_id(0) // tiles_m * ADDED_N

@@ -21,12 +21,16 @@ from tunesmith.records import (
     Module,
     OperandArgument,
     ScalarArgument,
+    Target,
     TensorMapArgument,
     Value,
     WorkspaceArgument,
 )
 
 CONSTANT = "constexpr"
+EARLY = "EARLY"
+"""The constant of each entry that says whether launches may start early. The toolchain sets it by the target,
+and entries without it never start early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +99,18 @@ def epilogue(gemm: Gemm) -> dict[str, JitArgument]:
 
 
 def launch(
-    module: int, source: str, entry: str, groups: tuple[int, int, int], items: int, arguments: Mapping[str, JitArgument]
+    module: int,
+    source: str,
+    entry: str,
+    groups: tuple[int, int, int],
+    items: int,
+    arguments: Mapping[str, JitArgument],
+    target: Target,
 ) -> Launch:
-    """The launch of a source's entry on work-groups of `items` work-items."""
-    passed = tuple(arguments[name].argument for name in _parameters(source, entry) if name in arguments)
-    return Launch(module, entry, groups, (items, 1, 1), passed)
+    """The launch of a source's entry on work-groups of `items` work-items. It starts early if the entry can wait."""
+    names = _parameters(source, entry)
+    passed = tuple(arguments[name].argument for name in names if name in arguments)
+    return Launch(module, entry, groups, (items, 1, 1), passed, early=EARLY in names and target.starts_early)
 
 
 def module(
@@ -117,16 +128,16 @@ def module(
     names = _parameters(sources[-1], entry)
     signature = tuple((name, arguments[name].triton_type if name in arguments else CONSTANT) for name in names)
     constexprs = tuple((name, constants.get(name, 0)) for name in names if name not in arguments)
-    alignment: dict[str, Value] = {}
+    facts: dict[str, Value] = {"starts_early": EARLY} if EARLY in names else {}
     if aligned is not None:
         pointers = [name for name in names if name in arguments and arguments[name].triton_type.startswith("*")]
-        alignment["divisible_by_16"] = tuple(name for name in pointers if name in aligned)
+        facts["divisible_by_16"] = tuple(name for name in pointers if name in aligned)
     return Module(
         "Triton",
         "\n".join(text(source) for source in sources),
         (entry,),
         python=f"{__package__}.{sources[-1]}:{entry}",
-        constants=Configuration({"signature": signature, "constexprs": constexprs, **alignment, **options}),
+        constants=Configuration({"signature": signature, "constexprs": constexprs, **facts, **options}),
     )
 
 

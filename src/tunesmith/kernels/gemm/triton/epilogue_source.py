@@ -4,7 +4,7 @@
 import triton
 import triton.language as tl
 
-from tunesmith.kernels.gemm.triton.loads_source import multiple
+from tunesmith.kernels.gemm.triton.loads_source import multiple, wait_for_launch_before
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -148,11 +148,13 @@ def add_parts(  # type: ignore[no-untyped-def]
     beta,
     EPILOGUE: tl.constexpr,
     SCALED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """D from `count` sums over a part of K each, which lie in `parts` one after the other as compact batches of D.
 
     They are added in this order, so that results repeat bit by bit. Batch along program axis 1.
     """
+    wait_for_launch_before(EARLY)
     tiles_m = tl.cdiv(m, ADDED_M)
     first_m = tl.program_id(0) % tiles_m * ADDED_M
     first_n = tl.program_id(0) // tiles_m * ADDED_N

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from tunesmith.kernels.gemm.triton.epilogue_source import finished, scaled
-from tunesmith.kernels.gemm.triton.loads_source import fetched, multiple
+from tunesmith.kernels.gemm.triton.loads_source import fetched, multiple, wait_for_launch_before
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -128,8 +128,10 @@ def data_parallel(  # type: ignore[no-untyped-def]
     EPILOGUE: tl.constexpr,
     SCALED: tl.constexpr,
     SPECIALIZE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """A work-group for each tile."""
+    wait_for_launch_before(EARLY)
     inputs = (a, b, lda, ldb, stride_a, stride_b)
     outputs = (c, d, bias, ldc, ldd, stride_c, stride_d, scaled(alpha, scale_a, scale_b, SCALED), beta)
     whole_tile(tl.program_id(0), inputs, outputs, (m, n, k), TILE, MAPPING, LOADS, DOT, PARTS, EPILOGUE, SPECIALIZE)
@@ -167,8 +169,10 @@ def persistent(  # type: ignore[no-untyped-def]
     SCALED: tl.constexpr,
     SPECIALIZE: tl.constexpr,
     FLATTEN: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """As many work-groups as run at once, to which the `tiles` of all matrices are dealt in turn."""
+    wait_for_launch_before(EARLY)
     inputs = (a, b, lda, ldb, stride_a, stride_b)
     outputs = (c, d, bias, ldc, ldd, stride_c, stride_d, scaled(alpha, scale_a, scale_b, SCALED), beta)
     for number in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN, warp_specialize=SPECIALIZE):
@@ -196,11 +200,13 @@ def split(  # type: ignore[no-untyped-def]
     LOADS: tl.constexpr,
     DOT: tl.constexpr,
     WIDTH: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """A work-group for each tile and each part of K: `each` iterations, in the first `longer` parts one more.
 
     The sums go to `parts` as compact batches of D, those of all tiles for the first part of K first; `add_parts` adds.
     """
+    wait_for_launch_before(EARLY)
     DEPTH: tl.constexpr = TILE[2]
     part = tl.program_id(0) // tiles
     batch, first_m, first_n = place_of(tl.program_id(0) % tiles, (m, n, k), TILE, MAPPING)

@@ -126,11 +126,11 @@ class TritonGemv(Kernel):
             return Plan(())
         arguments = _jit_arguments(shape, gemm)
         groups = (ceil_div(shape.extent(gemm), shape.rows), shape.splits, gemm.batch)
-        product = arg.launch(0, SOURCES[-1], "gemv", groups, shape.warps * target.sub_group_size, arguments)
+        product = arg.launch(0, SOURCES[-1], "gemv", groups, shape.warps * target.sub_group_size, arguments, target)
         if shape.splits == 1:
             return Plan((product,))
         groups = (ceil_div(shape.extent(gemm), ADDED), gemm.batch, 1)
-        add = arg.launch(1, SOURCES[-1], "add_vectors", groups, ADDING_WARPS * target.sub_group_size, arguments)
+        add = arg.launch(1, SOURCES[-1], "add_vectors", groups, ADDING_WARPS * target.sub_group_size, arguments, target)
         return Plan((product, add), shape.workspace(gemm))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from tunesmith.kernels.gemm.triton.epilogue_source import result_of, scaled
-from tunesmith.kernels.gemm.triton.loads_source import fetched
+from tunesmith.kernels.gemm.triton.loads_source import fetched, wait_for_launch_before
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -65,9 +65,11 @@ def gemv(  # type: ignore[no-untyped-def]
     SPLIT: tl.constexpr,
     EPILOGUE: tl.constexpr,
     SCALED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """ROWS elements of D, of `extent`, or their sums over a part of K: `each` iterations, in the first `longer` parts
     one more. Parts of K along program axis 1, batch along 2; `add_vectors` adds where K is split."""
+    wait_for_launch_before(EARLY)
     SUMS: tl.constexpr = tl.int32 if INTEGERS else tl.float32
     first = tl.program_id(0) * ROWS
     part = tl.program_id(1)
@@ -117,8 +119,10 @@ def add_vectors(  # type: ignore[no-untyped-def]
     ALONG_M: tl.constexpr,
     EPILOGUE: tl.constexpr,
     SCALED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """D from `count` sums over a part of K each, added in this order. Batch along program axis 1."""
+    wait_for_launch_before(EARLY)
     batch = tl.program_id(1)
     rows = tl.program_id(0) * ADDED + tl.arange(0, ADDED)
     at = parts + batch.to(tl.int64) * extent + rows

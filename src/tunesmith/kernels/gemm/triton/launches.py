@@ -69,13 +69,13 @@ def plan(shape: TritonShape, gemm: Gemm, target: Target, facts: Mapping[str, Com
     fact = facts.get(entry)
     items = (fact and fact.max_work_group_size) or shape.warps * target.sub_group_size
     groups = (_groups(shape, gemm, target, fact), 1, 1)
-    product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _jit_arguments(shape, gemm))
+    product = arg.launch(0, SOURCES[entry][-1], entry, groups, items, _jit_arguments(shape, gemm), target)
     steps: tuple[Step, ...] = (product,)
     if shape.splits_k:
         entry, m, n = ADDING[shape.schedule]
         adding = (ceil_div(gemm.m, m) * ceil_div(gemm.n, n), gemm.batch, 1)
         arguments, items = _adding_arguments(shape, gemm), ADDING_WARPS * target.sub_group_size
-        steps = (product, arg.launch(1, SOURCES[entry][-1], entry, adding, items, arguments))
+        steps = (product, arg.launch(1, SOURCES[entry][-1], entry, adding, items, arguments, target))
     elif shape.streams and shape.streamed(gemm).shared:
         # Every launch clears the flags first: another plan may have used the workspace in the meantime.
         steps = (Zero("", shape.flags_offset(gemm), shape.flag_bytes(gemm)), product)

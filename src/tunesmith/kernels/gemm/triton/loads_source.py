@@ -9,6 +9,14 @@ import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def wait_for_launch_before(EARLY: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Wait until the launch before this one has ended, which may start early; the next launch may start then."""
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def multiple(number, OF: tl.constexpr):  # type: ignore[no-untyped-def]
     """The number, of which the host promises that it is a multiple of OF: so written, the compiler knows it too."""
     return number // OF * OF

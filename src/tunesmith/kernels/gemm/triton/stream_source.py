@@ -12,6 +12,7 @@ import triton.language as tl
 
 from tunesmith.kernels.gemm.triton.epilogue_source import finished, scaled
 from tunesmith.kernels.gemm.triton.gemm_source import place_of, product
+from tunesmith.kernels.gemm.triton.loads_source import wait_for_launch_before
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -86,9 +87,11 @@ def stream(  # type: ignore[no-untyped-def]
     PARTS: tl.constexpr,
     EPILOGUE: tl.constexpr,
     SCALED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """`alone` tiles are dealt in turn; of the `iterations` of each of the others, a work-group has `per_group`, the
     first `extra` of them one more (`stream_k.Schedule`). `flags` are zero at first."""
+    wait_for_launch_before(EARLY)
     DEPTH: tl.constexpr = TILE[2]
     inputs = (a, b, lda, ldb, stride_a, stride_b)
     outputs = (c, d, bias, ldc, ldd, stride_c, stride_d, scaled(alpha, scale_a, scale_b, SCALED), beta)

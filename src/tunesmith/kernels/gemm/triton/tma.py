@@ -98,7 +98,7 @@ class TritonTmaGemm(Kernel):
     def plan(self, config: Configuration, problem: Problem, target: Target, facts: Facts = ()) -> Plan:
         gemm, tile = Gemm.of(problem), BlockTile.of(config)
         groups = (tile.count(gemm), 1, gemm.batch)
-        return Plan((arg.launch(0, SOURCE, ENTRY, groups, tile.items, _jit_arguments(tile, gemm)),))
+        return Plan((arg.launch(0, SOURCE, ENTRY, groups, tile.items, _jit_arguments(tile, gemm), target),))
 
     def derived(self, config: Configuration) -> Mapping[str, Value]:
         return BlockTile.of(config).derived()

@@ -66,7 +66,9 @@ def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
 def _wrong_cluster(config: Configuration, shape: WgmmaShape) -> Iterator[Rejection]:
     rows, columns, most = shape.cluster_rows, shape.cluster_columns, PARTS_OF_A_CLUSTER[-1]
     if {rows, columns} - SIDES_OF_A_CLUSTER or shape.sharers > most:
-        yield Rejection("cluster", f"{rows} x {columns} work-groups; 1, 2 or 4 share a tile, a cluster has {most} at most")
+        yield Rejection(
+            "cluster", f"{rows} x {columns} work-groups; 1, 2 or 4 share a tile, a cluster has {most} at most"
+        )
     elif shape.y_along_k and shape.columns % (rows * EIGHT):
         yield Rejection("cluster", f"{shape.columns} columns, fetched by {rows} work-groups in multiples of {EIGHT}")
     if config.integers("ClusterShape")[2:] == (1,):
