@@ -22,7 +22,7 @@ def compiled(tmp_path_factory):
 
 def check_every_element(compiled, copy, storage, guard=64):
     workspace = np.full(copy.offset + copy.bytes + guard, 0xEE, np.uint8)
-    run_on_host(compiled, Plan((copy.launch(0),)), {copy.name: storage}, workspace)
+    run_on_host(compiled, Plan((copy.launch(0, H200),)), {copy.name: storage}, workspace)
     made = workspace[copy.offset : copy.offset + copy.bytes].view(storage.dtype)
     for index in range(copy.batch):
         matrix = _rows(storage, index * copy.stride, copy.rows, copy.length, copy.leading)

@@ -15,7 +15,7 @@ from tunesmith.kernels.gemm.cuda.aligned import aligned_module
 from tunesmith.kernels.gemm.cuda.wgmma.shape import WgmmaShape
 from tunesmith.kernels.gemm.cuda.wgmma.text import text
 from tunesmith.problems.gemm import GemmOperation, gemm_type
-from tunesmith.records import Configuration, Launch, OperandArgument, Problem, TensorMapArgument, WorkspaceArgument
+from tunesmith.records import Configuration, Launch, OperandArgument, TensorMapArgument, WorkspaceArgument
 from verified import verify
 from wgmma_cases import CASES, COMPILED, DIRECT, FAMILY, LAYOUTS, LESS, big, cases, config, kind, problem
 
@@ -382,39 +382,6 @@ def test_every_layout_is_right_on_a_gpu(layout, side):
     ]
     chosen = config(problem_type, RowsAlong=side, InstructionColumns=64, WorkGroupMapping=8)
     assert list(wrong_on_hopper(chosen, problem_type, asked)) == []
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("values", [{}, {"ClusterShape": (2, 2)}, {"ClusterShape": (1, 1, 2)}], ids=str)
-def test_launches_that_start_early_wait_for_the_one_before_on_a_gpu(values):
-    """By turns, each moves the columns of one matrix into the other, which the launch before it has just read."""
-    device, problem_type = hopper(), kind("b", "nn", use_beta=False)
-    m, n, times = 4096, 512, 64
-    asked = Problem(problem_type, (m, n, 1, n), (m, m, m, n), Configuration({"alpha": 1.0, "beta": 0.0}))
-    chosen = config(problem_type, **{"InstructionColumns": 128} | values)
-    programs = [device.load(compiled(chosen, problem_type)), device.load(compiled_copies())]
-    plan = FAMILY.plan(chosen, asked, device.target)
-    assert plan.steps[-1].early
-    rng = np.random.default_rng(3)
-    matrix, moves = rng.integers(0x80, 0x3F80, (n, m), np.uint16), rng.permutation(n)
-    permutation = np.zeros((n, n), np.uint16)  # by columns, as the matrix is
-    permutation[np.arange(n), moves] = 0x3F80  # 1
-    buffers = [device.allocate(2 * m * n) for _ in range(2)]
-    moving = device.allocate(2 * n * n)
-    device.write(buffers[0], matrix.view(np.uint8).ravel())
-    device.write(moving, permutation.view(np.uint8).ravel())
-    workspace = device.allocate(max(1, plan.workspace_bytes))
-    turns = [
-        device.prepare(
-            plan, programs, {"A": buffers[i], "B": moving, "C": buffers[1 - i], "D": buffers[1 - i]}, workspace
-        )
-        for i in range(2)
-    ]
-    device.time(turns * times)
-    expected = matrix
-    for _ in range(2 * times):
-        expected = expected[moves]
-    assert (device.read(buffers[0], 2 * m * n).view(np.uint16).reshape(n, m) == expected).all()
 
 
 def test_two_stages_are_enough():

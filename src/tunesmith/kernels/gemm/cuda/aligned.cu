@@ -8,11 +8,21 @@ typedef unsigned long long u64;
 typedef unsigned int u32;
 typedef long long i64;
 
+// A launch that started early waits here for the launch before it, and lets the next one start. Only Hopper has early
+// starts.
+__device__ __forceinline__ void wait_for_launch_before()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // One thread writes 16 bytes.
 extern "C" __global__ void __launch_bounds__(256) align(
     const unsigned char *from, unsigned char *to, i64 row_bytes, i64 rows, i64 row_step, i64 batch_step, i64 row_step_to,
     i64 batch_step_to)
 {
+    wait_for_launch_before();
     i64 parts = (row_bytes + 15) / 16, index = (i64)blockIdx.x * 256 + threadIdx.x;
     if (index >= parts * rows) return;
     i64 row = index / parts, part = index % parts;
@@ -91,6 +101,7 @@ extern "C" __global__ void __launch_bounds__(256) transpose(
     const unsigned char *from, unsigned char *to, i64 row_bytes, i64 rows, i64 row_step, i64 batch_step, i64 row_step_to,
     i64 batch_step_to, int element_bytes)
 {
+    wait_for_launch_before();
     __shared__ Tile tile;
     u64 matrix = (u64)from + blockIdx.z * batch_step, copy = (u64)to + blockIdx.z * batch_step_to;
     if (element_bytes == 1) transpose_tile<1>(tile, matrix, copy, row_bytes, rows, row_step, row_step_to);

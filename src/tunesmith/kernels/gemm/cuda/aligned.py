@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tunesmith.kernels.base import source
-from tunesmith.records import Launch, Module, OperandArgument, ScalarArgument, WorkspaceArgument
+from tunesmith.records import Launch, Module, OperandArgument, ScalarArgument, Target, WorkspaceArgument
 
 ALIGNMENT = 16
 """Addresses and strides of a tensor map are multiples of so many bytes (CUDA driver API, cuTensorMapEncodeTiled)."""
@@ -63,7 +63,7 @@ class AlignedCopy:
         """Bytes of the copy, up to where the next copy may begin."""
         return -(-self.batch * self.stride_to * self.element // PART_ALIGNMENT) * PART_ALIGNMENT
 
-    def launch(self, module: int) -> Launch:
+    def launch(self, module: int, target: Target) -> Launch:
         """The launch that copies; `module` is the index of `aligned_module()` in the plan's modules."""
         steps = (self.length, self.leading, self.stride, self.leading_to, self.stride_to)
         row, step, batch_step, step_to, batch_step_to = (
@@ -79,6 +79,7 @@ class AlignedCopy:
                 *(row, ScalarArgument(self.rows, "int64"), step, batch_step, step_to, batch_step_to),
                 *([ScalarArgument(self.element, "int32")] if self.transposed else []),
             ),
+            early=target.starts_early,
         )
 
     @property

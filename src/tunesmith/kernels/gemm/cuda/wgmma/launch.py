@@ -57,7 +57,7 @@ def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
         cluster=schedule.cluster_parts,
         early=True,
     )
-    steps: list[Step] = [*(copy.launch(COPIES) for copy in copies), launch]
+    steps: list[Step] = [*(copy.launch(COPIES, target) for copy in copies), launch]
     return Plan(tuple(steps), workspace_bytes(sides, workspace), zeroed=workspace.flag_bytes)
 
 

@@ -109,7 +109,7 @@ def rejections_for(config: Configuration, problem: Problem, target: Target) -> I
     schedule = WgmmaSchedule.of(config, shape, gemm, target.compute_units)
     workspace = Workspace.of(schedule, shape)
     sides = sides_of(gemm, shape, workspace.size)
-    copies = (side.copy.launch(COPIES).grid[0] for side in sides.values() if side.copy)
+    copies = (side.copy.launch(COPIES, target).grid[0] for side in sides.values() if side.copy)
     groups = max((schedule.grid * schedule.cluster, *copies))
     yield from wrong_size(problem, groups, gemm.batch, workspace_bytes(sides, workspace), target)
     if schedule.split_iterations > MOST_ITERATIONS:

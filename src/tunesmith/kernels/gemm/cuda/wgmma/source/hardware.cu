@@ -82,8 +82,8 @@ __device__ __forceinline__ u32 rank_in_cluster()
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-// The threads of a cluster meet in two steps: nobody passes `join_cluster` before all that have not ended have announced
-// themselves. Of what was done before, only new barriers are sure to be seen then.
+// The threads of a cluster meet in two steps: nobody passes `join_cluster` before all threads that have not ended have
+// announced themselves. Of what was done before, only new barriers are sure to be seen then.
 __device__ __forceinline__ void announce_to_cluster()
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

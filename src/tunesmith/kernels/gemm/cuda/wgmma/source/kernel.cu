@@ -5,8 +5,9 @@
 // whose side makes the rows, `y` the other; ROWS_ARE_N says whether rows are D's N (then x is B) or its M. A
 // work-group goes from segment to segment (schedule.cu), and while it finishes one the next is fetched already.
 //
-// With a cluster, CLUSTER_ROWS by CLUSTER_COLUMNS work-groups with neighbouring tiles do so side by side. Those that have
-// the same tile of x, or of y, fetch a part of it each, for all of them. "Tile" then means all of theirs to schedule.cu.
+// With a cluster, CLUSTER_ROWS by CLUSTER_COLUMNS work-groups with neighbouring tiles do so side by side. Those that
+// have the same tile of x, or of y, fetch a part of it each, for all of them. "Tile" then means all of theirs to
+// schedule.cu.
 //
 // Or the work-groups of a cluster compute a part of K each of one tile. Each sends its sums of a slice of the
 // columns to the work-group that finishes this slice. A cluster has one tile only, or one share of it. So what is sent
@@ -267,7 +268,8 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
 {
     extern __shared__ unsigned char memory[];
     u32 tiles = (address_of(memory) + 1023) & ~1023u, leaving = tiles + STAGES * STAGE_BYTES;
-    u32 room = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES, full = room + WARP_GROUPS * ROOM_EIGHTS * EIGHT_BYTES;
+    u32 room = leaving + WARP_GROUPS * 2 * PARTS_AT_ONCE * PART_BYTES;
+    u32 full = room + WARP_GROUPS * ROOM_EIGHTS * EIGHT_BYTES;
     u32 empty = full + STAGES * 8, sent = full + STAGES * 16;
     if (threadIdx.x == MULTIPLYING_THREADS) {
         expect_map(&x);
