@@ -13,7 +13,7 @@ from tunesmith.kernels import KERNELS
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Problem
 
-KIND = gemm_type("b", use_beta=False)
+KIND = gemm_type("b", transpose_b=False, use_beta=False)
 TRITON = {"MacroTile": (64, 64), "DepthU": 64, "NumWarps": 4, "LoadPath": "TMA"}
 STARTING_EARLY = [
     ("CudaWgmmaGemm", {}),

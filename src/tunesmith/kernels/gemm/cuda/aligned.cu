@@ -8,12 +8,11 @@ typedef unsigned long long u64;
 typedef unsigned int u32;
 typedef long long i64;
 
-// A launch that started early waits here for the launch before it, and lets the next one start. Only Hopper has early
-// starts.
+// A launch that started early, as those on Hopper may, waits here for the launch before it.
 __device__ __forceinline__ void wait_for_launch_before()
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 

@@ -10,10 +10,9 @@ import triton.language as tl
 
 @triton.jit  # type: ignore[untyped-decorator]
 def wait_for_launch_before(EARLY: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Wait until the launch before this one has ended, which may start early; the next launch may start then."""
+    """Wait until the launch before this one has ended: this one may have started earlier."""
     if EARLY:
         tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
 
 
 @triton.jit  # type: ignore[untyped-decorator]

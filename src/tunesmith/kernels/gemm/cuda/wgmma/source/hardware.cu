@@ -104,8 +104,6 @@ __device__ __forceinline__ void meet_multiplying(int threads)
 
 // Returns when the launch before this one has ended and all that it wrote is there: this one may have started earlier.
 __device__ __forceinline__ void wait_for_launch_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-// The next launch may start as soon as all work-groups have said this, and there is room for it.
-__device__ __forceinline__ void let_next_launch_start() { asm volatile("griddepcontrol.launch_dependents;"); }
 
 // ---- copies ----
 

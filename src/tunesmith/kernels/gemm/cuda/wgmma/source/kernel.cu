@@ -291,7 +291,6 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) gemm(
     else __syncthreads();
     // Nothing in memory was touched before, except the maps, which are parameters.
     wait_for_launch_before();
-    let_next_launch_start();
 
     int cluster = in_cluster > 1 ? number_of_cluster() : blockIdx.x;
     int clusters = in_cluster > 1 ? clusters_of_grid() : gridDim.x;
