@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 _PART = re.compile(r" \(\d+ of \d+ cores\)$")
+_CUDA = re.compile(r"CUDA (\d+)\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,20 @@ class Target:
         return self.kind == "CPU"
 
     @property
-    def starts_early(self) -> bool:
-        """Whether a launch may start while the launch before it in the stream still runs, and wait for it itself.
-
-        Source: PTX ISA, griddepcontrol, "requires sm_90 or higher".
-        """
+    def can_wait_for_launches(self) -> bool:
+        """Whether a program can wait itself for the launch before it in the stream (PTX ISA, griddepcontrol)."""
         number = self.architecture.removeprefix("sm_").rstrip("af")
-        return self.api == "CUDA" and number.isdecimal() and int(number) >= 90
+        return number.isdecimal() and int(number) >= 90
+
+    @property
+    def starts_early(self) -> bool:
+        """Whether a launch may start while the launch before it still runs, if its program waits for that one.
+
+        From CUDA 12.3 on: graphs have no such launches before (CUDA runtime API, cudaGraphKernelNodePortProgrammatic).
+        """
+        version = _CUDA.search(self.driver)
+        is_new = version is not None and tuple(map(int, version.groups())) >= (12, 3)
+        return self.api == "CUDA" and self.can_wait_for_launches and is_new
 
     def part(self, cores: str) -> Target:
         """Some of a CPU's cores ("4 of 16 cores") as a device of its own: its times are not those of the whole."""

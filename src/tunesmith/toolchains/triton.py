@@ -51,7 +51,7 @@ class TritonToolchain(Toolchain):
       `tensordesc<fp32[1,32,64]>`, `constexpr`);
     - `constexprs`: (parameter, value) pairs, one for every `constexpr`;
     - `divisible_by_16`: parameters (addresses, sizes) that the caller promises to be multiples of 16; optional;
-    - `starts_early`: the `constexpr` that becomes `Target.starts_early`; optional;
+    - `starts_early`: the `constexpr` that becomes `Target.can_wait_for_launches`; optional;
     - `file`: the name of the user's file that holds `Module.text`, for messages; only without `Module.python`;
     - every other name is an option of Triton's backend (`num_warps`, `num_stages`).
 
@@ -150,7 +150,7 @@ def _compile(function: Any, module: Module, target: Target) -> Any:
     constants = module.constants
     signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
     if early := constants.get("starts_early"):
-        constexprs[str(early)] = target.starts_early
+        constexprs[str(early)] = target.can_wait_for_launches
     paths = {name: (index,) for index, name in enumerate(signature)}
     aligned: Any = constants.get("divisible_by_16", ())
     attributes = {paths[name]: [["tt.divisibility", 16]] for name in aligned}

@@ -53,6 +53,10 @@ def test_the_stages_may_fill_the_shared_memory():
         ({"StreamKGrid": 132}, {"StreamKGrid": 133}, "stream-K"),
         ({"StreamKGrid": 1, "GlobalSplitU": 1}, {"StreamKGrid": 1, "GlobalSplitU": 2}, "stream-K"),
         ({"StreamKGrid": 2, "ClusterShape": (1, 2)}, {"StreamKGrid": 3, "ClusterShape": (1, 2)}, "stream-K"),
+        ({"StreamKGrid": 120, "ClusterShape": (2, 2)}, {"StreamKGrid": 124, "ClusterShape": (2, 2)}, "stream-K"),
+        ({"StreamKGrid": 120, "ClusterShape": (2, 4)}, {"StreamKGrid": 128, "ClusterShape": (2, 4)}, "stream-K"),
+        ({"GlobalSplitU": 15, "ClusterShape": (2, 4)}, {"GlobalSplitU": 16, "ClusterShape": (2, 4)}, "global split"),
+        ({"GlobalSplitU": 132}, {"GlobalSplitU": 133}, "global split"),
         ({"StreamKGrid": 1, "StreamKFullTiles": 1}, {"StreamKFullTiles": 1}, "stream-K"),
     ],
 )

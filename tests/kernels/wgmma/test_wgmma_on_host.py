@@ -14,6 +14,7 @@ from wgmma_cases import CASES, FAMILY, QUICK, cases
 
 SHARED = next(case for case in CASES if case.name == "bfloat16, shared by five")
 UNEVEN = next(case for case in CASES if case.name == "bfloat16, K in thirds, uneven slices")
+BESIDE = next(case for case in CASES if case.name == "half, two by four side by side")
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,12 @@ def test_sums_do_not_depend_on_who_comes_first(program_of):
         (UNEVEN, "to.columns = min(columns, first_column + 8 * eights_of(slices, rank));", ""),
         (UNEVEN, "first_column += 8 * rank * slices.eights;", ""),
         (UNEVEN, "step = now.begin + part;", "step = now.begin;"),
+        (SHARED, "    wait_for_launch_before();\n", ""),
+        (BESIDE, "if (SHARERS > 1 && is_first) wait_for_peers(stages);", ""),
+        (BESIDE, "make_barrier(empty + 8 * i, WARP_GROUPS * PEERS)", "make_barrier(empty + 8 * i, WARP_GROUPS)"),
+        (BESIDE, "return number + (number >= row) + column * CLUSTER_ROWS;", "return number + column * CLUSTER_ROWS;"),
+        (BESIDE, "ranks << row_in_cluster(rank)", "ranks"),
+        (BESIDE, "int row = part * ((ALONG_K ? SIDE : DEPTH) / PARTS);", "int row = 0;"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )

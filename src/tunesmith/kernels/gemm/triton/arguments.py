@@ -29,8 +29,8 @@ from tunesmith.records import (
 
 CONSTANT = "constexpr"
 EARLY = "EARLY"
-"""The constant of each entry that says whether launches may start early. The toolchain sets it by the target,
-and entries without it never start early."""
+"""The constant of an entry that says whether it waits for the launch before it, which the toolchain sets by the target.
+Only launches of entries that have it start early."""
 
 
 @dataclass(frozen=True, slots=True)

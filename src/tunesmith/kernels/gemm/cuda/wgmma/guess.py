@@ -20,8 +20,8 @@ LATENCY = 1.0e-6
 """Seconds from the request of a tile to its arrival, from memory that is busy."""
 MEMORY_RATE, CACHE_RATE = 4.2e12, 7.7e12
 """Bytes a second from memory and from the L2 cache, for all multiprocessors together. Of 1792 x 1280 x 4096, tiles of
-128 x 160 and of 128 x 192 without a cluster were measured to reach the rate of the cache. With a cluster, which halves
-what one side fetches, they took as long (2026-11-22), so the cache may not be what bounds them."""
+128 x 160 and of 128 x 192 without a cluster were measured to reach the rate of the cache. With clusters of two, which
+halve what one side fetches, they took as long (2026-11-22), when a cluster cost a microsecond more than it does now."""
 EPILOGUE_RATE = 6.0e10
 """Bytes a second that one multiprocessor writes while it multiplies nothing."""
 SENDING_SPEEDUP = 4.0

@@ -55,7 +55,7 @@ def plan_of(config: Configuration, problem: Problem, target: Target) -> Plan:
         ),
         shared_bytes=shape.shared_bytes,
         cluster=schedule.cluster_parts,
-        early=True,
+        early=target.starts_early,
     )
     steps: list[Step] = [*(copy.launch(COPIES, target) for copy in copies), launch]
     return Plan(tuple(steps), workspace_bytes(sides, workspace), zeroed=workspace.flag_bytes)

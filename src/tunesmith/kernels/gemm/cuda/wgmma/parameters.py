@@ -20,7 +20,9 @@ from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import ProblemType, Target
 from tunesmith.spaces import ActsAt, Parameter, Space
 
+from .clusters import clusters_at_once
 from .operand_types import operand_type_of
+from .shape import PARTS_OF_A_CLUSTER
 
 INSTRUCTION = one_of(
     "MatrixInstruction",
@@ -71,6 +73,8 @@ PROMOTE_EVERY = natural(
     "added to float32 sums; 0: at the end. 1 is as exact as cuBLAS is without fast accumulation, and doubles the "
     "registers of sums.",
 )
+MOST = PARTS_OF_A_CLUSTER[-1]
+"""Work-groups of the largest clusters, which leave some multiprocessors idle."""
 USUAL_UNITS = 132
 """Multiprocessors of an H100 or H200 (SXM), assumed if no device is named."""
 SPLIT = replace(
@@ -105,7 +109,7 @@ def space_of(problem_type: ProblemType, target: Target | None) -> Space:
             replace(STORE_PATH, default="Direct") if wide else STORE_PATH,
             replace(PROMOTE_EVERY, default=1) if short_sums else PROMOTE_EVERY,
             SPLIT,
-            replace(STREAM_GRID, values=(0, units // 2, units)),
+            replace(STREAM_GRID, values=(0, units // 2, MOST * clusters_at_once(MOST, units), units)),
             STREAM_FULL_TILES,
             MAPPING,
             CLUSTER_SHAPE,

@@ -10,6 +10,7 @@ from tunesmith.kernels.gemm.cuda_common import wrong_device, wrong_size
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType, Rejection, Target
 
+from .clusters import CLUSTERS_OF_UNITS, clusters_at_once
 from .launch import COPIES, sides_of, workspace_bytes
 from .operand_types import operand_type_of
 from .schedule import WgmmaSchedule, Workspace
@@ -91,9 +92,12 @@ def _wrong_split(config: Configuration, shape: WgmmaShape, target: Target) -> It
     splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid")
     if grid and splits > 1:
         yield Rejection("stream-K", f"K is split already, GlobalSplitU {splits} would do it again")
-    if grid > target.compute_units:
-        units = f"the device has {target.compute_units} multiprocessors with one each"
-        yield Rejection("stream-K", f"{grid} work-groups wait for each other, {units}")
+    at_once = clusters_at_once(shape.sharers, target.compute_units) if shape.sharers in CLUSTERS_OF_UNITS else 0
+    if grid > at_once * shape.sharers:
+        clusters = f"{at_once} clusters of {shape.sharers}" if shape.sharers > 1 else f"{at_once}"
+        yield Rejection("stream-K", f"{grid} work-groups wait for each other, the device runs {clusters} at once")
+    if splits > at_once:
+        yield Rejection("global split", f"{splits} parts of a tile wait for each other, {at_once} run at once")
     if shape.sharers and grid % shape.sharers:
         yield Rejection("stream-K", f"{grid} work-groups in clusters of {shape.sharers}")
     if not grid and config.integer("StreamKFullTiles"):

@@ -25,7 +25,8 @@ class WgmmaSchedule:
 
     First come `alone` whole tiles of `iterations`. The iterations of all other tiles follow: each `stretch` of them is
     cut into `parts`, which makes `shares` in all. With whole tiles, the grid has as many work-groups as run at once;
-    with shared tiles, where some wait for others, one for each multiprocessor. `cluster` is how many work-groups a
+    with shared tiles, where some wait for others, as many as do so if each fills a multiprocessor, or what stream-K's
+    parameter says. `cluster` is how many work-groups a
     cluster has. If these have a part of K each (`is_joint`), there is a cluster for each tile or share, and `at_once`
     of them run at once.
     """
