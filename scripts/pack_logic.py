@@ -49,7 +49,7 @@ def merged(documents: Sequence[Document]) -> Document:
 
 
 def _renumbered(row: SizeRow, numbers: Sequence[int]) -> SizeRow:
-    others = tuple((numbers[other], seconds) for other, seconds in row.others)
+    others = {numbers[other]: seconds for other, seconds in row.others.items()}
     ties = tuple(sorted(numbers[tie] for tie in row.ties))
     return replace(row, solution=numbers[row.solution], others=others, ties=ties)
 

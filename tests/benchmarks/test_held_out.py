@@ -28,7 +28,7 @@ WINNERS = {(16,) * 3: 0, (32,) * 3: 0, (64,) * 3: 0, (512,) * 3: 1, (1024,) * 3:
 
 def document():
     rows = tuple(
-        SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((1 - winner, 2e-3),))
+        SizeRow(size, (), winner, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others={1 - winner: 2e-3})
         for size, winner in WINNERS.items()
     )
     return Document(ORIGIN, KIND, (NamedSolution("small", SMALL), NamedSolution("large", LARGE)), rows, 0)
@@ -56,8 +56,8 @@ def test_efficiency_is_beside_the_best_that_the_other_run_found_and_known_sizes_
 
 def test_the_number_of_sizes_that_are_asked_changes_what_is_chosen():
     """The large solution is a little faster at the nearest size, and far slower at the next sizes."""
-    close = SizeRow((80,) * 3, (), 1, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others=((0, 1.01e-3),))
-    slower = (replace(row, others=((1, 1.0),)) if row.solution == 0 else row for row in document().rows)
+    close = SizeRow((80,) * 3, (), 1, Estimate(1e-3, 1e-3, 1e-3, 7), 1.0, others={0: 1.01e-3})
+    slower = (replace(row, others={1: 1.0}) if row.solution == 0 else row for row in document().rows)
     logic = replace(document(), rows=(close, *slower))
     second_times = times([(100,) * 3])
     with_one, with_six = (benchmark.scored([(logic, INSIDE)], [second_times], count).scored for count in (1, 6))

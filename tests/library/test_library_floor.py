@@ -63,7 +63,7 @@ def logic(*rows, target=TARGET):
 
 def row(sizes=MEASURED, own=1e-3, blas=None, wins=0, high=1.0):
     seconds = [own, blas]
-    others = tuple((index, time) for index, time in enumerate(seconds) if index != wins and time is not None)
+    others = {index: time for index, time in enumerate(seconds) if index != wins and time is not None}
     winner = seconds[wins]
     return SizeRow(sizes, (), wins, Estimate(winner, winner, high * winner, 7), 1.0, others)
 

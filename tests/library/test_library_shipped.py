@@ -265,7 +265,7 @@ def write_own(folder, name="Cij_Aki_Bkj_B"):
     entry = next(entry for entry in document.solutions if entry.solution.kernel == VENDOR)
     kind = gemm_type_named(name)
     entry = replace(entry, solution=replace(entry.solution, type=kind))
-    row = replace(document.rows[0], sizes=(48, 48, 48), solution=0, others=(), ties=())
+    row = replace(document.rows[0], sizes=(48, 48, 48), solution=0, others={}, ties=())
     mine = replace(document, problem_type=kind, solutions=(entry,), rows=(row,), fallback=0, regret=None)
     write_logic(mine, folder / "own" / "logic.yaml")
     return folder / "own"

@@ -57,7 +57,7 @@ def test_each_measured_size_gets_its_fastest():
     assert (chosen(logic, 64), chosen(logic, 512)) == (0, 1)
     row = logic.document.rows[0]
     assert (row.estimate.seconds, row.estimate.low, row.estimate.count) == (1.0, 0.9, 7)
-    assert (row.others, logic.document.rows[1].others) == (((1, 2.0),), ((0, 9.0),))
+    assert (row.others, logic.document.rows[1].others) == ({1: 2.0}, {0: 9.0})
     assert row.rate == pytest.approx(2 * 64**3 / 1e9, rel=1e-5)
 
 

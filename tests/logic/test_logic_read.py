@@ -38,7 +38,7 @@ def changed(old, new, text=GOOD):
 def test_ties_are_read_as_they_were_written(path):
     several = row(1, 12.5, 64, 64, 1, 64, others={0: 5.5e-05, 2: 6e-05})
     for solution_row in (TIED.rows[0], several):
-        for ties in ((), *[(index,) for index, _ in solution_row.others], tuple(dict(solution_row.others))):
+        for ties in ((), *[(index,) for index in solution_row.others], tuple(solution_row.others)):
             tied = document(rows=(replace(solution_row, ties=ties),), solutions=tuple(map(named, range(3))), fallback=2)
             write_logic(tied, path)
             assert Logic.load(path).document == tied

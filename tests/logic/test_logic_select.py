@@ -32,9 +32,7 @@ def named(tile):
 def row(solution, gflops, *where, others=None):
     seconds = 2.0 * math.prod(where[:4]) / gflops * 1e-9
     low, median, high = (float(f"{seconds * factor:.6g}") for factor in (0.9, 1.0, 1.1))
-    return SizeRow(
-        where[:4], where[4:], solution, Estimate(median, low, high, 7), gflops, tuple((others or {}).items())
-    )
+    return SizeRow(where[:4], where[4:], solution, Estimate(median, low, high, 7), gflops, others or {})
 
 
 def logic(*rows, solutions=4, fallback=0):
@@ -76,7 +74,7 @@ class TestChoosing:
         solutions = tuple(NamedSolution(f"S{n}", Solution(kind, "own", Configuration({"N": n}))) for n in range(3))
         time = Estimate(1e-3, 1e-3, 1e-3, 7)
         places = [(64,) * (count - 1) + (last,) for last in (64, 256, 70)]
-        rows = tuple(SizeRow(sizes, (), n, time, 1.0, ()) for n, sizes in enumerate(places))
+        rows = tuple(SizeRow(sizes, (), n, time, 1.0) for n, sizes in enumerate(places))
         asked = Logic(Document(ORIGIN, kind, solutions, rows, 0))
         exact, aligned, odd = (asked.choose((64,) * (count - 1) + (last,)) for last in (64, 192, 74))
         assert [exact.name, exact.rule] == ["S0", Rule.EXACT]
@@ -209,7 +207,7 @@ class TestChoosing:
             assert all(after > before - 1e-6 for before, after in itertools.pairwise(lost))
         exact = [found for found in ordered if found.sizes == sizes]
         won = {f"T{found.solution}" for found in rows.values()}
-        if any(0 in dict(found.others) for found in rows.values()):
+        if any(0 in found.others for found in rows.values()):
             won.add("T0")  # the fallback
         assert set(given_names) == won - {f"T{found.solution}" for found in exact}
 

@@ -19,7 +19,7 @@ def document(configs, rows):
     made = logic(KIND, configs, rows).document
     return replace(
         made,
-        rows=tuple(replace(row, others=((1 - row.solution, 2e-3),), ties=(1 - row.solution,)) for row in made.rows),
+        rows=tuple(replace(row, others={1 - row.solution: 2e-3}, ties=(1 - row.solution,)) for row in made.rows),
     )
 
 
@@ -35,7 +35,7 @@ def test_each_size_keeps_its_solutions_and_the_first_run_decides_a_size_of_both(
         for row in merged.rows
     }
     assert found == {64: [4, 8], 96: [8, 4], 128: [4, 16]}
-    assert {row.sizes[0]: [index for index, _ in row.others] for row in merged.rows} == {
+    assert {row.sizes[0]: list(row.others) for row in merged.rows} == {
         row.sizes[0]: list(row.ties) for row in merged.rows
     }
     assert solutions[merged.fallback] == first.solutions[first.fallback].solution

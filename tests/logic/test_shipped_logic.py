@@ -28,7 +28,7 @@ DOCUMENTS = [
     replace(
         found.document,
         rows=tuple(
-            replace(row, others=((1 - row.solution, 2e-3),), ties=(1 - row.solution,)) for row in found.document.rows
+            replace(row, others={1 - row.solution: 2e-3}, ties=(1 - row.solution,)) for row in found.document.rows
         ),
     )
     for found in LOGICS

@@ -138,7 +138,7 @@ def _row(
     assert time is not None, "only what ran is picked"
     rounded = Estimate(_short(time.seconds), _short(time.low), _short(time.high), time.count)
     times = {number: table.time(problem, other) for other, number in indices.items() if other != solution}
-    others = tuple((number, _short(other.seconds)) for number, other in times.items() if other)
+    others = {number: _short(other.seconds) for number, other in times.items() if other}
     decided = table.decided.get(problem, ())
     tied = (indices[other] for other in decided if other in indices and table.time(problem, other))
     ties = tuple(sorted(number for number in tied if number != indices[solution]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tunesmith.records import Estimate, ProblemType, Solution, Target
 
@@ -60,12 +61,12 @@ class SizeRow:
     solution: int
     estimate: Estimate
     rate: float
-    others: tuple[tuple[int, float], ...] = ()
+    others: Mapping[int, float] = field(default_factory=dict)
     ties: tuple[int, ...] = ()
 
     def seconds(self, solution: int) -> float:
         """The time of a solution that ran at this size, by its index."""
-        return self.estimate.seconds if solution == self.solution else dict(self.others)[solution]
+        return self.estimate.seconds if solution == self.solution else self.others[solution]
 
     @property
     def where(self) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ class Neighbours:
         self._size = np.array([first_rows[row.sizes] for row in rows], dtype=int)
         seconds = np.full((len(rows), len(document.solutions)), math.inf)
         for index, row in enumerate(rows):
-            for solution, time in ((row.solution, row.estimate.seconds), *row.others):
+            for solution, time in ((row.solution, row.estimate.seconds), *row.others.items()):
                 seconds[index, solution] = time
         self._ran = np.isfinite(seconds)
         losses = np.log(seconds) - np.log(seconds.min(axis=1, keepdims=True))

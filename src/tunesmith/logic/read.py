@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,16 +155,19 @@ class _Node:
         """The end of an interval; NaN for null, an unknown end."""
         return math.nan if self.value is None else self.positive()
 
-    def times(self, solutions: int) -> Iterator[tuple[int, float]]:
-        """Pairs of a solution's index, below `solutions`, and its seconds."""
+    def times(self, solutions: int) -> Mapping[int, float]:
+        """Seconds by the index of a solution, which is below `solutions`."""
         if not isinstance(self.value, dict):
             raise _MalformedError(self.key_path, "expected a mapping of solutions to seconds")
+        times: dict[int, float] = {}
         for index, seconds in self.value.items():
             # A file has tens of thousands of pairs. Only one that is written in another way, or wrong, needs a node.
             if type(index) is int and type(seconds) is float and 0 <= index < solutions and 0 < seconds < math.inf:
-                yield index, seconds
+                times[index] = seconds
             else:
-                yield _Node(index, self.key_path).whole(0, solutions - 1), _Node(seconds, self.key_path).positive()
+                number = _Node(index, self.key_path).whole(0, solutions - 1)
+                times[number] = _Node(seconds, self.key_path).positive()
+        return times
 
     def configuration(self) -> Configuration:
         if not isinstance(self.value, dict):
@@ -248,16 +251,16 @@ def _row(node: _Node, indices: int, solutions: int) -> SizeRow:
     low, high = interval.items(2)
     estimate = Estimate(seconds.positive(), low.bound(), high.bound(), count.whole(0))
     winner = solution.whole(0, solutions - 1)
-    times = tuple(others.times(solutions))
-    if winner in dict(times):
+    times = others.times(solutions)
+    if winner in times:
         raise _MalformedError(others.key_path, f"solution {winner} is the size's own, and no other")
     ties = tuple(_tie(tie, times) for part in parts[7:] for tie in part.items())
     return SizeRow(sizes[:indices], sizes[indices:], winner, estimate, rate.number(), times, ties)
 
 
-def _tie(node: _Node, others: Collection[tuple[int, float]]) -> int:
+def _tie(node: _Node, others: Mapping[int, float]) -> int:
     tie = node.whole(0)
-    if tie not in dict(others):
+    if tie not in others:
         raise _MalformedError(node.key_path, f"solution {tie} has no time at this size, so that it can tie with none")
     return tie
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from tunesmith.records import Solution
 
-from .document import Document, SizeRow
+from .document import Document
 from .neighbours import Neighbours
 from .read import read
 
@@ -62,9 +62,8 @@ class Logic:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self._neighbours = Neighbours(document)
-        self._shortest = min((row.estimate.seconds for row in document.rows), default=0.0)
-        self._exact = {(row.sizes, row.leading): self._measured(row) for row in document.rows}
+        self._rows = {(row.sizes, row.leading): row for row in document.rows}
+        self._exact = lru_cache(MEMORY)(self._measured)
         self._ranking = lru_cache(MEMORY)(self._ranked)
 
     @staticmethod
@@ -74,21 +73,21 @@ class Logic:
 
     def choose(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Choice:
         """The first of `candidates`."""
-        return self._exact.get((sizes, leading)) or self._ranking(sizes)[0]
+        return self._exact(sizes, leading) or self._ranking(sizes)[0]
 
     def candidates(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> Iterator[Choice]:
         """Every solution once: the exact match, then those ranked by the nearest sizes, then the fallback.
 
         Raises ValueError for a wrong number of sizes.
         """
-        exact = self._exact.get((sizes, leading))
+        exact = self._exact(sizes, leading)
         if exact:
             yield exact
         yield from (c for c in self._ranking(sizes) if exact is None or c.solution is not exact.solution)
 
     def is_measured(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> bool:
         """Whether the logic has an exact match."""
-        return (sizes, leading) in self._exact
+        return (sizes, leading) in self._rows
 
     def nearest(self, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], float]:
         """The nearest measured size with leading dimensions if it has them, and its distance as in `Choice`. Empty and
@@ -113,6 +112,19 @@ class Logic:
             ranked[document.fallback] = Choice(named.solution, named.name, Rule.FALLBACK)
         return tuple(ranked.values())
 
-    def _measured(self, row: SizeRow) -> Choice:
+    def _measured(self, sizes: tuple[int, ...], leading: tuple[int, ...]) -> Choice | None:
+        """The choice at a measured size; None at another."""
+        row = self._rows.get((sizes, leading))
+        if row is None:
+            return None
         named = self.document.solutions[row.solution]
         return Choice(named.solution, named.name, Rule.EXACT, row.estimate.seconds, row.where)
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        """Made when a size that was not measured is asked for: a program may need it for few types, or for none."""
+        return Neighbours(self.document)
+
+    @cached_property
+    def _shortest(self) -> float:
+        return min((row.estimate.seconds for row in self.document.rows), default=0.0)

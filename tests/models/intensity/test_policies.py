@@ -26,6 +26,7 @@ from tunesmith.models.intensity.policies.family_order import ORDER, kernel_order
 from tunesmith.models.intensity.policies.known_targets import KNOWN_TARGETS, known_target
 from tunesmith.models.intensity.policies.mappings import MAPPINGS
 from tunesmith.models.intensity.policies.packaged import packaged_policy
+from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Problem, UserError
 
@@ -165,6 +166,26 @@ def test_a_family_that_can_compute_a_type_is_never_refused(policy, kernel, archi
             gemm = problem(kind, *size, **layouts[number % 3])
             answer = POLICIES[policy].choose(gemm, KNOWN_TARGETS[architecture], KERNELS[kernel])
             assert isinstance(answer, PolicyChoice), (gemm, answer)
+
+
+@pytest.mark.parametrize("kind", ["h", "b", "f8", "i8", "tf32"])
+@pytest.mark.parametrize("layout", [{}, {"transpose_a": True}, {"transpose_b": False}])
+def test_parts_of_k_are_those_of_a_cluster_up_to_eight_and_always_legal(kind, layout):
+    kernel = KERNELS["CudaWgmmaGemm"]
+    mapping, deep = MAPPINGS[kernel.name], problem(kind, 256, 192, 40_000, **layout)
+    situation, shapes = PolicyInput.of(deep, H200), set()
+    for wish in mapping.candidates(situation):
+        for split in (1, 2, 3, 5, 8, 9):
+            values = mapping.values(replace(wish, split=split), situation)
+            config = kernel.space(deep.type, H200).defaults | values
+            assert is_legal(kernel, config, deep, H200), values
+            assert config.integers("ClusterShape")[2:] in ((), (split,))
+            if config.integers("ClusterShape")[2:] == (split,):
+                assert config.integer("GlobalSplitU") == 1
+            else:
+                assert config.integer("GlobalSplitU") == split
+            shapes.add(config.integers("ClusterShape"))
+    assert shapes == {(1, 1), *((1, 1, split) for split in (2, 3, 5, 8))}
 
 
 @pytest.mark.parametrize("policy", ALL)

@@ -123,7 +123,7 @@ class Floor:
         document = self._logics[problem.type].document
         by_blas = [index for index, named in enumerate(document.solutions) if named.solution.kernel == VENDOR]
         for row in document.rows:
-            times = {row.solution: row.estimate.seconds, **dict(row.others)}
+            times = {row.solution: row.estimate.seconds, **row.others}
             if row.where == where and (found := [times[index] for index in by_blas if index in times]):
                 return min(found)
         return None

@@ -105,7 +105,7 @@ def _table_of_logic(document: Document, sizes: Collection[SizeKey], scalars: Con
         if (row.sizes, row.leading) in sizes:
             problem = Problem(kind, row.sizes, row.leading, scalars)
             cells[problem, document.solutions[row.solution].solution] = TableCell(Outcome.OK, estimate=row.estimate)
-            for index, seconds in row.others:
+            for index, seconds in row.others.items():
                 estimate = Estimate(seconds, math.nan, math.nan, 0)
                 cells[problem, document.solutions[index].solution] = TableCell(Outcome.OK, estimate=estimate)
     problems = tuple(dict.fromkeys(problem for problem, _ in cells))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tunesmith.kernels.gemm.cuda.aligned import needs_copy
+from tunesmith.kernels.gemm.cuda.wgmma.shape import PARTS_OF_A_CLUSTER
 from tunesmith.models.intensity.policies.situation import PolicyInput
 from tunesmith.models.intensity.policies.wish import TileWish
 from tunesmith.records import Value
@@ -17,6 +18,9 @@ ROWS, MOST_GROUPS = 64, 3
 STEP, LEAST_COLUMNS, MOST_COLUMNS = 16, 32, 256
 MOST_COLUMNS_OF_THREE = 192
 """The most columns with three warp groups, which have fewer registers each."""
+MOST_IN_PARTS = (2, 192)
+"""The most warp groups and columns of a tile that a cluster computes in parts of K: a tile of more columns has sums
+that ptxas spills, and one of more warp groups has sums for which shared memory has no room."""
 MOST_COLUMNS_PROMOTED = 128
 """The most columns of float8, whose sums are kept twice."""
 ANY_LAYOUT_BYTES = 2
@@ -30,7 +34,7 @@ STAGE_BYTES, TMA_BYTES = 128, 16
 
 class WgmmaMapping(FamilyMapping):
     """The rows go along the side that brings the tile nearer to the wish. `Stages` stays 0, which means as many as
-    fit."""
+    fit. Up to 8 parts of K are those of a cluster, whose sums need no workspace."""
 
     adds_in_kernel = is_persistent = True
 
@@ -49,9 +53,10 @@ class WgmmaMapping(FamilyMapping):
         }
         if situation.dest_bytes == 2:
             values["StorePath"] = "Direct" if self.stores_singly(wish, situation) else "TMA"
-        iterations = -(-gemm.k * situation.element_bytes // STAGE_BYTES)
-        values["GlobalSplitU"] = parts(wish, iterations)
-        return values
+        split = parts(wish, -(-gemm.k * situation.element_bytes // STAGE_BYTES))
+        if split not in PARTS_OF_A_CLUSTER or groups > MOST_IN_PARTS[0] or columns > MOST_IN_PARTS[1]:
+            return values | {"GlobalSplitU": split}
+        return values | {"GlobalSplitU": 1, "ClusterShape": (1, 1, split), "StorePath": "Direct"}
 
     def candidates(self, situation: PolicyInput) -> Sequence[TileWish]:
         return _candidates(STAGE_BYTES // situation.element_bytes, situation.target.local_memory_bytes)
