@@ -276,6 +276,9 @@ def _regret(node: _Node) -> Regret:
 
 
 def _sizes(node: _Node) -> tuple[int, ...]:
+    # As in `times`, only sizes that are written in another way, or wrong, need nodes.
+    if isinstance(node.value, list) and all(type(size) is int and size > 0 for size in node.value):
+        return tuple(node.value)
     return tuple(item.whole(1) for item in node.items())
 
 
