@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -66,6 +67,21 @@ def test_no_lineage_is_lost_and_no_two_are_the_same(planned):
         assert {str(config): list(judge.rejections(config)) for config in made if judge.rejections(config)} == {}
         assert len({judge.identity(config) for config in made}) == len(made)
         assert [step.survivors for step in group.forecast.after] == [len(made)] * len(group.forecast.after), group.name
+
+
+def test_the_page_counts_the_lineages_that_other_gpus_can_run():
+    counts = []
+    for group in plan_of(EXAMPLES / "h200_llm_bf16.yaml").groups[:2]:
+        made = lineages(group)
+        for architecture, local_memory in (("sm_100", 227 * 1024), ("sm_80", 163 * 1024)):
+            target = replace(H200, architecture=architecture, local_memory_bytes=local_memory)
+            judge = ConfigurationOracle(group.phases.problem_type, target)
+            counts.append((len(made), sum(not list(judge.rejections(config)) for config in made)))
+    page = " ".join((EXAMPLES.parent / "docs/tune-a-gpu.md").read_text().split())
+    (first, blackwell), (_, ampere), (others, blackwell_too), (_, ampere_too) = counts
+    assert f"Of the first file's {first} lineages for `mm(x, w.t())`, {blackwell} are legal on" in page
+    assert f"and {ampere} on 8.0" in page
+    assert f"Of its {others} lineages for each other layout, {blackwell_too} and {ampere_too} are legal" in page
 
 
 def test_the_vendors_library_competes_with_kernels_of_ours_on_every_problem(planned):
