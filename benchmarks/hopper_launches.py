@@ -2,11 +2,11 @@
 
     python benchmarks/hopper_launches.py [--rounds 9]
 
-A line is a product and a configuration. The output is microseconds a launch, in a row of launches: `late`, where each
-begins when the one before has ended; `early`, as the family launches; `at once`, where each besides lets the next one
-start as soon as its own work-groups run, which the family does not. And what a launch adds to an elementwise kernel of
-torch that runs before it, and to a torch.mm of 512 x 512 x 512: late, and early. Medians of some rounds, in which all
-sides take turns.
+A line is a product and a configuration, column-major. The output is microseconds a launch, in a row of launches:
+`late`, where each begins when the one before has ended; `early`, as the family launches; `at once`, where each also
+asks for the next one as soon as its own work-groups run, which the family does not. Then the same, late and early,
+together with another kernel before each launch, whose time alone stands before: an elementwise kernel of torch, and a
+torch.mm of 512 x 512 x 512. Medians of some rounds, in which all sides take turns.
 """
 
 from __future__ import annotations
@@ -113,14 +113,17 @@ def _starting(plan: Plan, early: bool) -> Plan:
     )
 
 
-def added(clock: GpuClock, launches: Sequence[Prepared], before: Callable[[], object]) -> float:
-    """Microseconds from one launch to the next, with another kernel before each."""
+def microseconds(clock: GpuClock, calls: Sequence[Callable[[], object]]) -> float:
+    """Microseconds a call, the calls by turns."""
+    return 1e6 * clock.kernel(cycle(calls), LAUNCHES)
 
-    def call(launch: Prepared) -> None:
+
+def behind(before: Callable[[], object], launch: Prepared) -> Callable[[], None]:
+    def both() -> None:
         before()
         launch.enqueue()
 
-    return 1e6 * clock.kernel(cycle([lambda launch=launch: call(launch) for launch in launches]), LAUNCHES)
+    return both
 
 
 def main() -> None:
@@ -130,25 +133,25 @@ def main() -> None:
     device, clock = open_device("CUDA:0"), GpuClock()
     numbers, side = torch.zeros(1 << 20, device="cuda"), torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16)
     others: dict[str, Callable[[], object]] = {
-        "in a row": lambda: None,
         "elementwise": lambda: numbers.add_(1.0),
         "mm": lambda: torch.mm(side, side),
     }
-    columns = ("late", "early", "at once", "after elementwise", "early ", "after mm", "early  ")
-    table = Table("product", "configuration", *columns, box=None)
+    heads = [f"{other}{more}" for other in others for more in ("", " + late", " + early")]
+    table = Table("product", "configuration", "late", "early", "at once", *heads, box=None)
     for layout, sizes, values in CASES:
         products = Products(device, *plan_and_modules(layout, sizes, values, device.target))
-        found: dict[tuple[str, str], list[float]] = {}
-        for _ in range(rounds):
-            for other, before in others.items():
-                alone = 1e6 * clock.kernel(cycle([before]), LAUNCHES) if other != "in a row" else 0.0
-                for name, launches in products.sides.items():
-                    found.setdefault((other, name), []).append(added(clock, launches, before) - alone)
-        keys = [(other, name) for other in others for name in ("late", "early")]
-        shown = [f"{median(found[key]):.2f}" for key in (*keys[:2], ("in a row", "at once"), *keys[2:])]
+        calls: dict[str, list[Callable[[], object]]] = {
+            name: [launch.enqueue for launch in launches] for name, launches in products.sides.items()
+        }
+        for other, before in others.items():
+            calls[other] = [before]
+            for name in ("late", "early"):
+                calls[f"{other} + {name}"] = [behind(before, launch) for launch in products.sides[name]]
+        found = [{name: microseconds(clock, turn) for name, turn in calls.items()} for _ in range(rounds)]
         configuration = " ".join(f"{name}={value}" for name, value in values.items())
-        table.add_row(f"{layout} {'x'.join(map(str, sizes))}", configuration, *shown)
-    Console(highlight=False, width=200).print(f"{device.target.name}, {device.target.driver}", table)
+        medians = [f"{median(times[name] for times in found):.2f}" for name in calls]
+        table.add_row(f"{layout} {'x'.join(map(str, sizes))}", configuration, *medians)
+    Console(highlight=False, width=240).print(f"{device.target.name}, {device.target.driver}", table)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from .neighbours import Neighbours
 from .read import read
 
 MEMORY = 4096
-"""The most sizes whose ranking is cached."""
+"""The most sizes whose ranking is cached, and the most measured sizes whose choice is."""
 
 
 class Rule(StrEnum):

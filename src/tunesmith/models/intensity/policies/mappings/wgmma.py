@@ -19,8 +19,8 @@ STEP, LEAST_COLUMNS, MOST_COLUMNS = 16, 32, 256
 MOST_COLUMNS_OF_THREE = 192
 """The most columns with three warp groups, which have fewer registers each."""
 MOST_IN_PARTS = (2, 192)
-"""The most warp groups and columns of a tile that a cluster computes in parts of K: a tile of more columns has sums
-that ptxas spills, and one of more warp groups has sums for which shared memory has no room."""
+"""Warp groups and columns of the largest tiles that a cluster may compute in any number of parts of K, in any layout
+and type. Of larger tiles, some have sums that ptxas spills, or for which shared memory has no room."""
 MOST_COLUMNS_PROMOTED = 128
 """The most columns of float8, whose sums are kept twice."""
 ANY_LAYOUT_BYTES = 2
@@ -34,7 +34,7 @@ STAGE_BYTES, TMA_BYTES = 128, 16
 
 class WgmmaMapping(FamilyMapping):
     """The rows go along the side that brings the tile nearer to the wish. `Stages` stays 0, which means as many as
-    fit. Up to 8 parts of K are those of a cluster, whose sums need no workspace."""
+    fit. Up to 8 parts of K are those of a cluster if the tile is not too large; others go through the workspace."""
 
     adds_in_kernel = is_persistent = True
 
