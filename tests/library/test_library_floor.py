@@ -22,7 +22,7 @@ from tunesmith.logic import Choice, Document, Logic, NamedSolution, Origin, Rule
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, Estimate, Problem, Solution
-from tunesmith.toolchains.blas import wait_until_threads_rest
+from tunesmith.toolchains import blas as blas_module
 
 NN = gemm_type("s", transpose_b=False)
 TARGET = replace(known_target("sm_90"), api="OpenCL", kind="CPU", name="a CPU", architecture="cpu")
@@ -246,16 +246,34 @@ def test_the_time_of_a_kernel_is_the_least_of_its_calls_without_that_of_a_launch
     assert seconds == pytest.approx(0.004)
 
 
-def test_busy_threads_are_waited_for_as_long_as_asked():
+@pytest.mark.parametrize(("busy", "looks"), [(0, 1), (3, 4), (1000, 10)])
+def test_busy_threads_are_waited_for_until_they_rest_and_at_most_as_long_as_asked(monkeypatch, busy, looks):
+    """So many times between two looks, a thread runs for half of the time."""
+    clock = {"now": 0.0, "used": 0.0, "looks": 0}
+
+    def sleep(seconds):
+        clock["now"] += seconds
+        clock["used"] += seconds / 2 if clock["looks"] < busy else 0.0
+        clock["looks"] += 1
+
+    monkeypatch.setattr(blas_module.time, "sleep", sleep)
+    monkeypatch.setattr(blas_module.time, "perf_counter", lambda: clock["now"])
+    monkeypatch.setattr(blas_module.time, "process_time", lambda: clock["used"])
+    blas_module.wait_until_threads_rest(9.5 * blas_module.LOOK_SECONDS)
+    monkeypatch.undo()
+    assert clock["looks"] == looks
+
+
+def test_a_thread_that_computes_is_seen():
+    """The process's own clock counts other threads, or waiting would end at once."""
     stop = threading.Event()
     busy = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
+    before = time.process_time()
     busy.start()
-    began = time.perf_counter()
-    wait_until_threads_rest(0.2)
-    waited = time.perf_counter() - began
+    while time.process_time() < before + 0.01:
+        time.sleep(0.001)
     stop.set()
     busy.join()
-    assert waited >= 0.2
 
 
 @pytest.mark.opencl
