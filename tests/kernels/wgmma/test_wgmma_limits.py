@@ -135,6 +135,16 @@ def test_clusters_that_wait_for_each_other_run_at_once():
     assert not list(FAMILY.rejections_for(whole, problem(64, 64 * 100, 1, 4096), H200))
 
 
+@pytest.mark.parametrize(("shape", "groups"), [((1, 1), 132), ((1, 2), 132), ((2, 2), 120), ((4, 2), 120)])
+def test_a_launch_of_many_tiles_has_as_many_work_groups_as_run_at_once(shape, groups):
+    """Clusters of four and of eight leave 12 of 132 multiprocessors idle."""
+    asked = problem(64 * 64, 64 * 64, 1, 256)
+    for values in ({}, {"GlobalSplitU": 3}):
+        chosen = config(**{**SMALL, "Stages": 0, "ClusterShape": shape, **values})
+        (launch,) = FAMILY.plan(chosen, asked, H200).steps
+        assert launch.grid == (groups, 1, 1)
+
+
 def test_as_many_parts_as_fill_the_device_are_none_where_the_tiles_do():
     """66 clusters of two run at once."""
     chosen = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 0)})
