@@ -16,7 +16,7 @@ from .neighbours import Neighbours
 from .read import read
 
 MEMORY = 4096
-"""The most sizes whose ranking is cached, and the most measured sizes whose choice is."""
+"""The most sizes whose ranking is cached."""
 
 
 class Rule(StrEnum):
@@ -63,7 +63,6 @@ class Logic:
     def __init__(self, document: Document) -> None:
         self.document = document
         self._rows = {(row.sizes, row.leading): row for row in document.rows}
-        self._exact = lru_cache(MEMORY)(self._measured)
         self._ranking = lru_cache(MEMORY)(self._ranked)
 
     @staticmethod
@@ -112,7 +111,7 @@ class Logic:
             ranked[document.fallback] = Choice(named.solution, named.name, Rule.FALLBACK)
         return tuple(ranked.values())
 
-    def _measured(self, sizes: tuple[int, ...], leading: tuple[int, ...]) -> Choice | None:
+    def _exact(self, sizes: tuple[int, ...], leading: tuple[int, ...]) -> Choice | None:
         """The choice at a measured size; None at another."""
         row = self._rows.get((sizes, leading))
         if row is None:

@@ -24,7 +24,7 @@ REMEDY = "pip install 'triton>=3.4'"
 _PINNED = {"enable_fp_fusion": True}
 """Triton 3.10 turns contraction to FMA off by default. With this setting every release compiles the same program."""
 
-_NO_OPTIONS = ("signature", "constexprs", "divisible_by_16", "starts_early", "file")
+_NO_OPTIONS = ("signature", "constexprs", "divisible_by_16", "waits", "file")
 """Names in `Module.constants` that are no options of Triton's backend."""
 
 _VARIABLES = ("TRITON_", "PTXAS", "NVPTX", "AMDGCN", "DISABLE_", "LLVM_", "MLIR_")
@@ -51,7 +51,8 @@ class TritonToolchain(Toolchain):
       `tensordesc<fp32[1,32,64]>`, `constexpr`);
     - `constexprs`: (parameter, value) pairs, one for every `constexpr`;
     - `divisible_by_16`: parameters (addresses, sizes) that the caller promises to be multiples of 16; optional;
-    - `starts_early`: the `constexpr` that becomes `Target.can_wait_for_launches`; optional;
+    - `waits`: the `constexpr` that says whether the program waits for the launch before it, which becomes
+      `Target.can_wait_for_launches`; optional;
     - `file`: the name of the user's file that holds `Module.text`, for messages; only without `Module.python`;
     - every other name is an option of Triton's backend (`num_warps`, `num_stages`).
 
@@ -149,8 +150,8 @@ def _compile(function: Any, module: Module, target: Target) -> Any:
 
     constants = module.constants
     signature, constexprs = _pairs(constants, "signature"), _pairs(constants, "constexprs")
-    if early := constants.get("starts_early"):
-        constexprs[str(early)] = target.can_wait_for_launches
+    if waits := constants.get("waits"):
+        constexprs[str(waits)] = target.can_wait_for_launches
     paths = {name: (index,) for index, name in enumerate(signature)}
     aligned: Any = constants.get("divisible_by_16", ())
     attributes = {paths[name]: [["tt.divisibility", 16]] for name in aligned}

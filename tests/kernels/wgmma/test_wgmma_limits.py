@@ -145,6 +145,17 @@ def test_a_launch_of_many_tiles_has_as_many_work_groups_as_run_at_once(shape, gr
         assert launch.grid == (groups, 1, 1)
 
 
+@pytest.mark.parametrize(("units", "grids"), [(132, (0, 66, 120, 132)), (114, (0, 57, 96, 114)), (16, (0, 8, 16))])
+def test_the_grids_of_stream_k_differ_on_every_device(units, grids):
+    target = dataclasses.replace(H200, compute_units=units)
+    assert FAMILY.space(kind(), target)["StreamKGrid"].values == grids
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 4), (0, 1), (1, 16)])
+def test_a_wrong_cluster_is_refused_for_nothing_that_follows_from_it(shape):
+    assert reasons(**{**SMALL, "ClusterShape": shape, "StreamKGrid": 132}) == ["cluster"]
+
+
 def test_as_many_parts_as_fill_the_device_are_none_where_the_tiles_do():
     """66 clusters of two run at once."""
     chosen = config(**{**SMALL, "Stages": 0, "ClusterShape": (1, 1, 0)})

@@ -111,6 +111,15 @@ def test_the_effect_of_a_parameter_decides_its_weight():
     assert distance(single, solution(16, DepthU=64, LoadPath="TMA")) == 3
 
 
+def test_a_kernel_that_is_not_known_here_may_have_a_cluster_and_a_tile():
+    alone, beside = (
+        Solution(PROBLEM_TYPE, "Gone", Configuration({"MacroTile": (64, 64), "ClusterShape": shape}))
+        for shape in ((1, 1), (2, 1))
+    )
+    assert distance(alone, beside) == 1
+    assert same_tile(alone, beside)
+
+
 def test_among_equally_near_neighbours_the_median_time_counts():
     """Half the tile, twice the tile, and two different words are all at distance 2."""
     equally_near = (solution(32), solution(128), solution(64, Store="TMA", Load="x"))

@@ -61,9 +61,9 @@ def features(solution: Solution) -> SolutionFeatures:
     if tile is None:
         return SolutionFeatures(dict(config))
     others = {name: value for name, value in config.items() if name not in BY_TILE}
-    match config.get("ClusterShape"):
-        case (m, n, *_):
-            others |= {"ClusterShape": (m, n), CLUSTER_PARTS: derived[CLUSTER_PARTS]}
+    match config.get("ClusterShape"), derived.get(CLUSTER_PARTS):
+        case (m, n, *_), int(parts):
+            others |= {"ClusterShape": (m, n), CLUSTER_PARTS: parts}
     return SolutionFeatures({**others, "MacroTile": tile})
 
 

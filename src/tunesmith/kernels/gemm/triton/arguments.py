@@ -128,7 +128,7 @@ def module(
     names = _parameters(sources[-1], entry)
     signature = tuple((name, arguments[name].triton_type if name in arguments else CONSTANT) for name in names)
     constexprs = tuple((name, constants.get(name, 0)) for name in names if name not in arguments)
-    facts: dict[str, Value] = {"starts_early": EARLY} if EARLY in names else {}
+    facts: dict[str, Value] = {"waits": EARLY} if EARLY in names else {}
     if aligned is not None:
         pointers = [name for name in names if name in arguments and arguments[name].triton_type.startswith("*")]
         facts["divisible_by_16"] = tuple(name for name in pointers if name in aligned)

@@ -22,7 +22,7 @@ from tunesmith.spaces import ActsAt, Parameter, Space
 
 from .clusters import clusters_at_once
 from .operand_types import operand_type_of
-from .shape import PARTS_OF_A_CLUSTER
+from .shape import MOST_IN_A_CLUSTER
 
 INSTRUCTION = one_of(
     "MatrixInstruction",
@@ -73,8 +73,6 @@ PROMOTE_EVERY = natural(
     "added to float32 sums; 0: at the end. 1 is as exact as cuBLAS is without fast accumulation, and doubles the "
     "registers of sums.",
 )
-MOST = PARTS_OF_A_CLUSTER[-1]
-"""Work-groups of the largest clusters, which leave some multiprocessors idle."""
 USUAL_UNITS = 132
 """Multiprocessors of an H100 or H200 (SXM), assumed if no device is named."""
 SPLIT = replace(
@@ -93,11 +91,13 @@ MAPPING = replace(
 
 
 def space_of(problem_type: ProblemType, target: Target | None) -> Space:
-    """The space, with defaults that are legal for the type if any are; stream-K uses all multiprocessors or half."""
+    """The space, with defaults that are legal for the type if any are; stream-K uses all multiprocessors,
+    half of them, or as many as the largest clusters fill."""
     units = target.compute_units if target else USUAL_UNITS
     operand_type, dest = operand_type_of(problem_type), np.dtype(DATA_TYPES[dest_of(problem_type)].dtype)
     wide = operand_type is not None and dest.itemsize > 2
     short_sums = operand_type is not None and operand_type.short_sums
+    in_largest_clusters = MOST_IN_A_CLUSTER * clusters_at_once(MOST_IN_A_CLUSTER, units)
     return Space(
         (
             language("CUDA"),
@@ -109,7 +109,7 @@ def space_of(problem_type: ProblemType, target: Target | None) -> Space:
             replace(STORE_PATH, default="Direct") if wide else STORE_PATH,
             replace(PROMOTE_EVERY, default=1) if short_sums else PROMOTE_EVERY,
             SPLIT,
-            replace(STREAM_GRID, values=(0, units // 2, MOST * clusters_at_once(MOST, units), units)),
+            replace(STREAM_GRID, values=tuple(sorted({0, units // 2, in_largest_clusters, units}))),
             STREAM_FULL_TILES,
             MAPPING,
             CLUSTER_SHAPE,

@@ -10,11 +10,11 @@ from tunesmith.kernels.gemm.cuda_common import wrong_device, wrong_size
 from tunesmith.problems.gemm import Gemm, is_interleaved
 from tunesmith.records import CompiledFacts, Configuration, Problem, ProblemType, Rejection, Target
 
-from .clusters import CLUSTERS_OF_UNITS, clusters_at_once
+from .clusters import clusters_at_once
 from .launch import COPIES, sides_of, workspace_bytes
 from .operand_types import operand_type_of
 from .schedule import WgmmaSchedule, Workspace
-from .shape import COLUMN_STEP, EIGHT, PARTS_OF_A_CLUSTER, WgmmaShape
+from .shape import COLUMN_STEP, EIGHT, MOST_IN_A_CLUSTER, WgmmaShape
 from .text import ARCHITECTURE
 
 MOST_BOX = 256
@@ -36,8 +36,8 @@ def rejections(config: Configuration, problem_type: ProblemType, target: Target)
         yield Rejection("batch layout", f"{problem_type.name}: this family does not compute interleaved batches")
     yield from _wrong_types(shape, problem_type)
     yield from _wrong_tile(shape, target)
-    yield from _wrong_cluster(config, shape)
-    yield from _wrong_split(config, shape, target)
+    wrong_cluster = tuple(_wrong_cluster(config, shape))
+    yield from wrong_cluster or _wrong_split(config, shape, target)
 
 
 def _wrong_types(shape: WgmmaShape, problem_type: ProblemType) -> Iterator[Rejection]:
@@ -65,7 +65,7 @@ def _wrong_tile(shape: WgmmaShape, target: Target) -> Iterator[Rejection]:
 
 
 def _wrong_cluster(config: Configuration, shape: WgmmaShape) -> Iterator[Rejection]:
-    rows, columns, most = shape.cluster_rows, shape.cluster_columns, PARTS_OF_A_CLUSTER[-1]
+    rows, columns, most = shape.cluster_rows, shape.cluster_columns, MOST_IN_A_CLUSTER
     if {rows, columns} - SIDES_OF_A_CLUSTER or shape.sharers > most:
         yield Rejection(
             "cluster", f"{rows} x {columns} work-groups; 1, 2 or 4 share a tile, a cluster has {most} at most"
@@ -92,13 +92,13 @@ def _wrong_split(config: Configuration, shape: WgmmaShape, target: Target) -> It
     splits, grid = config.integer("GlobalSplitU"), config.integer("StreamKGrid")
     if grid and splits > 1:
         yield Rejection("stream-K", f"K is split already, GlobalSplitU {splits} would do it again")
-    at_once = clusters_at_once(shape.sharers, target.compute_units) if shape.sharers in CLUSTERS_OF_UNITS else 0
+    at_once = clusters_at_once(shape.sharers, target.compute_units)
     if grid > at_once * shape.sharers:
         clusters = f"{at_once} clusters of {shape.sharers}" if shape.sharers > 1 else f"{at_once}"
         yield Rejection("stream-K", f"{grid} work-groups wait for each other, the device runs {clusters} at once")
     if splits > at_once:
         yield Rejection("global split", f"{splits} parts of a tile wait for each other, {at_once} run at once")
-    if shape.sharers and grid % shape.sharers:
+    if grid % shape.sharers:
         yield Rejection("stream-K", f"{grid} work-groups in clusters of {shape.sharers}")
     if not grid and config.integer("StreamKFullTiles"):
         full = f"StreamKFullTiles {config.integer('StreamKFullTiles')}"

@@ -20,8 +20,10 @@ ENOUGH_STAGES = 4
 """Stages that are worth more than one wait for the rest of a cluster; a guess."""
 EIGHT = 8
 """Columns that a work-item's sums come by, two of each."""
-PARTS_OF_A_CLUSTER = range(2, 9)
-"""Work-groups along K of a cluster. 8 is what a cluster has at most on every device (CUDA programming guide)."""
+MOST_IN_A_CLUSTER = 8
+"""Work-groups of the largest clusters that every device with clusters takes (CUDA programming guide)."""
+PARTS_OF_A_CLUSTER = range(2, MOST_IN_A_CLUSTER + 1)
+"""Work-groups along K of a cluster."""
 MOST_ITEMS = 2048
 """Work-items of a multiprocessor."""
 
