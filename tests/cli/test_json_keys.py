@@ -60,6 +60,7 @@ from tunesmith.session.heuristics.verdicts import judged
 from tunesmith.session.intensity.characterize import CharacterizeTask, characterize
 from tunesmith.session.library_logic.choice import tensile_choice
 from tunesmith.session.library_logic.export import exported
+from tunesmith.session.library_logic.stored import logic_of_store
 from tunesmith.session.library_logic.summary import summary_of
 from tunesmith.session.portblas.generate import generate
 from tunesmith.session.portblas.sets import listed_sets
@@ -165,6 +166,7 @@ def printed(tmp_path_factory):
         "select": documents.choice((16, 16, 16), choice),
         "select --logic": _tensile_answer(folder),
         "logic show": logic_pages.summary_document(summary_of(written(folder, _tensile_logic()))),
+        "logic build": logic_pages.built_document(folder, logic_of_store(str(done.folder))),
         "logic export": logic_pages.export_document(exported(folder / "run", folder / "exported.yaml")),
         "compare": documents.comparison(NumpyComparison((compared,), LoadedBlas("BLAS", "", "", 2, "NumPy"), ())),
         "import": imported.outcome_document(imported_file),

@@ -27,7 +27,10 @@ GROUPS = {
         "Configurations for products that nobody tuned: by rules, models, and fits to kernels that were tuned.",
         ("explain", "fit", "audit", "judge", "design", "learn"),
     ),
-    "logic": ("Library logic, Tensile's or tunesmith's: show it, export it.", ("show", "export")),
+    "logic": (
+        "Library logic, Tensile's or tunesmith's: show it, build it from a store, export it.",
+        ("show", "build", "export"),
+    ),
     "store": ("Copy measurements between stores, and count what a store holds.", ("copy", "show")),
     "stream-k": ("How the tiles of a product are split over a device's work-groups.", ("explain", "sweep")),
 }

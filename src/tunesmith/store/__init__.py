@@ -4,7 +4,7 @@ Runs resume from it, reports read it.
 """
 
 from .copying import CopyReport, copy_store
-from .entry import FULL, RACE, RECHECK, RenewedKey, StoreEntry, confirm_round, measurement_key
+from .entry import CONFIRM, FULL, RACE, RECHECK, RenewedKey, StoreEntry, confirm_round, measurement_key
 from .folder import FILE_NAME, POINTER, VARIABLE, FolderStore, remember, store_for, store_named
 from .location import StoreLocation, without_password
 from .rounds import combined_rounds, full_round_name
@@ -12,6 +12,7 @@ from .runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
 from .store import DeviceCount, Failure, Store
 
 __all__ = [
+    "CONFIRM",
     "FILE_NAME",
     "FULL",
     "POINTER",

@@ -1,15 +1,17 @@
-"""What `tunesmith logic show`, `tunesmith logic export` and `tunesmith select --logic` print, as text and as JSON."""
+"""What `tunesmith logic show`, `build` and `export` and `tunesmith select --logic` print, as text and as JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 
 from tunesmith.session.library_logic.choice import LogicAnswer
 from tunesmith.session.library_logic.export import ExportedLogic
+from tunesmith.session.library_logic.stored import StoredLogic
 from tunesmith.session.library_logic.summary import LogicSummary
 
 from ..run import Document, fields
@@ -96,6 +98,32 @@ def answer_document(made: LogicAnswer) -> Document:
         "distance_name": made.distance_name,
         "recorded_speed": _plain(made.speed),
         "passed_over": [{"solution": name, "reason": reason} for name, reason in made.passed_over],
+    }
+
+
+def built(folder: Path, made: Sequence[StoredLogic]) -> RenderableType:
+    return Group(
+        *(
+            f"{folder / logic.logic_path}: {len(logic.document.rows)} sizes, {len(logic.document.solutions)} solutions"
+            f" on {logic.target.name}"
+            for logic in made
+        )
+    )
+
+
+def built_document(folder: Path, made: Sequence[StoredLogic]) -> Document:
+    return {
+        "logics": [
+            {
+                "path": str(folder / logic.logic_path),
+                "table": str(folder / logic.table_path),
+                "problem_type": logic.document.problem_type.name,
+                "device": logic.target.name,
+                "solutions": len(logic.document.solutions),
+                "rows": len(logic.document.rows),
+            }
+            for logic in made
+        ]
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,18 @@ from tunesmith.logic import Document, FinalTable, Origin, TableCell, write_logic
 from tunesmith.logic.build import build, merge
 from tunesmith.models.stream_k.open_grids import with_arbitrary_grid
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, ProblemType, Solution, UserError
-from tunesmith.store import FULL, RECHECK, combined_rounds
+from tunesmith.records import (
+    Configuration,
+    Estimate,
+    Measurement,
+    Outcome,
+    Problem,
+    ProblemType,
+    Solution,
+    Target,
+    UserError,
+)
+from tunesmith.store import FULL, RECHECK, StoreEntry, combined_rounds
 from tunesmith.toolchains import TOOLCHAINS
 
 from .earlier import EarlierLogic, SizeKey, keep_aside
@@ -66,29 +76,38 @@ def logic_output(
     languages = {KERNELS[solution.kernel].language for solution in solutions}
     toolchains = "; ".join(sorted(TOOLCHAINS[language].version(target) for language in languages))
     origin = Origin.of(target, toolchains, tunesmith.__version__, time.strftime("%Y-%m-%dT%H:%M:%S%z"))
-
-    def runs_anywhere(solution: Solution) -> bool:
-        tiny = Problem(kind, (1,) * len(kind.indices), scalars=scalars)
-        family, config = KERNELS[solution.kernel], with_arbitrary_grid(solution.configuration)
-        try:
-            return not any(family.rejections_for(config, tiny, target))
-        except UserError:  # an expression of a user's own kernel need not have a value at such sizes
-            return False
-
     tables = [replace(table, decided={p: d for p, d in decided.items() if p in table.problems}) for table in tables]
-    logic = build(tables, origin, general=runs_anywhere, unfinished=run.plan.unfinished)
+    runs_everywhere = partial(runs_anywhere, scalars, target)
+    logic = build(tables, origin, general=runs_everywhere, unfinished=run.plan.unfinished)
     merged = merge(tables)
     names = dict(zip(merged.solutions, merged.names, strict=True))
     return LogicOutput(path, partial(_write, run, logic.document, earlier), is_logic=True, names=names)
 
 
+def runs_anywhere(scalars: Configuration, target: Target, solution: Solution) -> bool:
+    """Whether a solution is legal at every size, as far as one can tell: at sizes of one."""
+    kind = solution.type
+    tiny = Problem(kind, (1,) * len(kind.indices), scalars=scalars)
+    family, config = KERNELS[solution.kernel], with_arbitrary_grid(solution.configuration)
+    try:
+        return not any(family.rejections_for(config, tiny, target))
+    except UserError:  # an expression of a user's own kernel need not have a value at such sizes
+        return False
+
+
 def stored_table(run: Run, kind: ProblemType, left_out: Collection[str] = ()) -> FinalTable:
-    """All that the store has of a type on the run's device (`Target.same_device`): each cell's newest full measurement,
-    with the samples of all its further rounds."""
+    """All that the store has of a type on the run's device (`Target.same_device`)."""
+    entries = run.store.entries(problem_type=kind.name, round_prefix=FULL)
+    own = (entry for entry in entries if entry.target.same_device(run.outcome.target))
+    return table_of_entries(kind, (entry for entry in own if entry.solution.kernel not in left_out))
+
+
+def table_of_entries(kind: ProblemType, entries: Iterable[StoreEntry]) -> FinalTable:
+    """The cells of a type among a store's entries: each cell's newest full measurement, with the samples of all its
+    further rounds."""
     rounds: dict[tuple[Problem, Solution], dict[str, Measurement]] = defaultdict(dict)
-    for entry in run.store.entries(problem_type=kind.name, round_prefix=FULL):
-        is_of_table = entry.problem.type == kind and entry.target.same_device(run.outcome.target)
-        if is_of_table and entry.solution.kernel not in left_out:
+    for entry in entries:
+        if entry.problem.type == kind:
             rounds[entry.problem, entry.solution][entry.round.removesuffix(RECHECK)] = entry.measurement
     cells = {
         cell: TableCell.of(combined_rounds(stored[FULL], stored)) for cell, stored in rounds.items() if FULL in stored
