@@ -90,6 +90,18 @@ def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
     assert fit.model.scores["worst"] <= fit.model.scores["percentile-10"] <= fit.model.scores["geomean"]
 
 
+@pytest.mark.parametrize("kept", ["own", "vendor"])
+def test_a_fold_may_lack_the_vendor_or_our_kernels(kept, monkeypatch):
+    """What has no times teaches nothing, and the unmeasured products are labelled for the others alone."""
+    monkeypatch.setitem(growing.TEACHER, "n_estimators", 25)
+    lesson = ChoiceLesson.of(machine.matrix(12), machine.TARGET, 0)
+    pairs = lesson.cells.pairs
+    is_kept = pairs.vendors[pairs.column] == (kept == "vendor")
+    cells = lesson.cells.only(is_kept)
+    errors = growing.grown(cells, lesson.unmeasured, 0).times.predict(cells.pairs.features) - cells.logs
+    assert np.sqrt((errors**2).mean()) < 0.5 * np.std(cells.logs)
+
+
 def test_doubts_are_scaled_to_the_errors_that_were_made():
     """Errors of 0.04 and 0.4 where the trees' disagreement is half of them."""
     random = np.random.default_rng(0)

@@ -21,9 +21,8 @@ def sample(rows, seed=0):
 
 def test_the_arrays_predict_what_scikit_learn_predicts():
     features, values = sample(800)
-    boosted = sklearn.HistGradientBoostingRegressor
-    theirs = boosted(random_state=3, **TIMES).fit(features, values)
-    ours = _student(boosted, TIMES, features, values, seed=3)
+    theirs = sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values)
+    ours = _student(theirs, features)
     others, _ = sample(500, seed=1)
     assert ours.predict(others) == pytest.approx(theirs.predict(others), abs=1e-5)
     assert np.std(ours.predict(features) - values) < 0.3 * np.std(values)
@@ -42,8 +41,10 @@ def test_trees_of_an_unknown_layout_are_refused(changed):
         def predict(self, features):
             return np.zeros(len(features))
 
+    features, values = sample(100)
+    model = Changed(random_state=0, **TIMES | {"max_iter": 3}).fit(features, values)
     with pytest.raises(UserError, match=r"scikit-learn [\d.]+.*laid out"):
-        _student(Changed, TIMES | {"max_iter": 3}, *sample(100), seed=0)
+        _student(model, features)
 
 
 def test_a_threshold_between_two_neighbours_in_single_precision_keeps_them_apart():

@@ -22,8 +22,10 @@ from .held_out import HeldOutTimes, Trust, held_out_times
 Floats = NDArray[np.float64]
 LEAST_TIMES = 200
 """The fewest times of a fit."""
-UNMEASURED = 500
-"""Products of the design by way of which the trees are taught."""
+UNMEASURED = 1500
+"""Products of the design by way of which the trees are taught. With 500 they learn less of what their teachers know: on
+1,265 products of an H200 with their families held out, choices with two regrets reached 0.925 of the best speed, and
+0.939 with 1,500."""
 TOP = 3
 
 
