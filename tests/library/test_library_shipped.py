@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -217,17 +219,33 @@ def test_every_solution_for_bfloat16_is_legal_for_float16():
     assert reasons == []
 
 
-@pytest.mark.parametrize("name", MADE_ON)
-def test_a_sibling_is_never_told_that_its_time_is_known(name):
-    other = H200 if MADE_ON[name] is H100 else H100
-    with tunesmith.load(device=gpu(other)) as library, tunesmith.load(device=gpu(MADE_ON[name])) as own:
-        for kind in map(gemm_type_named, of(name).head.types):
-            size = library.measured_sizes(kind)[0]
-            for sizes in (size, (size[0] + 8, size[1] + 8, size[2] + 64)):
-                choice, where_made = (lib.select(*sizes, problem_type=kind) for lib in (library, own))
-                assert choice.rule is Rule.SIBLING
-                assert choice.expected_seconds is choice.doubt is None
-                assert choice.solution == where_made.solution
+@pytest.mark.parametrize("kind", sorted(TYPES))
+def test_a_sibling_is_never_told_that_its_time_is_known(kind):
+    """A device for which there is no file gets the choices of the first file that has the type."""
+    other = replace(H200, name="NVIDIA GH200 480GB")
+    first = next(path for path in shipped.shipped_for(other)[0] if kind in shipped.read_head(path).types)
+    with tunesmith.load(device=gpu(other)) as library, tunesmith.load(device=gpu(MADE_ON[named(first)])) as own:
+        size = library.measured_sizes(gemm_type_named(kind))[0]
+        for sizes in (size, (size[0] + 8, size[1] + 8, size[2] + 64)):
+            choice, where_made = (lib.select(*sizes, problem_type=kind) for lib in (library, own))
+            assert choice.rule is Rule.SIBLING
+            assert choice.expected_seconds is choice.doubt is None
+            assert choice.solution == where_made.solution
+
+
+def test_a_siblings_file_is_not_read_where_ones_own_has_all_of_its_types(tmp_path, monkeypatch):
+    """A damaged rest of the sibling's file would be told."""
+    for path in FILES:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    head = gzip.decompress((tmp_path / f"{HALVES}{shipped.SUFFIX}").read_bytes()).split(b"\n")[0]
+    (tmp_path / f"{HALVES}{shipped.SUFFIX}").write_bytes(gzip.compress(head + b"\nno JSON\n"))
+    monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with tunesmith.load(device=gpu(H200)) as library:
+            assert library.select(*MEASURED, problem_type="Cij_Aki_Bkj_B").rule in {Rule.EXACT, Rule.PREDICTED}
+    with pytest.warns(UserWarning, match=HALVES), tunesmith.load(device=gpu(H100)) as library:
+        library.select(*MEASURED, problem_type="Cij_Aki_Bkj_B")
 
 
 def test_a_smaller_sibling_gets_what_is_legal_there():

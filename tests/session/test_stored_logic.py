@@ -12,7 +12,7 @@ import pytest
 from command_line import invoke, invoke_json
 from tunesmith import session
 from tunesmith.logic import Logic
-from tunesmith.records import UserError
+from tunesmith.records import Configuration, Measurement, Outcome, UserError
 from tunesmith.session.frame import measure
 from tunesmith.session.library_logic.stored import logic_of_store, write_stored
 from tunesmith.store import FILE_NAME, Store
@@ -56,25 +56,82 @@ def test_a_store_gives_the_sizes_and_solutions_that_its_run_chose(tuned, tmp_pat
     assert choices(Logic.load(tmp_path / "built" / made.logic_path)) == choices(made)
 
 
-def test_the_last_race_decides_even_against_the_first_times(tuned, tmp_path):
+def entries_of(tuned):
     with Store.read(tuned.folder / FILE_NAME) as store:
-        entries = list(store.entries())
-    raced = [entry for entry in entries if entry.round.startswith("confirm/")]
-    problem = raced[0].problem
-    slower = max(
-        (entry for entry in raced if entry.problem == problem), key=lambda entry: entry.measurement.estimate.seconds
-    )
-    hurried = replace(
-        slower.measurement,
-        estimate=replace(slower.measurement.estimate, seconds=slower.measurement.estimate.seconds / 1e3),
-    )
+        return list(store.entries())
+
+
+def at(entry, seconds, **changes):
+    """The entry with another time."""
+    estimate = replace(entry.measurement.estimate, seconds=seconds)
+    return replace(entry, measurement=replace(entry.measurement, estimate=estimate, **changes.pop("of", {})), **changes)
+
+
+def choice_of(tmp_path, entries, problem):
     with Store.open(tmp_path / FILE_NAME) as store:
-        store.commit([entry for entry in entries if entry.round == "full" or entry.problem != problem])
-        store.commit(
-            [replace(slower, measurement=hurried), *(e for e in raced if e.problem == problem and e != slower)]
-        )
+        for entry in entries:
+            store.commit([entry])
     (made,) = logic_of_store(str(tmp_path / FILE_NAME))
-    assert choices(made)[problem.sizes] == slower.solution
+    return choices(made)[problem.sizes]
+
+
+@pytest.fixture
+def two(tuned):
+    """The full and the race's entries of a square's two solutions, by solution."""
+    entries = entries_of(tuned)
+    problem = next(entry.problem for entry in entries if entry.round.startswith("confirm/"))
+    full = {e.solution: e for e in entries if e.problem == problem and e.round == "full"}
+    raced = {e.solution: e for e in entries if e.problem == problem and e.round.startswith("confirm/")}
+    assert len(full) == 2
+    assert full.keys() == raced.keys()
+    return full, raced
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_a_race_decides_against_first_times_and_the_last_against_earlier_ones(winner, two, tmp_path):
+    full, raced = two
+    solutions = list(full)
+    seconds = {solution: 2.0 - (index == winner) for index, solution in enumerate(solutions)}
+    entries = [at(full[s], 3.0 - seconds[s]) for s in solutions]
+    entries += [at(raced[s], 3.0 - seconds[s]) for s in solutions]
+    entries += [at(raced[s], seconds[s], round="confirm/later") for s in solutions]
+    assert choice_of(tmp_path, entries, full[solutions[0]].problem) == solutions[winner]
+
+
+def test_a_race_without_the_fastest_does_not_decide(two, tmp_path):
+    full, raced = two
+    fast, slow = full
+    entries = [at(full[fast], 1.0), at(full[slow], 2.0), at(raced[slow], 0.5)]
+    assert choice_of(tmp_path, entries, full[fast].problem) == fast
+
+
+def test_a_solution_that_was_not_stopped_in_its_steps_race_counts(two, tmp_path):
+    full, _ = two
+    fast, slow = full
+    entries = [at(full[fast], 1.0, round="race"), at(full[slow], 2.0)]
+    assert choice_of(tmp_path, entries, full[fast].problem) == fast
+
+
+def test_a_solution_that_was_stopped_in_its_race_does_not(two, tmp_path):
+    full, _ = two
+    fast, slow = full
+    entries = [at(full[fast], 1.0, round="race", of={"raced": True}), at(full[slow], 2.0)]
+    assert choice_of(tmp_path, entries, full[fast].problem) == slow
+
+
+def test_kernels_and_sizes_that_cannot_be_judged_are_left_out(two, tmp_path):
+    """An unknown kernel, a size whose second result failed, and another beta at fewer sizes."""
+    full, _ = two
+    fast, slow = full
+    problem = full[fast].problem
+    unknown = replace(full[fast], key="unknown", solution=replace(fast, kernel="NotInstalled"))
+    failed = replace(full[fast], round="full/recheck", measurement=Measurement(Outcome.CRASH))
+    scaled = replace(
+        full[fast], key="scaled", problem=replace(problem, scalars=Configuration({"alpha": 2.0, "beta": 0.0}))
+    )
+    entries = [at(full[fast], 1.0), at(full[slow], 2.0), at(unknown, 0.1), failed, at(scaled, 0.1)]
+    other = replace(full[slow], key="other", problem=replace(problem, sizes=(8, 8, 8)))
+    assert choice_of(tmp_path, [*entries, other], problem) == slow
 
 
 def test_a_run_that_was_stopped_gives_what_it_found(tmp_path, monkeypatch):
@@ -96,25 +153,42 @@ def test_files_that_are_there_stay(tuned, tmp_path):
     text = invoke("logic", "build", tuned.folder, "-o", tmp_path / "built").stdout
     assert re.search(r"built/logic/Cij_\w+.yaml: 4 sizes, [12] solutions", text)
     shutil.rmtree(tmp_path / "built" / "logic")
+    for table in (tmp_path / "built" / "tables").rglob("*_Final.csv"):
+        table.unlink()
     with pytest.raises(UserError, match="is there already"):
         invoke("logic", "build", tuned.folder, "-o", tmp_path / "built")
     assert not (tmp_path / "built" / "logic").exists()
 
 
-def test_a_store_of_several_devices_needs_a_name(tuned, tmp_path):
-    with Store.read(tuned.folder / FILE_NAME) as store:
-        entries = list(store.entries())
-    other = [
-        replace(entry, key=f"other {entry.key}", target=replace(entry.target, name="another GPU")) for entry in entries
-    ]
+@pytest.mark.parametrize("changed", [{"name": "another GPU"}, {"api": "CUDA"}])
+def test_a_store_of_several_devices_needs_a_name(changed, tuned, tmp_path):
+    entries = entries_of(tuned)
+    target = replace(entries[0].target, **changed)
+    other = [replace(entry, key=f"other {entry.key}", target=target) for entry in entries]
     with Store.open(tmp_path / FILE_NAME) as store:
         store.commit([*entries, *other])
-    with pytest.raises(UserError, match=r"has times of another GPU, .*--device"):
+    named = f"{target.api}:{target.name}"
+    with pytest.raises(UserError, match=rf"has times of .*{named}.*--device"):
         logic_of_store(str(tmp_path / FILE_NAME))
-    (made,) = logic_of_store(str(tmp_path / FILE_NAME), "another GPU")
-    assert made.document.origin.device == "another GPU"
-    with pytest.raises(UserError, match="has times of another GPU, "):
+    (made,) = logic_of_store(str(tmp_path / FILE_NAME), named)
+    assert (made.document.origin.api, made.document.origin.device) == (target.api, target.name)
+    with pytest.raises(UserError, match="has times of "):
         logic_of_store(str(tmp_path / FILE_NAME), "no GPU")
+
+
+def test_two_types_of_one_name_are_a_mistake(tuned, tmp_path):
+    """A user's own kernel that was tuned, changed and tuned again has two types of one name."""
+    entries = entries_of(tuned)
+
+    def changed(entry):
+        kind = replace(entry.problem.type, fields=entry.problem.type.fields | {"UseBeta": False})
+        problem, solution = replace(entry.problem, type=kind), replace(entry.solution, type=kind)
+        return replace(entry, key=f"other {entry.key}", problem=problem, solution=solution)
+
+    with Store.open(tmp_path / FILE_NAME) as store:
+        store.commit([*entries, *map(changed, entries)])
+    with pytest.raises(UserError, match="has 2 problem types that are called Cij_"):
+        logic_of_store(str(tmp_path / FILE_NAME))
 
 
 def test_a_store_without_times_is_a_mistake(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import choice_machine as machine
-from tunesmith.kernels import VENDOR
+from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
@@ -249,15 +249,29 @@ def test_what_ran_on_few_products_is_not_offered():
     matrix = machine.matrix(12)
     rows, columns = matrix.seconds.shape
     kind = matrix.problems[0].type
-    rare = replace(matrix.solutions[0], configuration=matrix.solutions[0].configuration | {"DepthU": 1})
+    rare = replace(matrix.solutions[0], configuration=matrix.solutions[0].configuration | {"NumWarps": 8})
     seconds = np.full((rows + 1, columns + 1), np.nan)
     seconds[:rows, :columns] = matrix.seconds
     seconds[0, columns], seconds[rows, columns] = matrix.best[0] / 2, 1.0
     problems = (*matrix.problems, Problem(kind, (17, 18, 19)))
     whole = TimeMatrix(problems, (*matrix.families, "rare"), (*matrix.solutions, rare), seconds)
-    candidates = CandidateTimes.of(whole)
+    candidates = CandidateTimes.of(whole, machine.TARGET)
     assert candidates.matrix.solutions == matrix.solutions
     assert candidates.matrix.problems == matrix.problems
     assert candidates.rows.tolist() == list(range(rows))
     np.testing.assert_array_equal(candidates.matrix.seconds, matrix.seconds)
     np.testing.assert_array_equal(candidates.best, [matrix.best[0] / 2, *matrix.best[1:]])
+
+
+@pytest.mark.parametrize(("ran", "is_offered"), [(2, True), (1, False)])
+def test_what_is_legal_at_few_products_is_offered_if_it_ran_on_half_of_them(ran, is_offered):
+    """A kernel of vectors, legal at three of many products."""
+    matrix = machine.matrix(40)
+    kind = matrix.problems[0].type
+    vectors = Solution(kind, "TritonGemv", KERNELS["TritonGemv"].space(kind, machine.TARGET).defaults)
+    rows, columns = matrix.seconds.shape
+    seconds = np.full((rows + 3, columns + 1), np.nan)
+    seconds[:rows, :columns], seconds[rows:, 0], seconds[rows : rows + ran, columns] = matrix.seconds, 1.0, 0.5
+    problems = (*matrix.problems, *(Problem(kind, (size, 1, 512)) for size in (256, 512, 1024)))
+    whole = TimeMatrix(problems, (*matrix.families, *["vector"] * 3), (*matrix.solutions, vectors), seconds)
+    assert (vectors in CandidateTimes.of(whole, machine.TARGET).matrix.solutions) == is_offered

@@ -16,13 +16,15 @@ from ..output import Json, print_facts
 def build(
     store: Annotated[str, typer.Argument(metavar="STORE", help="A run's folder, a store's file, or its URL.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write logic and tables.")],
-    device: Annotated[str, typer.Option("--device", help="Whose times count, where the store has several.")] = "",
+    device: Annotated[
+        str, typer.Option("--device", help="NAME or API:NAME, where the store has times of several.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Write the library logic of all that a store has, and the tables, without measuring.
 
     It is for a run that was stopped, and for a store in which several runs or hosts have measured. At each size the
-    fastest finalist of the last race wins, and where none was run, the fastest solution.
+    fastest solution wins; if it was in a race of finalists, the winner of that race.
 
     Example: `tunesmith logic build out -o built`
 

@@ -2,20 +2,25 @@
 
 The steps of a tuning measure many solutions on a few products. What a model expects of these solutions elsewhere is
 extrapolated, and held-out products cannot judge it: they have no times of them. So such solutions are not offered.
+Those that are legal at a few products only, such as vectors, are, if they ran there.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.kernels import KERNELS
 from tunesmith.models.intensity.scoring import TimeMatrix
+from tunesmith.records import Problem, ProblemType, Solution, Target
 
-LEAST_SHARE = 0.1
-"""The least share of a type's products on which a solution must have run."""
+LEAST_SHARE, LEAST_LEGAL_SHARE = 0.1, 0.5
+"""A solution must have run on the least share of its type's products, or of those at which it is legal."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,13 @@ class CandidateTimes:
     best: NDArray[np.float64]
 
     @staticmethod
-    def of(whole: TimeMatrix) -> CandidateTimes:
+    def of(whole: TimeMatrix, target: Target) -> CandidateTimes:
         ran = np.isfinite(whole.seconds)
-        products = Counter(problem.type for problem in whole.problems)
-        needed = np.array([LEAST_SHARE * products[solution.type] for solution in whole.solutions])
-        columns = np.flatnonzero(ran.sum(axis=0) >= np.maximum(1, needed))
+        products: dict[ProblemType, list[Problem]] = defaultdict(list)
+        for problem in whole.problems:
+            products[problem.type].append(problem)
+        counts = zip(whole.solutions, ran.sum(axis=0).tolist(), strict=True)
+        columns = np.flatnonzero([_ran_on_enough(s, count, products[s.type], target) for s, count in counts])
         rows = np.flatnonzero(ran[:, columns].any(axis=1))
         matrix = TimeMatrix(
             tuple(whole.problems[row] for row in rows),
@@ -43,3 +50,16 @@ class CandidateTimes:
             whole.seconds[np.ix_(rows, columns)],
         )
         return CandidateTimes(matrix, rows, whole.best[rows])
+
+
+def _ran_on_enough(solution: Solution, count: int, products: Sequence[Problem], target: Target) -> bool:
+    if not count or count >= LEAST_SHARE * len(products):
+        return bool(count)
+    if solution.kernel not in KERNELS:
+        return False
+    family, config = KERNELS[solution.kernel], solution.configuration
+    if any(family.rejections(config, solution.type, target)):
+        return False
+    legal = (problem for problem in products if not any(family.rejections_for(config, problem, target)))
+    most = int(count / LEAST_LEGAL_SHARE)
+    return 0 < sum(1 for _ in islice(legal, most + 1)) <= most

@@ -40,7 +40,7 @@ class ChoiceLesson:
     @staticmethod
     def of(whole: TimeMatrix, target: Target, seed: int) -> ChoiceLesson:
         """Raises ValueError for fewer than LEAST_TIMES times."""
-        candidates = CandidateTimes.of(whole)
+        candidates = CandidateTimes.of(whole, target)
         matrix = candidates.matrix
         features = ChoiceFeatures(matrix.solutions, target)
         cells = time_cells(matrix, target, features)
