@@ -33,6 +33,7 @@ BenchmarkProblems:
             - Exact: [16, 512, 64]
 """
 """The two work-groups are equally fast on squares, so that the finalists of these sizes are raced."""
+SCALED = Configuration({"alpha": 2.0, "beta": 0.0})
 
 
 @pytest.fixture
@@ -68,6 +69,7 @@ def at(entry, seconds, **changes):
 
 
 def choice_of(tmp_path, entries, problem):
+    tmp_path.mkdir(exist_ok=True)
     with Store.open(tmp_path / FILE_NAME) as store:
         for entry in entries:
             store.commit([entry])
@@ -119,19 +121,68 @@ def test_a_solution_that_was_stopped_in_its_race_does_not(two, tmp_path):
     assert choice_of(tmp_path, entries, full[fast].problem) == slow
 
 
-def test_kernels_and_sizes_that_cannot_be_judged_are_left_out(two, tmp_path):
-    """An unknown kernel, a size whose second result failed, and another beta at fewer sizes."""
+@pytest.mark.parametrize("again", ["crash", "slower"])
+@pytest.mark.parametrize("round_", ["race", "full"])
+def test_a_second_result_goes_before_the_first(round_, again, two, tmp_path):
     full, _ = two
     fast, slow = full
-    problem = full[fast].problem
+    second = at(full[fast], 3.0, round=f"{round_}/recheck")
+    if again == "crash":
+        second = replace(second, measurement=Measurement(Outcome.CRASH))
+    entries = [at(full[fast], 1.0, round=round_), at(full[slow], 2.0), second]
+    assert choice_of(tmp_path, entries, full[fast].problem) == slow
+
+
+@pytest.mark.parametrize("others", [1, 0])
+def test_a_finalist_that_failed_in_its_race_does_not_win(others, two, tmp_path):
+    full, raced = two
+    fast, slow = full
+    failed = replace(raced[fast], measurement=Measurement(Outcome.CRASH))
+    entries = [at(full[fast], 1.0), at(full[slow], 2.0), failed, *[at(raced[slow], 2.0)] * others]
+    assert choice_of(tmp_path, entries, full[fast].problem) == slow
+
+
+def test_a_race_under_another_driver_does_not_decide(two, tmp_path):
+    """A new driver makes new keys. What was raced before it is no answer to the times since."""
+    full, raced = two
+    fast, slow = full
+    old = [at(full[fast], 2.0), at(full[slow], 2.1), at(raced[fast], 2.2), at(raced[slow], 2.0)]
+    new = [at(full[fast], 1.0, key="new fast"), at(full[slow], 1.5, key="new slow")]
+    assert choice_of(tmp_path, [*old, *new], full[fast].problem) == fast
+
+
+def test_an_unknown_kernel_and_one_with_other_parameters_are_left_out(two, tmp_path):
+    full, _ = two
+    fast, slow = full
     unknown = replace(full[fast], key="unknown", solution=replace(fast, kernel="NotInstalled"))
-    failed = replace(full[fast], round="full/recheck", measurement=Measurement(Outcome.CRASH))
-    scaled = replace(
-        full[fast], key="scaled", problem=replace(problem, scalars=Configuration({"alpha": 2.0, "beta": 0.0}))
-    )
-    entries = [at(full[fast], 1.0), at(full[slow], 2.0), at(unknown, 0.1), failed, at(scaled, 0.1)]
-    other = replace(full[slow], key="other", problem=replace(problem, sizes=(8, 8, 8)))
-    assert choice_of(tmp_path, [*entries, other], problem) == slow
+    fewer = Configuration({name: value for name, value in fast.configuration.items() if name != "WorkGroup"})
+    former = replace(full[fast], key="former", solution=replace(fast, configuration=fewer))
+    entries = [at(full[slow], 2.0), at(unknown, 0.1), at(former, 0.1)]
+    assert choice_of(tmp_path, entries, full[fast].problem) == slow
+    with pytest.raises(UserError, match="by a kernel that is installed here"):
+        choice_of(tmp_path / "others", [at(unknown, 0.1)], full[fast].problem)
+
+
+def test_the_scalars_of_most_problems_count(two, tmp_path):
+    """One problem has more solutions, two problems have another alpha."""
+    full, _ = two
+    entry = next(iter(full.values()))
+    scaled = [
+        replace(entry, key=f"{side}", problem=replace(entry.problem, sizes=(side,) * 3, scalars=SCALED))
+        for side in (8, 24)
+    ]
+    with Store.open(tmp_path / FILE_NAME) as store:
+        store.commit([*full.values(), *scaled])
+    (made,) = logic_of_store(str(tmp_path / FILE_NAME))
+    assert {row.sizes for row in made.document.rows} == {(8, 8, 8), (24, 24, 24)}
+    assert {problem.scalars for problem in made.table.problems} == {SCALED}
+
+
+def test_a_store_in_which_nothing_ran_right_is_a_mistake(two, tmp_path):
+    full, _ = two
+    entry = next(iter(full.values()))
+    with pytest.raises(UserError, match="ran right"):
+        choice_of(tmp_path, [replace(entry, measurement=Measurement(Outcome.CRASH))], entry.problem)
 
 
 def test_a_run_that_was_stopped_gives_what_it_found(tmp_path, monkeypatch):
@@ -160,14 +211,14 @@ def test_files_that_are_there_stay(tuned, tmp_path):
     assert not (tmp_path / "built" / "logic").exists()
 
 
-@pytest.mark.parametrize("changed", [{"name": "another GPU"}, {"api": "CUDA"}])
+@pytest.mark.parametrize("changed", [{"name": "another GPU"}, {"api": "CUDA"}, {"architecture": "sm_0"}])
 def test_a_store_of_several_devices_needs_a_name(changed, tuned, tmp_path):
     entries = entries_of(tuned)
     target = replace(entries[0].target, **changed)
     other = [replace(entry, key=f"other {entry.key}", target=target) for entry in entries]
     with Store.open(tmp_path / FILE_NAME) as store:
         store.commit([*entries, *other])
-    named = f"{target.api}:{target.name}"
+    named = f"{target.api}:{target.name}:{target.architecture}"
     with pytest.raises(UserError, match=rf"has times of .*{named}.*--device"):
         logic_of_store(str(tmp_path / FILE_NAME))
     (made,) = logic_of_store(str(tmp_path / FILE_NAME), named)

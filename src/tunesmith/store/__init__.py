@@ -7,7 +7,7 @@ from .copying import CopyReport, copy_store
 from .entry import CONFIRM, FULL, RACE, RECHECK, RenewedKey, StoreEntry, confirm_round, measurement_key
 from .folder import FILE_NAME, POINTER, VARIABLE, FolderStore, remember, store_for, store_named
 from .location import StoreLocation, without_password
-from .rounds import combined_rounds, full_round_name
+from .rounds import answering, combined_rounds, full_round_name
 from .runs import RunEnd, RunStart, RunState, StepRecord, StoredRun, Winner
 from .store import DeviceCount, Failure, Store
 
@@ -33,6 +33,7 @@ __all__ = [
     "StoreLocation",
     "StoredRun",
     "Winner",
+    "answering",
     "combined_rounds",
     "confirm_round",
     "copy_store",

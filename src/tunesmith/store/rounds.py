@@ -9,7 +9,19 @@ from itertools import chain
 
 from tunesmith.records import Estimate, Measurement
 
-from .entry import FULL
+from .entry import FULL, RACE, RECHECK
+
+
+def answering(rounds: Mapping[str, Measurement], racing: bool = False) -> Measurement | None:
+    """The measurement that answers for a solution at a problem, among those of its rounds; None if none does.
+
+    A later result (a crash, a recheck) goes before an earlier. In a race the raced measurement goes before the full
+    one, although it is less exact: a step that is replayed must see the times that it saw, not those that the final
+    measured since. Without `racing`, measurements that a race stopped early are left out.
+    """
+    names = (FULL, RACE) if racing else (RACE, FULL)
+    stored = (rounds[name] for name in (*names, *(name + RECHECK for name in names)) if name in rounds)
+    return next((found for found in reversed([*stored]) if racing or not found.raced), None)
 
 
 def full_round_name(round_: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from tunesmith.records import (
     Target,
     UserError,
 )
-from tunesmith.store import FULL, RECHECK, StoreEntry, combined_rounds
+from tunesmith.store import FULL, RECHECK, combined_rounds
 from tunesmith.toolchains import TOOLCHAINS
 
 from .earlier import EarlierLogic, SizeKey, keep_aside
@@ -96,18 +96,12 @@ def runs_anywhere(scalars: Configuration, target: Target, solution: Solution) ->
 
 
 def stored_table(run: Run, kind: ProblemType, left_out: Collection[str] = ()) -> FinalTable:
-    """All that the store has of a type on the run's device (`Target.same_device`)."""
-    entries = run.store.entries(problem_type=kind.name, round_prefix=FULL)
-    own = (entry for entry in entries if entry.target.same_device(run.outcome.target))
-    return table_of_entries(kind, (entry for entry in own if entry.solution.kernel not in left_out))
-
-
-def table_of_entries(kind: ProblemType, entries: Iterable[StoreEntry]) -> FinalTable:
-    """The cells of a type among a store's entries: each cell's newest full measurement, with the samples of all its
-    further rounds."""
+    """All that the store has of a type on the run's device (`Target.same_device`): each cell's newest full measurement,
+    with the samples of all its further rounds."""
     rounds: dict[tuple[Problem, Solution], dict[str, Measurement]] = defaultdict(dict)
-    for entry in entries:
-        if entry.problem.type == kind:
+    for entry in run.store.entries(problem_type=kind.name, round_prefix=FULL):
+        is_of_table = entry.problem.type == kind and entry.target.same_device(run.outcome.target)
+        if is_of_table and entry.solution.kernel not in left_out:
             rounds[entry.problem, entry.solution][entry.round.removesuffix(RECHECK)] = entry.measurement
     cells = {
         cell: TableCell.of(combined_rounds(stored[FULL], stored)) for cell, stored in rounds.items() if FULL in stored

@@ -18,12 +18,11 @@ from tunesmith.problems import OPERATIONS
 from tunesmith.protocol import Cell, TimeTable
 from tunesmith.records import Configuration, Estimate, Measurement, Problem
 from tunesmith.store import (
-    FULL,
-    RACE,
     RECHECK,
     RenewedKey,
     Store,
     StoreEntry,
+    answering,
     combined_rounds,
     confirm_round,
     full_round_name,
@@ -185,23 +184,10 @@ class RecordedMeasure:
         return measured
 
     def lookup(self, cells: Sequence[Cell], racing: bool = True) -> dict[Cell, Measurement]:
-        """The stored measurements that answer for cells; a later result (a crash, a recheck) goes before an earlier.
-
-        In a race the raced measurement goes before the full one, although it is less exact: a step that is replayed
-        must see the times that it saw, not those that the final measured since. Without `racing`, measurements that a
-        race stopped early are left out.
-        """
-        rounds = (FULL, RACE) if racing else (RACE, FULL)
-        serving = (*rounds, *(name + RECHECK for name in rounds))
+        """The stored measurements that answer for cells (`answering`)."""
         self._recall(cells)
-        found: dict[Cell, Measurement] = {}
-        for cell in cells:
-            rounds_of_cell = self.rounds(cell)
-            stored = (rounds_of_cell[name] for name in serving if name in rounds_of_cell)
-            answers = (measurement for measurement in stored if racing or not measurement.raced)
-            for answer in answers:
-                found[cell] = answer
-        return found
+        found = {cell: answering(self.rounds(cell), racing) for cell in cells}
+        return {cell: answer for cell, answer in found.items() if answer}
 
     def rounds(self, cell: Cell) -> Mapping[str, Measurement]:
         """All usable measurements of a cell, by round. The store is asked once, for all cells of a step."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,12 +14,16 @@ from tunesmith.kernels import KERNELS
 from tunesmith.logic import Document, FinalTable, Origin, TableCell, details_of, write_csv, write_logic
 from tunesmith.logic.build import build
 from tunesmith.problems import OPERATIONS
-from tunesmith.records import Problem, ProblemType, Solution, Target, UserError
-from tunesmith.session.frame.logic import runs_anywhere, table_of_entries
+from tunesmith.records import Measurement, Problem, ProblemType, Solution, Target, UserError
+from tunesmith.session.frame.logic import runs_anywhere
 from tunesmith.session.frame.outputs import LOGIC, TABLES
-from tunesmith.store import CONFIRM, FULL, RACE, Store, StoreEntry, store_named
+from tunesmith.store import CONFIRM, FULL, RACE, Store, StoreEntry, answering, combined_rounds, store_named
 
 UNFINISHED = "built from a store, whose tuning may not have ended"
+_REMEDY = "give the folder of a run, or its store"
+
+Device = tuple[str, str, str]
+"""API, name and architecture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +46,60 @@ class StoredLogic:
         return Path(TABLES) / name / f"{name}_Final.csv"
 
 
+@dataclass
+class _Measured:
+    """What a store has of a problem type on one device: the rounds of each problem with a solution, by key and name.
+
+    `newest` has the key of a cell's last measurement: a new driver or compiler makes new keys. `target` is that of the
+    last measurement that ran right, `latest` when that began, `toolchains` are by driver.
+    """
+
+    rounds: dict[tuple[Problem, Solution], dict[str, dict[str, Measurement]]] = field(default_factory=dict)
+    newest: dict[tuple[Problem, Solution], str] = field(default_factory=dict)
+    target: Target | None = None
+    toolchains: dict[str, dict[str, None]] = field(default_factory=dict)
+    latest: float = 0.0
+
+    def add(self, entry: StoreEntry) -> None:
+        cell, measurement = (entry.problem, entry.solution), entry.measurement
+        bare = replace(measurement, samples=(), facts=())
+        self.rounds.setdefault(cell, {}).setdefault(entry.key, {})[entry.round] = bare
+        self.newest[cell] = entry.key
+        if measurement.ok:
+            self.target, self.latest = entry.target, max(self.latest, measurement.started)
+            self.toolchains.setdefault(entry.target.driver, {})[entry.toolchain] = None
+
+    def of(self, cell: tuple[Problem, Solution]) -> Mapping[str, Measurement]:
+        """The rounds of the newest key."""
+        return self.rounds[cell][self.newest[cell]]
+
+
 def logic_of_store(named: str, device: str = "") -> list[StoredLogic]:
     """The logic of each problem type in a store, by times on the `device`, which may be left out if there is one.
 
     At each size the fastest solution by first times wins. If it was in a race of finalists, the winner of the last such
-    race wins instead. Kernels that are not installed here are left out. Raises UserError for a store without times of a
-    tuning, of several kinds of device if none is named, of others than the named, and with two types of one name.
+    race wins instead. Kernels that are not installed here, or have other parameters here, are left out. Raises
+    UserError for a store without times of a tuning, of several kinds of device if none is named, of others than the
+    named, and with two types of one name.
     """
     location = store_named(named)
+    by_device: dict[Device, dict[ProblemType, _Measured]] = defaultdict(lambda: defaultdict(_Measured))
     with Store.read(location) as store:
-        found = [entry for entry in store.entries() if _is_known(entry)]
-    timed = [entry for entry in found if _time(entry)]
-    if not timed:
-        raise UserError(str(location.location), "has no time of a tuning", "give the folder of a run, or its store")
-    target = _device(timed, str(location.location), device)
-    by_type: dict[ProblemType, list[StoreEntry]] = defaultdict(list)
-    for entry in found:
-        if entry.target.same_device(target):
-            by_type[entry.problem.type].append(entry)
-    logics = [made for kind, entries in by_type.items() if (made := _logic_of(kind, entries))]
-    names = Counter(made.document.problem_type.name for made in logics)
-    for name in (name for name, count in names.items() if count > 1):
-        what = f"has {names[name]} problem types that are called {name}"
-        raise UserError(str(location.location), what, "give the store of a run that tuned one of them")
+        for entry in store.entries():
+            if entry.round.startswith((FULL, RACE, CONFIRM)) and _is_known(entry):
+                target = entry.target
+                by_device[target.api, target.name, target.architecture][entry.problem.type].add(entry)
+    shown = str(location.location)
+    if not by_device:
+        raise UserError(shown, "has no time of a tuning by a kernel that is installed here", _REMEDY)
+    made = (_logic_of(kind, measured) for kind, measured in by_device[_device(by_device, shown, device)].items())
+    logics = [logic for logic in made if logic]
+    if not logics:
+        raise UserError(shown, "has no time of a solution that ran right", _REMEDY)
+    for name, count in Counter(logic.document.problem_type.name for logic in logics).items():
+        if count > 1:
+            what = f"has {count} problem types that are called {name}"
+            raise UserError(shown, what, "give the store of a run that tuned one of them")
     return logics
 
 
@@ -82,73 +117,60 @@ def write_stored(logics: Sequence[StoredLogic], folder: Path) -> None:
 
 
 def _is_known(entry: StoreEntry) -> bool:
-    return entry.problem.type.operation in OPERATIONS and entry.solution.kernel in KERNELS
+    kind, solution = entry.problem.type, entry.solution
+    if kind.operation not in OPERATIONS or solution.kernel not in KERNELS:
+        return False
+    return solution.configuration.keys() >= KERNELS[solution.kernel].space(kind, entry.target).defaults.keys()
 
 
-def _time(entry: StoreEntry) -> float:
-    """Seconds; 0 for an entry that may not win, and for one of another round than those that measure a solution."""
-    time = TableCell.of(entry.measurement).time
-    is_whole = entry.round.startswith((FULL, CONFIRM)) or (entry.round == RACE and not entry.measurement.raced)
-    return time.seconds if time and is_whole else 0.0
-
-
-def _device(entries: Sequence[StoreEntry], named: str, device: str) -> Target:
-    """The newest target of the device that is asked for by its name, or by API and name (`CUDA:NVIDIA H200`)."""
-    targets = {(entry.target.api, entry.target.name, entry.target.architecture): entry.target for entry in entries}
-    asked = [target for target in targets.values() if device in ("", target.name, _name(target))]
+def _device(devices: Collection[Device], named: str, device: str) -> Device:
+    """The device that is asked for: by its name, by API and name (`CUDA:NVIDIA H200`), or by its architecture too."""
+    asked = [found for found in devices if device in ("", found[1], ":".join(found[:2]), ":".join(found))]
     if len(asked) == 1:
         return asked[0]
-    names = ", ".join(sorted(map(_name, targets.values())))
+    names = ", ".join(sorted(map(":".join, devices)))
     raise UserError(named, f"has times of {names}", "name one of them with --device")
 
 
-def _name(target: Target) -> str:
-    return f"{target.api}:{target.name}"
-
-
-def _logic_of(kind: ProblemType, entries: Sequence[StoreEntry]) -> StoredLogic | None:
+def _logic_of(kind: ProblemType, measured: _Measured) -> StoredLogic | None:
     """The logic of a type; None if no solution of it has a time. Of problems that differ in their scalars, those with
     the scalars of most problems count, since a table has the same for all."""
-    scalars = Counter(entry.problem.scalars for entry in entries if _time(entry)).most_common(1)
-    if not scalars:
+    cells = {
+        cell: TableCell.of(combined_rounds(answer, rounds))
+        for cell in measured.newest
+        if (answer := answering(rounds := measured.of(cell)))
+    }
+    ran = dict.fromkeys(problem for (problem, _), cell in cells.items() if cell.time)
+    if not ran or measured.target is None:
         return None
-    of_scalars = [entry for entry in entries if entry.problem.scalars == scalars[0][0]]
-    table = _with_races(table_of_entries(kind, _first_times(of_scalars)), of_scalars)
-    ran = [problem for problem in table.problems if any(table.time(problem, s) for s in table.solutions)]
-    if not ran:
+    ((scalars, _),) = Counter(problem.scalars for problem in ran).most_common(1)
+    cells = {(problem, solution): cell for (problem, solution), cell in cells.items() if problem.scalars == scalars}
+    problems = tuple(dict.fromkeys(problem for problem, _ in cells))
+    work = tuple(map(OPERATIONS[kind.operation].work, problems))
+    table = FinalTable(kind, problems, work, tuple(dict.fromkeys(solution for _, solution in cells)), cells)
+    table = _with_races(table, measured)
+    if not any(cell.time for cell in table.cells.values()):
         return None
-    right = [entry for entry in of_scalars if entry.measurement.ok]
-    target = right[-1].target
-    toolchains = "; ".join(sorted({entry.toolchain for entry in right if entry.target.driver == target.driver}))
-    latest = max(entry.measurement.started for entry in right)
-    date = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(latest))
+    target = measured.target
+    toolchains = "; ".join(sorted(measured.toolchains[target.driver]))
+    date = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(measured.latest))
     origin = Origin.of(target, toolchains, tunesmith.__version__, date)
-    general = partial(runs_anywhere, scalars[0][0], target)
+    general = partial(runs_anywhere, scalars, target)
     return StoredLogic(build([table], origin, general=general, unfinished=UNFINISHED).document, table, target)
 
 
-def _first_times(entries: Sequence[StoreEntry]) -> Iterator[StoreEntry]:
-    """The full rounds. Of a solution without one, a race that it was not stopped in counts as one, as in a tuning."""
-    full = {(entry.problem, entry.solution) for entry in entries if entry.round == FULL}
-    for entry in entries:
-        if entry.round.startswith(FULL):
-            yield entry
-        elif entry.round == RACE and not entry.measurement.raced and (entry.problem, entry.solution) not in full:
-            yield replace(entry, round=FULL)
-
-
-def _with_races(table: FinalTable, entries: Sequence[StoreEntry]) -> FinalTable:
-    """The table with the times and the winner of each problem's last race that the first times do not contradict."""
-    races: dict[Problem, dict[str, dict[Solution, StoreEntry]]] = defaultdict(dict)
-    for entry in entries:
-        if entry.round.startswith(CONFIRM) and _time(entry) and (entry.problem, entry.solution) in table.cells:
-            races[entry.problem].setdefault(entry.round, {})[entry.solution] = entry
-    cells, decided = dict(table.cells), {}
-    for problem, rounds in races.items():
-        first = {solution: time.seconds for solution in table.solutions if (time := table.time(problem, solution))}
-        fastest = min(first, key=first.__getitem__, default=None)
-        race = next((race for race in reversed(rounds.values()) if fastest in race), None)
-        if race:
-            cells |= {(problem, solution): TableCell.of(entry.measurement) for solution, entry in race.items()}
-            decided[problem] = (min(race, key=lambda solution: _time(race[solution])),)
+def _with_races(table: FinalTable, measured: _Measured) -> FinalTable:
+    """The table with the winner of the last race of each problem's fastest solution, without what failed in it."""
+    cells, decided = dict(table.cells), dict[Problem, tuple[Solution, ...]]()
+    for problem in table.problems:
+        tried = [solution for solution in table.solutions if (problem, solution) in cells]
+        first = {solution: time.seconds for solution in tried if (time := table.time(problem, solution))}
+        fastest = min(first, key=first.__getitem__, default=tried[0])
+        raced = [name for name in measured.of((problem, fastest)) if name.startswith(CONFIRM)]
+        if raced:
+            rounds = {solution: measured.of((problem, solution)) for solution in tried}
+            race = {solution: TableCell.of(of[raced[-1]]) for solution, of in rounds.items() if raced[-1] in of}
+            cells |= {(problem, solution): cell for solution, cell in race.items() if not cell.time}
+            times = {solution: cell.time.seconds for solution, cell in race.items() if cell.time}
+            decided |= {problem: (min(times, key=times.__getitem__),)} if times else {}
     return replace(table, cells=cells, decided=decided)

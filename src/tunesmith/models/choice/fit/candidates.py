@@ -58,7 +58,8 @@ def _ran_on_enough(solution: Solution, count: int, products: Sequence[Problem], 
     if solution.kernel not in KERNELS:
         return False
     family, config = KERNELS[solution.kernel], solution.configuration
-    if any(family.rejections(config, solution.type, target)):
+    has_all = config.keys() >= family.space(solution.type, target).defaults.keys()
+    if not has_all or any(family.rejections(config, solution.type, target)):
         return False
     legal = (problem for problem in products if not any(family.rejections_for(config, problem, target)))
     most = int(count / LEAST_LEGAL_SHARE)

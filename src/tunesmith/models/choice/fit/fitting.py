@@ -24,8 +24,8 @@ LEAST_TIMES = 200
 """The fewest times of a fit."""
 UNMEASURED = 1500
 """Products of the design by way of which the trees are taught. With 500 they learn less of what their teachers know: on
-1,265 products of an H200 with their families held out, choices with two regrets reached 0.925 of the best speed, and
-0.939 with 1,500."""
+1,265 products of an H200 with families held out, choices with at most two regrets reached 0.925 of the best speed,
+and 0.939 with 1,500 (without `VENDOR_WEIGHT`)."""
 TOP = 3
 
 

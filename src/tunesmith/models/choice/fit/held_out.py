@@ -27,8 +27,9 @@ REGRETTED, REGRETS = 0.97, 0.002
 at which that may be so."""
 FEW_CAUTION = 1.25
 """The least caution where REGRETS of the products that the vendor ran is less than one: that none is regretted says
-little then. It is what 1,265 products of an H100 asked for (`benchmarks/recorded/choice_h100`). With the 1.0 and 0.6
-that 170 products in TF32 and in float8 asked for, 3 and 1 of 120 others were regretted (H200, 2026-11-27)."""
+little then. It is what 1,265 products of an H100 asked for with one teacher; with two they ask for 1.4, and those of an
+H200 for 1.3 (`benchmarks/recorded/choice_h200`). With the 1.0 and 0.6 that 170 products in TF32 and float8 asked for,
+3 and 1 of 120 others were regretted (H200, 2026-11-27, one teacher)."""
 
 
 @dataclass(frozen=True)
