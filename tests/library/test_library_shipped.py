@@ -223,7 +223,7 @@ def test_every_solution_for_bfloat16_is_legal_for_float16():
 def test_a_sibling_is_never_told_that_its_time_is_known(kind):
     """A device for which there is no file gets the choices of the first file that has the type."""
     other = replace(H200, name="NVIDIA GH200 480GB")
-    first = next(path for path in shipped.shipped_for(other)[0] if kind in shipped.read_head(path).types)
+    first = next(path for path, head in shipped.shipped_for(other)[0].items() if kind in head.types)
     with tunesmith.load(device=gpu(other)) as library, tunesmith.load(device=gpu(MADE_ON[named(first)])) as own:
         size = library.measured_sizes(gemm_type_named(kind))[0]
         for sizes in (size, (size[0] + 8, size[1] + 8, size[2] + 64)):

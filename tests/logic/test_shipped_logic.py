@@ -67,9 +67,14 @@ def test_files_of_the_device_come_before_those_of_its_siblings(path):
     sibling = path.with_name(f"a-sibling{SUFFIX}")
     write_shipped(sibling, replace(HEAD, device="another fake CPU"), DOCUMENTS, "")
     write_shipped(path.with_name(f"other{SUFFIX}"), replace(HEAD, architecture="x1"), DOCUMENTS, "")
-    assert shipped_for(TARGET, path.parent) == ([path, sibling], [])
-    assert shipped_for(replace(TARGET, name="another fake CPU"), path.parent) == ([sibling, path], [])
-    assert shipped_for(replace(TARGET, api="OpenCL"), path.parent) == ([], [])
+    targets = TARGET, replace(TARGET, name="another fake CPU"), replace(TARGET, api="OpenCL")
+    found = [shipped_for(target, path.parent) for target in targets]
+    assert [(list(files), damaged) for files, damaged in found] == [
+        ([path, sibling], []),
+        ([sibling, path], []),
+        ([], []),
+    ]
+    assert found[0][0][path] == HEAD
 
 
 def lines_of(path):
@@ -117,5 +122,5 @@ def test_a_damaged_head_is_told_beside_the_files_that_fit(path):
     broken = path.with_name(f"broken{SUFFIX}")
     broken.write_bytes(b"no gzip")
     files, (error,) = shipped_for(TARGET, path.parent)
-    assert files == [path]
+    assert list(files) == [path]
     assert str(error) == f"{broken}: is damaged (Not a gzipped file (b'no')); install tunesmith again"

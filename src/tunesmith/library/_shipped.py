@@ -16,14 +16,14 @@ def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[Loaded
     """A logic for each problem type: one made on this kind of device, else one made on another device of the same
     architecture. A damaged file is left out, with a warning if it is needed. The tests check the configurations in the
     files."""
-    from tunesmith.logic import read_head, read_shipped, shipped_for
+    from tunesmith.logic import read_shipped, shipped_for
 
     files, damaged = shipped_for(target)
     found: dict[ProblemType, LoadedLogic] = {}
-    for file in files:
+    for file, head in files.items():
+        if {kind.name for kind in found}.issuperset(head.types):
+            continue
         try:
-            if {kind.name for kind in found}.issuperset(read_head(file).types):
-                continue
             logics = read_shipped(file).logics
         except UserError as reason:
             damaged.append(reason)

@@ -83,11 +83,11 @@ def shipped_files(folder: Path | None = None) -> list[Path]:
     return sorted((folder or FOLDER).glob(f"*{SUFFIX}"))
 
 
-def shipped_for(target: Target, folder: Path | None = None) -> tuple[list[Path], list[UserError]]:
-    """The files for a device: those made on it, then those made on another device of its architecture. And the errors
-    of files that are damaged."""
-    own: list[Path] = []
-    siblings: list[Path] = []
+def shipped_for(target: Target, folder: Path | None = None) -> tuple[dict[Path, ShippedHead], list[UserError]]:
+    """The files for a device with their heads: those made on it, then those made on another device of its architecture.
+    And the errors of files that are damaged."""
+    own: dict[Path, ShippedHead] = {}
+    siblings: dict[Path, ShippedHead] = {}
     damaged: list[UserError] = []
     for path in shipped_files(folder):
         try:
@@ -96,8 +96,8 @@ def shipped_for(target: Target, folder: Path | None = None) -> tuple[list[Path],
             damaged.append(error)
             continue
         if head.is_of_sibling(target):
-            (own if head.is_of(target) else siblings).append(path)
-    return own + siblings, damaged
+            (own if head.is_of(target) else siblings)[path] = head
+    return own | siblings, damaged
 
 
 def read_head(path: Path) -> ShippedHead:

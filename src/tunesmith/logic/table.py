@@ -76,6 +76,13 @@ class FinalTable:
     decided: Mapping[Problem, tuple[Solution, ...]] = field(default_factory=dict)
     named: Mapping[Solution, str] = field(default_factory=dict)
 
+    @staticmethod
+    def of_cells(kind: ProblemType, cells: Mapping[tuple[Problem, Solution], TableCell]) -> FinalTable:
+        """The table of a type that has these cells, in their order."""
+        problems = tuple(dict.fromkeys(problem for problem, _ in cells))
+        solutions = tuple(dict.fromkeys(solution for _, solution in cells))
+        return FinalTable(kind, problems, tuple(map(OPERATIONS[kind.operation].work, problems)), solutions, cells)
+
     def cell(self, problem: Problem, solution: Solution) -> TableCell:
         return self.cells.get((problem, solution)) or TableCell(Outcome.REJECTED, NOT_MEASURED)
 

@@ -20,7 +20,7 @@ from tunesmith.models.choice.model_file import dump_choice_model, read_choice_mo
 from tunesmith.models.intensity.scoring import TimeMatrix, geomean
 from tunesmith.records import Problem, Solution, UserError
 
-pytest.importorskip("sklearn")
+ExtraTreesRegressor = pytest.importorskip("sklearn.ensemble").ExtraTreesRegressor
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -100,6 +100,18 @@ def test_a_fold_may_lack_the_vendor_or_our_kernels(kept, monkeypatch):
     cells = lesson.cells.only(is_kept)
     errors = growing.grown(cells, lesson.unmeasured, 0).times.predict(cells.pairs.features) - cells.logs
     assert np.sqrt((errors**2).mean()) < 0.5 * np.std(cells.logs)
+
+
+def test_own_kernels_are_learned_beside_their_estimate():
+    """Times that are the estimate times a constant: expected exactly, also of products unlike those of the fit."""
+    lesson = ChoiceLesson.of(machine.matrix(12), machine.TARGET, 0)
+    pairs = lesson.cells.pairs
+    column = feature_names(lesson.cells.columns).index("estimate")
+    cells = replace(lesson.cells, logs=math.log(2) * pairs.features[:, column] + 0.3)
+    teachers = growing._Teachers.taught(ExtraTreesRegressor, cells, 0)
+    own = lesson.unmeasured.only(~lesson.unmeasured.vendors[lesson.unmeasured.column])
+    expected = teachers.of_trees(own).mean(axis=0)
+    np.testing.assert_allclose(expected, math.log(2) * own.features[:, column] + 0.3, atol=1e-4)
 
 
 def test_doubts_are_scaled_to_the_errors_that_were_made():

@@ -17,7 +17,7 @@ def build(
     store: Annotated[str, typer.Argument(metavar="STORE", help="A run's folder, a store's file, or its URL.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write logic and tables.")],
     device: Annotated[
-        str, typer.Option("--device", help="NAME or API:NAME, where the store has times of several.")
+        str, typer.Option("--device", help="NAME, API:NAME or API:NAME:ARCHITECTURE, if the store has several.")
     ] = "",
     as_json: Json = False,
 ) -> None:

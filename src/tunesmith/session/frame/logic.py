@@ -18,7 +18,6 @@ from tunesmith.kernels import KERNELS
 from tunesmith.logic import Document, FinalTable, Origin, TableCell, write_logic
 from tunesmith.logic.build import build, merge
 from tunesmith.models.stream_k.open_grids import with_arbitrary_grid
-from tunesmith.problems import OPERATIONS
 from tunesmith.records import (
     Configuration,
     Estimate,
@@ -106,9 +105,7 @@ def stored_table(run: Run, kind: ProblemType, left_out: Collection[str] = ()) ->
     cells = {
         cell: TableCell.of(combined_rounds(stored[FULL], stored)) for cell, stored in rounds.items() if FULL in stored
     }
-    problems = tuple(dict.fromkeys(problem for problem, _ in cells))
-    solutions = tuple(dict.fromkeys(solution for _, solution in cells))
-    return FinalTable(kind, problems, tuple(map(OPERATIONS[kind.operation].work, problems)), solutions, cells)
+    return FinalTable.of_cells(kind, cells)
 
 
 def _table_of_logic(document: Document, sizes: Collection[SizeKey], scalars: Configuration) -> FinalTable:
@@ -121,9 +118,7 @@ def _table_of_logic(document: Document, sizes: Collection[SizeKey], scalars: Con
             for index, seconds in row.others.items():
                 estimate = Estimate(seconds, math.nan, math.nan, 0)
                 cells[problem, document.solutions[index].solution] = TableCell(Outcome.OK, estimate=estimate)
-    problems = tuple(dict.fromkeys(problem for problem, _ in cells))
-    solutions = tuple(dict.fromkeys(solution for _, solution in cells))
-    return FinalTable(kind, problems, tuple(map(OPERATIONS[kind.operation].work, problems)), solutions, cells)
+    return FinalTable.of_cells(kind, cells)
 
 
 def _without_cells_of(tables: Sequence[FinalTable], table: FinalTable) -> FinalTable:

@@ -50,28 +50,27 @@ class StoredLogic:
 class _Measured:
     """What a store has of a problem type on one device: the rounds of each problem with a solution, by key and name.
 
-    `newest` has the key of a cell's last measurement: a new driver or compiler makes new keys. `target` is that of the
-    last measurement that ran right, `latest` when that began, `toolchains` are by driver.
+    A new driver or compiler makes new keys. The key of a cell's last measurement is the last of its keys. `target` is
+    that of the last measurement that ran right, `latest` when the latest of these began, `toolchains` are by driver.
     """
 
     rounds: dict[tuple[Problem, Solution], dict[str, dict[str, Measurement]]] = field(default_factory=dict)
-    newest: dict[tuple[Problem, Solution], str] = field(default_factory=dict)
     target: Target | None = None
-    toolchains: dict[str, dict[str, None]] = field(default_factory=dict)
+    toolchains: dict[str, set[str]] = field(default_factory=dict)
     latest: float = 0.0
 
     def add(self, entry: StoreEntry) -> None:
-        cell, measurement = (entry.problem, entry.solution), entry.measurement
-        bare = replace(measurement, samples=(), facts=())
-        self.rounds.setdefault(cell, {}).setdefault(entry.key, {})[entry.round] = bare
-        self.newest[cell] = entry.key
+        measurement = entry.measurement
+        by_key = self.rounds.setdefault((entry.problem, entry.solution), {})
+        rounds = by_key[entry.key] = by_key.pop(entry.key, {})
+        rounds[entry.round] = replace(measurement, samples=(), facts=())
         if measurement.ok:
             self.target, self.latest = entry.target, max(self.latest, measurement.started)
-            self.toolchains.setdefault(entry.target.driver, {})[entry.toolchain] = None
+            self.toolchains.setdefault(entry.target.driver, set()).add(entry.toolchain)
 
     def of(self, cell: tuple[Problem, Solution]) -> Mapping[str, Measurement]:
         """The rounds of the newest key."""
-        return self.rounds[cell][self.newest[cell]]
+        return next(reversed(self.rounds[cell].values()))
 
 
 def logic_of_store(named: str, device: str = "") -> list[StoredLogic]:
@@ -111,7 +110,6 @@ def write_stored(logics: Sequence[StoredLogic], folder: Path) -> None:
             if path.exists():
                 raise UserError(str(path), "is there already", "name another folder after -o")
     for made in logics:
-        (folder / made.table_path).parent.mkdir(parents=True, exist_ok=True)
         write_csv(made.table, folder / made.table_path, made.target)
         write_logic(made.document, folder / made.logic_path)
 
@@ -137,7 +135,7 @@ def _logic_of(kind: ProblemType, measured: _Measured) -> StoredLogic | None:
     the scalars of most problems count, since a table has the same for all."""
     cells = {
         cell: TableCell.of(combined_rounds(answer, rounds))
-        for cell in measured.newest
+        for cell in measured.rounds
         if (answer := answering(rounds := measured.of(cell)))
     }
     ran = dict.fromkeys(problem for (problem, _), cell in cells.items() if cell.time)
@@ -145,10 +143,7 @@ def _logic_of(kind: ProblemType, measured: _Measured) -> StoredLogic | None:
         return None
     ((scalars, _),) = Counter(problem.scalars for problem in ran).most_common(1)
     cells = {(problem, solution): cell for (problem, solution), cell in cells.items() if problem.scalars == scalars}
-    problems = tuple(dict.fromkeys(problem for problem, _ in cells))
-    work = tuple(map(OPERATIONS[kind.operation].work, problems))
-    table = FinalTable(kind, problems, work, tuple(dict.fromkeys(solution for _, solution in cells)), cells)
-    table = _with_races(table, measured)
+    table = _with_races(FinalTable.of_cells(kind, cells), measured)
     if not any(cell.time for cell in table.cells.values()):
         return None
     target = measured.target
