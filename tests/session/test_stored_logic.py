@@ -151,6 +151,16 @@ def test_a_race_under_another_driver_does_not_decide(two, tmp_path):
     assert choice_of(tmp_path, [*old, *new], full[fast].problem) == fast
 
 
+def test_a_driver_that_was_taken_back_counts_again(two, tmp_path):
+    """The key of the last measurement counts, though a newer driver's came in between."""
+    full, _ = two
+    fast, slow = full
+    old = [at(full[fast], 2.0), at(full[slow], 2.1)]
+    new = [at(full[fast], 1.0, key="new fast"), at(full[slow], 1.5, key="new slow")]
+    back = [at(full[fast], 3.0, round="full/recheck"), at(full[slow], 2.5, round="full/recheck")]
+    assert choice_of(tmp_path, [*old, *new, *back], full[fast].problem) == slow
+
+
 def test_an_unknown_kernel_and_one_with_other_parameters_are_left_out(two, tmp_path):
     full, _ = two
     fast, slow = full
