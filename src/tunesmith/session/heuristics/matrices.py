@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -98,6 +99,32 @@ class _Gathered:
             self.problems[bare] = cell.problem
 
 
+class _ProductList:
+    """A list of products, in which the row of a problem is found by its sizes."""
+
+    def __init__(self, rows: Sequence[ListedGemm]) -> None:
+        self.rows = rows
+        self._by_sizes: dict[tuple[int, int, int], list[ListedGemm]] = defaultdict(list)
+        for row in rows:
+            self._by_sizes[row.n, row.m, row.k].append(row)
+
+    @staticmethod
+    def read(path: Path) -> _ProductList:
+        return _ProductList(read_gemm_list(path))
+
+    def row_of(self, problem: Problem) -> ListedGemm | None:
+        """The first row of a problem; None if there is none, or if the problem has leading dimensions of its own."""
+        gemm, kind = Gemm.of(problem), problem.type
+        rows = () if problem.leading else self._by_sizes.get((gemm.m, gemm.n, gemm.k), ())
+        return next((row for row in rows if row.fits(kind) and row.sizes(kind) == problem.sizes), None)
+
+    def missing(self, subjects: Sequence[JudgedSubject]) -> int:
+        """How many rows are in no matrix."""
+        rows = (self.row_of(problem) for subject in subjects for problem in subject.matrix.problems)
+        known = {_product(row) for row in rows if row}
+        return sum(_product(row) not in known for row in self.rows)
+
+
 def read_matrices(task: MatrixTask) -> ReadMatrices:
     """Every matrix of the sources. Raises UserError for a file that cannot be read as one, and if no product is
     left."""
@@ -112,14 +139,14 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
             key = (target.api, target.name, target.architecture, kind)
             if bare_of(cell.problem) not in left_out:
                 gathered.setdefault(key, _Gathered(target)).add(cell)
-    listed = read_gemm_list(task.sizes) if task.sizes else None
+    listed = _ProductList.read(task.sizes) if task.sizes else None
     found = (_subject(key[3], times, listed, names) for key, times in gathered.items())
     subjects = [subject for subject in found if subject]
     if not subjects:
         what = f"no product{' of the list' if listed else ''} on which {LEAST_SOLUTIONS} configurations ran"
         raise UserError(names, what, "give a store or the final's tables of a run that tuned GEMMs to its end")
-    if listed and (missing := sum(not _is_known(row, subjects) for row in listed)):
-        notes.append(f"{missing} of {len(listed)} products of {task.sizes} are in no matrix")
+    if listed and (missing := listed.missing(subjects)):
+        notes.append(f"{missing} of {len(listed.rows)} products of {task.sizes} are in no matrix")
     return ReadMatrices(tuple(subjects), tuple(dict.fromkeys(notes)))
 
 
@@ -152,7 +179,7 @@ def _of_store(path: Path) -> Iterator[MatrixCell]:
 
 
 def _subject(
-    data_type: str, gathered: _Gathered, listed: Sequence[ListedGemm] | None, names: str
+    data_type: str, gathered: _Gathered, listed: _ProductList | None, names: str
 ) -> JudgedSubject | None:
     """The matrix of one device and data type; None if no product is left."""
     families = {
@@ -171,7 +198,7 @@ def _subject(
         for solution, cells in gathered.times[problem].items():
             seconds[row, columns[solution]] = statistics.median(cell.estimate.seconds for cell in _whole(cells))
         failed[row, [columns[solution] for solution in gathered.failures.get(problem, ())]] = True
-    is_listed = listed is not None and any(row.family for row in listed)
+    is_listed = listed is not None and any(row.family for row in listed.rows)
     return JudgedSubject(
         gathered.target,
         data_type,
@@ -188,22 +215,19 @@ def _subject(
     )
 
 
-def _family(problem: Problem, listed: Sequence[ListedGemm] | None) -> str | None:
+def _product(row: ListedGemm) -> ListedGemm:
+    """A row's sizes and layout, which several rows of a list may have."""
+    return replace(row, family="", weight=1.0)
+
+
+def _family(problem: Problem, listed: _ProductList | None) -> str | None:
     """A product's family in the list, or by its M and N; None if there is a list without the product."""
     gemm = Gemm.of(problem)
     by_sizes = f"{gemm.m} x {gemm.n}"
     if listed is None:
         return by_sizes
-    row = next((row for row in listed if _is_of(row, problem)), None)
+    row = listed.row_of(problem)
     return None if row is None else row.family or by_sizes
-
-
-def _is_of(row: ListedGemm, problem: Problem) -> bool:
-    return not problem.leading and row.fits(problem.type) and row.sizes(problem.type) == problem.sizes
-
-
-def _is_known(row: ListedGemm, subjects: Sequence[JudgedSubject]) -> bool:
-    return any(_is_of(row, problem) for subject in subjects for problem in subject.matrix.problems)
 
 
 def _whole(cells: Sequence[TimedCell]) -> Sequence[TimedCell]:
