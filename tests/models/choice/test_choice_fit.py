@@ -10,6 +10,7 @@ import pytest
 
 import choice_machine as machine
 from tunesmith.kernels import KERNELS, VENDOR
+from tunesmith.models.choice import model as choice_model
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
@@ -28,7 +29,8 @@ def few_trees():
     """So that the tests are quick."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(growing.TEACHER, "n_estimators", 25)
-        patch.setitem(growing.TIMES, "max_iter", 60)
+        for name, value in {"max_iter": 60, "learning_rate": 0.09, "max_leaf_nodes": 127, "max_depth": 9}.items():
+            patch.setitem(growing.TIMES, name, value)
         patch.setitem(growing.DOUBTS, "max_iter", 20)
         patch.setattr(fitting, "UNMEASURED", 60)
         yield
@@ -211,11 +213,11 @@ def test_a_model_comes_back_from_its_file(fit, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("tunesmith-choice: 1", "tunesmith-choice: 2", "format 2"),
+        ("tunesmith-choice: 2", "tunesmith-choice: 3", "format 3"),
         ("log m, ", "", "features"),
         ("types:\n", "types:\n  other: [1000]\n", "index"),
         ("caution: ", "caution: x", "caution"),
-        ("child: int32 ", "child: int32 1", "child"),
+        ("threshold: float32 ", "threshold: float32 1", "threshold"),
         ("kind: GPU", "kind: 7", "kind"),
         ("depth: ", "depth: 1000", "depth"),
     ],
@@ -231,15 +233,42 @@ def test_a_mistake_in_the_file_is_told_with_its_line(fit, tmp_path, old, new, wh
 
 
 def test_no_number_of_a_tree_leads_outside(fit, tmp_path):
-    """A file whose nodes point behind the last one is refused when it is read, not when it is asked."""
+    """A file whose nodes point behind the last one is refused when it is read, not when it is asked. So is one whose
+    first tree is a leaf with nodes behind it, and one whose last leaf has children that are not there."""
     trees = fit.model.times
     path = tmp_path / "choice.yaml"
-    for name, value in (("child", len(trees.child)), ("feature", len(feature_names(fit.model.columns))), ("roots", -1)):
+    features = len(feature_names(fit.model.columns))
+    for name, node, value in (
+        ("feature", 0, features),
+        ("roots", 0, -1),
+        ("roots", 0, 1),
+        ("threshold", 0, np.inf),
+        ("threshold", -1, 0.5),
+    ):
         broken = np.array(getattr(trees, name))
-        broken[0] = value
+        broken[node] = value
         path.write_text(dump_choice_model(replace(fit.model, times=replace(trees, **{name: broken}))))
-        with pytest.raises(UserError, match=name):
+        with pytest.raises(UserError, match=name if value != 1 else "threshold"):
             read_choice_model(path)
+
+
+def test_late_trees_are_asked_about_what_is_not_far_behind_the_vendor(fit, monkeypatch):
+    """The others come last, whatever the late trees would say of them. The first choice is that of all trees."""
+    problems = machine.matrix(10, seed=4).problems
+    monkeypatch.setattr(choice_model, "EARLY_TREES", 40)
+    monkeypatch.setattr(choice_model, "BEHIND", math.inf)
+    of_all = list(orders(fit.model, problems))
+    monkeypatch.setattr(choice_model, "BEHIND", 0.2)
+    found = list(orders(fit.model, problems))
+    assert [order[0][0] for order in found] == [order[0][0] for order in of_all]
+    behind = 0
+    for few, every in zip(found, of_all, strict=True):
+        expected = {solution: time.seconds for solution, time in every}
+        competes = [time.seconds == pytest.approx(expected[solution], rel=1e-9) for solution, time in few]
+        assert competes == sorted(competes, reverse=True), "one that does not compete is before one that does"
+        assert competes[[solution.kernel for solution, _ in few].index(VENDOR)]
+        behind += competes.count(False)
+    assert behind > len(problems), "far more than none"
 
 
 def test_what_would_teach_most_lies_far_from_what_is_known(fit):

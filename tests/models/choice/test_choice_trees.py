@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.models.choice.fit.growing import TIMES, _rounded_down, _student
+from tunesmith.models.choice.fit.growing import LEAF_UNIT, TIMES, _rounded_down, _student
 from tunesmith.models.choice.packed import packed, unpacked
 from tunesmith.models.choice.trees import GrownTree, ensemble
 from tunesmith.records import UserError
@@ -68,6 +68,25 @@ def test_uneven_trees_are_walked_to_their_leaves():
     trees = ensemble(0.0, [tree, tree])
     rows = np.array([[-1.0, 5.0], [0.0, 5.0], [1.0, 2.0], [1.0, 3.0]])
     assert trees.predict(rows).tolist() == [2, 2, 20, 200]
+
+
+def test_the_parts_of_an_ensemble_add_up_to_it():
+    features, values = sample(400)
+    whole = _student(sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values), features)
+    others, _ = sample(50, seed=1)
+    for count in (0, 1, 60, len(whole.roots), len(whole.roots) + 1):
+        first, rest = whole.split(count)
+        assert len(first.roots) == min(count, len(whole.roots))
+        assert first.predict(others) + rest.predict(others) == pytest.approx(whole.predict(others), abs=1e-9)
+
+
+def test_rounded_leaves_are_multiples_and_as_near_as_can_be():
+    features, values = sample(400)
+    whole = _student(sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values), features)
+    rounded = whole.rounded(LEAF_UNIT)
+    assert (rounded.value % LEAF_UNIT == 0).all()
+    assert np.abs(rounded.value - whole.value).max() <= LEAF_UNIT / 2
+    assert len(packed(rounded.value)) < 0.7 * len(packed(whole.value))
 
 
 @pytest.mark.parametrize("array", [np.array([[1.5, np.inf], [-2.0, 0.0]]), np.arange(7, dtype=np.int32), np.zeros(0)])

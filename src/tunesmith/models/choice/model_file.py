@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, shortened, text_of
 from tunesmith.problems.yaml import parse_yaml
@@ -19,7 +20,7 @@ from .model import ChoiceModel, ChoiceOrigin, feature_names
 from .packed import packed, unpacked
 from .trees import TreeEnsemble
 
-FORMAT = 1
+FORMAT = 2
 """The number under `tunesmith-choice`, raised when one of two versions could not read what the other wrote."""
 
 _KEY = "tunesmith-choice"
@@ -33,7 +34,7 @@ _HEAD = f"""\
 _BEGINNING = 4096
 _FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "solutions", "types", "features")
 _ENSEMBLES = ("times", "doubts")
-_ARRAYS = ("roots", "feature", "threshold", "child", "value")
+_ARRAYS = ("roots", "feature", "threshold", "value")
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
 _MOST_DEPTH = 64
 
@@ -148,19 +149,27 @@ def _trees(node: Node, name: str, features: int) -> TreeEnsemble:
     """The trees. Every number of a node and of a feature is checked, so that none points outside."""
     parts = node.fields(name, ("base", "depth", *_ARRAYS))
     arrays = {array: _array(parts[array], array) for array in _ARRAYS}
-    nodes = len(arrays["child"])
-    for array, limit in {"roots": nodes, "feature": features, "child": nodes}.items():
+    nodes = len(arrays["feature"])
+    for array, limit in {"roots": nodes, "feature": features}.items():
         values = arrays[array]
         if values.dtype.kind != "i" or (len(values) and not 0 <= values.min() <= values.max() < limit):
             raise parts[array].wrong(f"{array} has a number outside of 0 to {limit - 1}", _REMEDY)
         arrays[array] = values.astype(np.intp)
-    inner = np.isfinite(arrays["threshold"])
-    if {len(arrays[array]) for array in _ARRAYS[1:]} != {nodes} or (arrays["child"][inner] + 1 >= nodes).any():
-        raise parts["child"].wrong("nodes without children, thresholds or values", _REMEDY)
+    if {len(arrays[array]) for array in _ARRAYS[1:]} != {nodes} or not _are_trees(arrays["roots"], arrays["threshold"]):
+        raise parts["threshold"].wrong("nodes without children, thresholds or values", _REMEDY)
     depth = _whole(parts["depth"], "depth")
     if depth > _MOST_DEPTH:
         raise parts["depth"].wrong(f"a depth of {depth}, at most {_MOST_DEPTH}", _REMEDY)
     return TreeEnsemble(base=_number(parts["base"], "base"), depth=depth, **arrays)
+
+
+def _are_trees(roots: NDArray[np.intp], threshold: NDArray[np.float32]) -> bool:
+    """Whether each part from one root to the next is a whole tree: a root, and two children of each node that is no
+    leaf."""
+    ends = [*roots.tolist(), len(threshold)]
+    inner = np.add.reduceat(np.isfinite(threshold), roots) if len(roots) else np.zeros(0, np.intp)
+    expected: list[int] = (roots + 1 + 2 * inner).tolist()
+    return ends[0] == 0 and ends[1:] == expected
 
 
 def _array(node: Node, what: str) -> Any:

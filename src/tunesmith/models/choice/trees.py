@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +17,28 @@ Indices = NDArray[np.intp]
 class TreeEnsemble:
     """The sum of `base` and one leaf's value of each tree.
 
-    All nodes of all trees are numbered; `roots` has the number of each tree's root. A row goes from node i to node
-    `child[i]` if its feature `feature[i]` is at most `threshold[i]`, else to `child[i] + 1`. A leaf's child is the leaf
-    itself, and its threshold is infinite. No leaf is more than `depth` nodes below a root.
+    The nodes of all trees are numbered tree by tree, and in a tree level by level; `roots` has each root's number.
+    A row goes from node i to node `child[i]` if its feature `feature[i]` is at most `threshold[i]`, else to
+    `child[i] + 1`. A leaf's threshold is infinite, and its child is the leaf itself. No leaf is more than `depth` nodes
+    below a root.
     """
 
     base: float
     roots: Indices
     feature: Indices
     threshold: NDArray[np.float32]
-    child: Indices
     value: NDArray[np.float32]
     depth: int
+
+    @cached_property
+    def child(self) -> Indices:
+        """The first child of each node. Level by level, the children of a tree follow its root in pairs."""
+        is_inner = np.isfinite(self.threshold)
+        sizes = np.diff(self.roots, append=len(is_inner))
+        pairs_before = np.cumsum(is_inner) - is_inner
+        in_tree = pairs_before - np.repeat(pairs_before[self.roots], sizes)
+        children: Indices = np.repeat(self.roots, sizes) + 1 + 2 * in_tree
+        return np.where(is_inner, children, np.arange(len(is_inner)))
 
     def predict(self, rows: Floats) -> Floats:
         """The prediction for each row of features."""
@@ -40,6 +51,20 @@ class TreeEnsemble:
             node = self.child.take(node, mode="wrap") + (flat.take(starts + feature, mode="wrap") > threshold)
         predicted: Floats = self.base + self.value.take(node).sum(axis=1, dtype=np.float64)
         return predicted
+
+    def split(self, count: int) -> tuple[TreeEnsemble, TreeEnsemble]:
+        """The first `count` trees with the base, and the others. The sum of their predictions is that of all."""
+        first = self.roots[count] if count < len(self.roots) else len(self.feature)
+        before = self.feature[:first], self.threshold[:first], self.value[:first], self.depth
+        after = self.feature[first:], self.threshold[first:], self.value[first:], self.depth
+        return (
+            TreeEnsemble(self.base, self.roots[:count], *before),
+            TreeEnsemble(0.0, self.roots[count:] - first, *after),
+        )
+
+    def rounded(self, unit: float) -> TreeEnsemble:
+        """The same with leaves' values that are multiples of `unit`, which compress to half the bytes."""
+        return replace(self, value=(np.rint(self.value / unit) * unit).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +82,16 @@ def ensemble(base: float, trees: Sequence[GrownTree]) -> TreeEnsemble:
     """The trees as one ensemble. Siblings get consecutive numbers."""
     feature: list[int] = []
     threshold: list[float] = []
-    child: list[int] = []
     value: list[float] = []
     roots, deepest = [], 0
     for tree in trees:
-        roots.append(len(child))
+        roots.append(len(feature))
         level, depth = [0], 0
         while level:
             deepest = max(deepest, depth)
             below: list[int] = []
-            first_below = len(child) + len(level)
             for node in level:
                 is_leaf = tree.left[node] < 0
-                child.append(len(child) if is_leaf else first_below + len(below))
                 feature.append(0 if is_leaf else int(tree.feature[node]))
                 threshold.append(np.inf if is_leaf else float(tree.threshold[node]))
                 value.append(float(tree.value[node]) if is_leaf else 0.0)
@@ -80,7 +102,6 @@ def ensemble(base: float, trees: Sequence[GrownTree]) -> TreeEnsemble:
         np.array(roots, np.intp),
         np.array(feature, np.intp),
         np.array(threshold, np.float32),
-        np.array(child, np.intp),
         np.array(value, np.float32),
         deepest,
     )

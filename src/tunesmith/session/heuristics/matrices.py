@@ -178,9 +178,7 @@ def _of_store(path: Path) -> Iterator[MatrixCell]:
     return cells_of_store(FolderStore(StoreLocation(file)))
 
 
-def _subject(
-    data_type: str, gathered: _Gathered, listed: _ProductList | None, names: str
-) -> JudgedSubject | None:
+def _subject(data_type: str, gathered: _Gathered, listed: _ProductList | None, names: str) -> JudgedSubject | None:
     """The matrix of one device and data type; None if no product is left."""
     families = {
         problem: family
