@@ -186,7 +186,7 @@ def printed(tmp_path_factory):
         "heuristics audit": heuristics.audited_document(audit_heuristics(SourceTask((tensile_table(folder),)))),
         "heuristics explain": _policy_explained(),
         "heuristics design": products.written_document(write_design(folder / "design.csv", 4, 1, ())),
-        "heuristics learn": products.written_document(write_design(folder / "next.csv", 4, 1, ())),
+        "heuristics learn": products.learned_document(write_design(folder / "next.csv", 4, 1, ())),
         "heuristics judge": policies.judged_document(_judged(folder)),
     }
 

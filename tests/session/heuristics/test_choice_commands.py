@@ -19,7 +19,11 @@ from tunesmith.logic import Logic, Rule, logic_files
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
+from tunesmith.protocol.benchmark_protocol import fork
+from tunesmith.protocol.lineage import Lineage
 from tunesmith.records import Problem
+from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.tuning_file.file import ready
 
 pytest.importorskip("sklearn")
 
@@ -218,6 +222,38 @@ def test_what_would_teach_most_is_a_list_without_what_is_left_out(fitted, tmp_pa
     command("learn", logic / "choice.yaml", "--count", 12, "--without", without, "-o", out_again)
     sizes = {(row.m, row.n, row.k) for row in read_gemm_list(out_again)}
     assert not sizes & {(row.m, row.n, row.k) for row in rows[:3]}
+
+
+def test_a_model_to_be_taught_writes_a_tuning_file_of_its_solutions(fitted, tmp_path):
+    """The file is another folder's, names the list from there, and has each type's solutions as lineages of its own."""
+    logic, _ = fitted
+    (tmp_path / "files").mkdir()
+    out, file = tmp_path / "next.csv", tmp_path / "files" / "next.yaml"
+    for _ in range(2):  # the second time over its own file
+        words = ("learn", logic / "choice.yaml", "--count", 6, "-o", out, "--file", file)
+        assert json.loads(command(*words, "--json"))["file"] == str(file)
+    model = read_choice_model(logic / "choice.yaml")
+    ready_file = ready(file, None, model.target)
+    assert {phases.problem_type.name for phases in ready_file.file.groups} == set(model.types)
+    for phases in ready_file.file.groups:
+        kind = phases.problem_type
+        oracle = ConfigurationOracle(kind, model.target)
+        forked, final = phases.steps
+        lineages = fork((Lineage(phases.start),), forked.choices)
+        assert tuple(oracle.solution(lineage.configuration) for lineage in lineages) == model.solutions_of(kind)
+        assert [problem.sizes for problem in final.problems] == [
+            row.sizes(kind) for row in read_gemm_list(out) if row.fits(kind)
+        ]
+
+
+def test_a_tuning_file_of_somebody_is_not_overwritten(fitted, tmp_path):
+    logic, _ = fitted
+    file = tmp_path / "mine.yaml"
+    file.write_text("BenchmarkProblems: []\n")
+    words = ["heuristics", "learn", logic / "choice.yaml", "-o", tmp_path / "next.csv", "--file", file]
+    assert "no file of this command" in str(CliRunner().invoke(app, [*map(str, words)]).exception)
+    assert file.read_text() == "BenchmarkProblems: []\n"
+    assert not (tmp_path / "next.csv").exists()
 
 
 def test_a_design_is_a_list_and_overwrites_nothing_else(tmp_path):

@@ -20,13 +20,18 @@ def learn(
     count: Count = 100,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed considers other products.")] = 1,
     without: Without = [],  # noqa: B006  # typer's own way to say "none"
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", help="Also write a tuning file that measures the model's solutions on the list."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a list of the products that a choice model doubts most, each family of the design with its share.
 
-    Tune the list into the same folder, and fit again.
+    Tune the list, and fit again to both runs. The tuning file of --file has no steps, since the model's solutions have
+    been through them.
 
-    Example: `tunesmith heuristics learn tuned/logic/choice.yaml --count 100 --without judged.csv -o next.csv`
+    Example: `tunesmith heuristics learn tuned/logic/choice.yaml --count 100 -o next.csv --file next.yaml`
     """
-    written = write_products_to_learn(model, out, count, seed, tuple(without))
-    print_facts(as_json, report.written_document, report.written, written)
+    written = write_products_to_learn(model, out, count, seed, tuple(without), file)
+    print_facts(as_json, report.learned_document, report.written, written)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith.logic import write_atomically
@@ -14,13 +15,17 @@ from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 from tunesmith.records import UserError
 
+from .settled import is_settled_file, settled_file
+
 
 @dataclass(frozen=True)
 class WrittenList:
-    """The products of a list, and the file that has them."""
+    """The products of a list, and the file that has them; and the tuning file that measures a model's solutions on it,
+    if one was asked for."""
 
     rows: tuple[ListedGemm, ...]
     path: Path
+    file: Path | None = None
 
     @property
     def families(self) -> Mapping[str, int]:
@@ -37,17 +42,26 @@ def write_design(out: Path, count: int, seed: int, without: tuple[Path, ...]) ->
     return written_list(designed(count, seed, left_out), out)
 
 
-def write_products_to_learn(model: Path, out: Path, count: int, seed: int, without: tuple[Path, ...]) -> WrittenList:
-    """Write the `count` products that would teach the model in a file most, without the sizes of the lists `without`.
+def write_products_to_learn(
+    model: Path, out: Path, count: int, seed: int, without: tuple[Path, ...], file: Path | None = None
+) -> WrittenList:
+    """Write the `count` products that would teach the model in a file most, without the sizes of the lists `without`;
+    and to `file` a tuning file that measures the model's solutions on them.
 
-    Raises UserError as `write_design`, for a file that is no choice model, and for a model of other products than the
-    design has.
+    Raises UserError as `write_design`, for a file that is no choice model, for a model of other products than the
+    design has, and for an existing `file` that is none of these.
     """
     left_out = [row for path in without for row in read_gemm_list(path)]
-    rows = products_to_learn(read_choice_model(model), count, seed, left_out)
+    if file and file.exists() and not is_settled_file(file):
+        raise UserError(str(file), "is there, and is no file of this command", "give another name, or remove it")
+    known = read_choice_model(model)
+    rows = products_to_learn(known, count, seed, left_out)
     if not rows:
         raise UserError(str(model), "the design has no product of its problem types", "fit a model to a design")
-    return written_list(rows, out)
+    written = written_list(rows, out)
+    if file:
+        write_atomically(file, settled_file(known, os.path.relpath(out, file.parent)))
+    return replace(written, file=file)
 
 
 def written_list(rows: tuple[ListedGemm, ...], out: Path) -> WrittenList:
