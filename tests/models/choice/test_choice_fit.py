@@ -280,6 +280,22 @@ def test_what_would_teach_most_lies_far_from_what_is_known(fit):
     assert set(rows) != set(random)
 
 
+def test_trust_is_that_of_products_that_were_held_out(fit):
+    """Not of families, so that a family's other products are known. Products of equal M and N are held out together."""
+    lesson = ChoiceLesson.of(machine.matrix(40), machine.TARGET, 0)
+    held_out = lesson.held_out_products(0)
+    families = np.array(lesson.candidates.matrix.families)
+    assert all(len(set(held_out.folds[families == family])) > 1 for family in families)
+    assert fit.model.caution == Trust.of(held_out, np.ones(len(families), bool)).caution
+    matrix = machine.matrix(12)
+    deeper = tuple(replace(problem, sizes=(*problem.sizes[:2], 2 * problem.sizes[2])) for problem in matrix.problems)
+    seconds = np.concatenate([matrix.seconds, 2 * matrix.seconds])
+    both = TimeMatrix((*matrix.problems, *deeper), matrix.families * 2, matrix.solutions, seconds)
+    folds = ChoiceLesson.of(both, machine.TARGET, 0).held_out_products(0).folds
+    np.testing.assert_array_equal(folds[: len(deeper)], folds[len(deeper) :])
+    assert len(set(folds)) > 1
+
+
 def test_one_family_cannot_be_held_out():
     with pytest.raises(ValueError, match="one group"):
         fit_choice(machine.matrix(60, names=("square",)), machine.TARGET, "bfloat16", (), ("", ""))

@@ -71,12 +71,13 @@ def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mappin
     family and for too few times."""
     whole, lesson = subject.matrix, ChoiceLesson.of(subject.matrix, subject.target, seed)
     held_out, matrix = lesson.held_out(seed), lesson.candidates.matrix
+    without_products = lesson.held_out_products(seed)
     # A product without a time of a candidate is not answered.
     chosen = {row: _chosen_row(whole, row, {}, ()) for row in range(len(whole.problems))}
     for fold in np.unique(held_out.folds):
         taught = held_out.folds != fold
         logics = logics_of(matrix, subject.target, taught)
-        expected = Trust.of(held_out, taught).cautious(held_out)
+        expected = Trust.of(without_products, taught).cautious(held_out)
         for row in np.flatnonzero(~taught).tolist():
             order = np.argsort(np.where(np.isfinite(expected[row]), expected[row], np.inf)).tolist()
             expected_solutions = [matrix.solutions[column] for column in order]

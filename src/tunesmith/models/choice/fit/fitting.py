@@ -1,9 +1,9 @@
-"""A choice model from a matrix of times: trees on all of it, doubts and scores from held-out families."""
+"""A choice model from a matrix of times: trees on all of it, doubts from held-out products, scores from families."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tunesmith.models.choice.design.design import designed
 from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
+from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Problem, Target
 
 from .candidates import CandidateTimes
@@ -53,7 +54,15 @@ class ChoiceLesson:
 
     def held_out(self, seed: int) -> HeldOutTimes:
         """What models expect without the families of the products. Raises ValueError for a single family."""
-        return held_out_times(self.candidates.matrix.families, self.cells, self.unmeasured, seed)
+        return self._without(self.candidates.matrix.families, seed)
+
+    def held_out_products(self, seed: int) -> HeldOutTimes:
+        """What models expect without the products, of which those of equal M and N are alike."""
+        gemms = map(Gemm.of, self.candidates.matrix.problems)
+        return self._without([f"{gemm.m} x {gemm.n}" for gemm in gemms], seed)
+
+    def _without(self, groups: Sequence[str], seed: int) -> HeldOutTimes:
+        return held_out_times(groups, self.cells, self.unmeasured, seed)
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ def fit_choice(
     lesson = ChoiceLesson.of(whole, target, seed)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
-    trust = Trust.of(held_out, np.ones(len(matrix.problems), bool))
+    trust = Trust.of(lesson.held_out_products(seed), np.ones(len(matrix.problems), bool))
     first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
     model = grown(lesson.cells, lesson.unmeasured, seed)
     return ChoiceFit(

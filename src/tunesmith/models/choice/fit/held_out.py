@@ -1,4 +1,4 @@
-"""What a model expects of products whose families were held out of its fit, and what follows for its doubts."""
+"""What a model expects of products that were held out of its fit, and what follows for its doubts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ Indices = NDArray[np.int64]
 Rows = NDArray[np.bool_]
 
 FOLDS = 6
+"""Into how many parts families are dealt, and products."""
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
 CAUTIONS = (*(step / 20 for step in range(40)), 2.0, 2.5, 3.0, 4.0)
@@ -34,7 +35,7 @@ H200 for 1.3 (`benchmarks/recorded/choice_h200`). With the 1.0 and 0.6 that 170 
 
 @dataclass(frozen=True)
 class HeldOutTimes:
-    """What models expect of products whose families they were not fitted on.
+    """What models expect of products whose groups they were not fitted on.
 
     `logs` are logarithms of expected times over the products' floors, `doubts` their doubts, and `times` the logarithms
     of the measured times: a row for each product, a column for each solution, NaN where the solution did not run.
@@ -48,9 +49,9 @@ class HeldOutTimes:
     vendors: Rows
 
 
-def held_out_times(families: Sequence[str], cells: TimeCells, unmeasured: PairRows, seed: int) -> HeldOutTimes:
-    """The expectations for every time, with whole families held out. Raises ValueError for a single family."""
-    folds = fold_numbers(families, FOLDS, seed)
+def held_out_times(groups: Sequence[str], cells: TimeCells, unmeasured: PairRows, seed: int) -> HeldOutTimes:
+    """The expectations for every time, with whole groups of products held out. Raises ValueError for a single group."""
+    folds = fold_numbers(groups, FOLDS, seed)
     logs, doubts = np.empty(len(cells.logs)), np.empty(len(cells.logs))
     for fold in np.unique(folds):
         out = (folds == fold)[cells.pairs.row]
