@@ -1,4 +1,4 @@
-"""A YAML file as a tree whose nodes know their location (`file:line`).
+"""A YAML file as a tree whose nodes know their location (`file:line`); and values as lines of such a file.
 
 Reading is safe: no Python objects, no file that expands without end, no key twice. Tuning files and the descriptions of
 the user's own kernels are read with it.
@@ -6,6 +6,7 @@ the user's own kernels are read with it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -223,3 +224,9 @@ class _Tree:
 
     def _location(self, raw: yaml.Node) -> str:
         return f"{self._name}:{raw.start_mark.line + 1}"
+
+
+def flow(value: object) -> str:
+    """A value of Python's as YAML on one line, however long."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    return text.removesuffix("\n...\n").rstrip("\n")

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, shortened, text_of
-from tunesmith.problems.yaml import parse_yaml
+from tunesmith.problems.yaml import flow, parse_yaml
 from tunesmith.records import Configuration, Target, UserError, thaw
 
 from .columns import ParameterColumn
@@ -63,18 +62,18 @@ def dump_choice_model(model: ChoiceModel) -> str:
         for kernel, configuration in model.solutions
     )
     lines = [
-        *(f"{name}: {_flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()),
+        *(f"{name}: {flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()),
         "columns:",
-        *(f"- {_flow(column)}" for column in columns),
-        f"features: {_flow(list(feature_names(model.columns)))}",
+        *(f"- {flow(column)}" for column in columns),
+        f"features: {flow(list(feature_names(model.columns)))}",
         "solutions:",
-        *(f"- {_flow(solution)}" for solution in solutions),
+        *(f"- {flow(solution)}" for solution in solutions),
         "types:",
-        *(f"  {name}: {_flow(list(indices))}" for name, indices in model.types.items()),
+        *(f"  {name}: {flow(list(indices))}" for name, indices in model.types.items()),
     ]
     for name in _ENSEMBLES:
         trees: TreeEnsemble = getattr(model, name)
-        lines += [f"{name}:", f"  base: {_flow(trees.base)}", f"  depth: {trees.depth}"]
+        lines += [f"{name}:", f"  base: {flow(trees.base)}", f"  depth: {trees.depth}"]
         lines += [f"  {array}: {packed(getattr(trees, array))}" for array in _ARRAYS]
     return _HEAD + "\n".join(lines) + "\n"
 
@@ -221,9 +220,3 @@ def _whole(node: Node, what: str) -> int:
 
 def _digits(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-def _flow(value: object) -> str:
-    """A value on one line."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
-    return text.removesuffix("\n...\n").rstrip("\n")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from tunesmith.kernels.gemm.parameters import GROUP_MAPPING
 from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, read_yaml, shortened
+from tunesmith.problems.yaml import flow
 from tunesmith.records import Configuration, UserError, thaw
 
 from .calibration import CalibrationOrigin, StreamKCalibration, Subject
@@ -98,16 +98,16 @@ def _entry(calibration: StreamKCalibration) -> str:
         "configuration": {name: thaw(value) for name, value in origin.configuration.items()},
         "made": {"tunesmith": origin.tunesmith, "date": origin.date},
     }
-    lines = [f"{name}: {_flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()]
+    lines = [f"{name}: {flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()]
     lines.append("costs:")
     for (name, doc), cost in zip(COSTS.items(), calibration.costs, strict=True):
-        lines.append(f"  {name}: {_flow(_cost(cost))}  # {doc}")
+        lines.append(f"  {name}: {flow(_cost(cost))}  # {doc}")
     lines += [
         f"scatter: {_digits(calibration.scatter)}  # of a run around the model, relative",
         "covariance:  # of the fitted costs, in their order",
-        *(f"- {_flow([_digits(value / _MICRO**2) for value in row])}" for row in calibration.covariance.tolist()),
+        *(f"- {flow([_digits(value / _MICRO**2) for value in row])}" for row in calibration.covariance.tolist()),
         "runs:  # [tiles, of these along M, iterations, grid, streamed tiles, splits, time]",
-        *(f"- {_flow(_run(run))}" for run in calibration.runs),
+        *(f"- {flow(_run(run))}" for run in calibration.runs),
     ]
     return "- " + "\n  ".join(lines) + "\n"
 
@@ -124,12 +124,6 @@ def _run(run: StreamKRun) -> list[float]:
 
 def _digits(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-def _flow(value: object) -> str:
-    """A value on one line."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
-    return text.removesuffix("\n...\n").rstrip("\n")
 
 
 def _calibration(node: Node) -> StreamKCalibration:

@@ -6,16 +6,14 @@ of products that would teach the model more is measured without any.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import yaml
 
 from tunesmith.kernels import tuning_space
 from tunesmith.models.choice.model import ChoiceModel
 from tunesmith.problems import beginning_of
 from tunesmith.problems.gemm import gemm_type_named
+from tunesmith.problems.yaml import flow
 from tunesmith.records import ProblemType, Solution, thaw
 
 HEAD = """\
@@ -46,16 +44,11 @@ def _problem(kind: ProblemType, solutions: Sequence[Solution], sizes: str) -> It
     names = sorted({name for solution in solutions for name in solution.configuration})
     # Where two families differ in a default, it is the one that means neither.
     defaults = tuning_space(kind, hidden=True).defaults.only(names)
-    yield f"- - {_flow({'OperationType': kind.operation, **kind.fields})}"
+    yield f"- - {flow({'OperationType': kind.operation, **kind.fields})}"
     yield "  - ForkParameters:"
     yield "    - Groups:"
     for number, solution in enumerate(solutions):
         settings = {name: thaw(value) for name, value in (defaults | solution.configuration).items()}
-        yield f"      {'  -' if number else '- -'} {_flow(settings)}"
+        yield f"      {'  -' if number else '- -'} {flow(settings)}"
     yield "    BenchmarkFinalParameters:"
-    yield f"    - ProblemSizes: [{_flow({'File': sizes})}]"
-
-
-def _flow(value: Mapping[str, object]) -> str:
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
-    return text.rstrip("\n")
+    yield f"    - ProblemSizes: [{flow({'File': sizes})}]"

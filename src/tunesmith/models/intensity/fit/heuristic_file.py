@@ -8,10 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tunesmith.models.intensity.metrics import METRICS
 from tunesmith.problems import Node, read_yaml, shortened
+from tunesmith.problems.yaml import flow
 from tunesmith.records import Configuration, UserError, Value, thaw
 
 from .heuristic import BucketSeed, CutPoint, FitOrigin, FittedHeuristic, MetricRule, Question, answers
@@ -48,16 +47,16 @@ def dump_heuristic(heuristic: FittedHeuristic) -> str:
         "scores": {name: _digits(value) for name, value in heuristic.scores.items() if math.isfinite(value)},
     }
     lines = [
-        *(f"{name}: {_flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()),
+        *(f"{name}: {flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()),
         "fitted-on:",
-        *(f"  {name}: {_flow(value)}" for name, value in _fitted_on(origin).items()),
+        *(f"  {name}: {flow(value)}" for name, value in _fitted_on(origin).items()),
     ]
     if isinstance(rule, MetricRule):
         lines += [f"metric: {rule.metric}", "cut-points:" + ("" if rule.cut_points else " []")]
-        lines += [f"- {_flow(_cut(cut))}" for cut in rule.cut_points]
+        lines += [f"- {flow(_cut(cut))}" for cut in rule.cut_points]
     else:
-        lines.append(f"tree: {_flow(_tree(rule))}")
-    lines += ["buckets:", *(f"- {_flow(_bucket(seed))}" for seed in heuristic.seeds)]
+        lines.append(f"tree: {flow(_tree(rule))}")
+    lines += ["buckets:", *(f"- {flow(_bucket(seed))}" for seed in heuristic.seeds)]
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -125,12 +124,6 @@ def _bucket(seed: BucketSeed) -> dict[str, object]:
 
 def _digits(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-def _flow(value: object) -> str:
-    """A value on one line."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
-    return text.removesuffix("\n...\n").rstrip("\n")
 
 
 def _read_origin(fields: Mapping[str, Node]) -> FitOrigin:
