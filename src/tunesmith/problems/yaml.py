@@ -1,4 +1,4 @@
-"""A YAML file as a tree whose nodes know their location (`file:line`); and values as lines of such a file.
+"""A YAML file as a tree whose nodes know their location (`file:line`). `flow` writes a value as a line.
 
 Reading is safe: no Python objects, no file that expands without end, no key twice. Tuning files and the descriptions of
 the user's own kernels are read with it.
@@ -19,7 +19,7 @@ from tunesmith.records import UserError, Value
 from .files import text_of
 from .keys import shortened, unknown_key
 from .mistakes import Mistakes
-from .yaml_scalars import SCALARS, TAG, Scalar, ScalarError, scalar_value
+from .yaml_scalars import EXPONENT, SCALARS, TAG, Scalar, ScalarError, scalar_value
 
 MOST_NODES = 1_000_000
 """The most nodes of a file, counted with every alias expanded."""
@@ -226,7 +226,20 @@ class _Tree:
         return f"{self._name}:{raw.start_mark.line + 1}"
 
 
+class _FlowDumper(yaml.SafeDumper):
+    """Quotes the words that this project reads as numbers, and writes line breaks as escapes."""
+
+
+_FlowDumper.add_implicit_resolver(f"{TAG}float", EXPONENT, list("-+0123456789"))
+_FlowDumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(f"{TAG}str", text, style='"' if not text.isprintable() else None),
+)
+
+
 def flow(value: object) -> str:
-    """A value of Python's as YAML on one line, however long."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf)
+    """A value of Python's as YAML on one line, however long. `parse_yaml` reads the same value from it."""
+    text: str = yaml.dump(
+        value, Dumper=_FlowDumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf
+    )
     return text.removesuffix("\n...\n").rstrip("\n")

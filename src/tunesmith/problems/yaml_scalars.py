@@ -29,7 +29,7 @@ SCALARS: dict[str, Callable[[yaml.ScalarNode], Any]] = {
 }
 """The tags that are read, each with the function that makes the value. A date is a word here."""
 # YAML 1.1, which PyYAML follows, reads 1e-3 as a word: its numbers with an exponent must have a dot.
-_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
+EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]{1,3}")
 
 
 class ScalarError(ValueError):
@@ -45,7 +45,7 @@ def scalar_value(tag: str, text: str, is_plain: bool) -> Scalar:
 
     Raises ScalarError for a text without a value, and for a whole number that is too long.
     """
-    if is_plain and _EXPONENT.fullmatch(text):
+    if is_plain and EXPONENT.fullmatch(text):
         return float(text)
     try:
         value: Scalar = SCALARS[tag](yaml.ScalarNode(tag, text))

@@ -82,10 +82,10 @@ def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
     for settings in (growing.TIMES, growing.DOUBTS):
         monkeypatch.setitem(settings, "max_iter", 5)
     matrix = machine.matrix(12)
-    held_out = ChoiceLesson.of(matrix, machine.TARGET, 0).held_out(0)
+    held_out = ChoiceLesson.of(matrix, machine.TARGET, 0).held_out(0).families
     few = np.array(matrix.families) == "few"
     changed = replace(matrix, seconds=np.where(few[:, None], 3 * matrix.seconds, matrix.seconds))
-    again = ChoiceLesson.of(changed, machine.TARGET, 0).held_out(0)
+    again = ChoiceLesson.of(changed, machine.TARGET, 0).held_out(0).families
     np.testing.assert_array_equal(held_out.logs[few], again.logs[few])
     assert not np.array_equal(held_out.logs[~few], again.logs[~few], equal_nan=True)
     assert fit.model.scores["geomean"] == pytest.approx(geomean(fit.efficiencies))
@@ -219,7 +219,6 @@ def test_a_model_comes_back_from_its_file(fit, tmp_path):
         ("caution: ", "caution: x", "caution"),
         ("threshold: float32 ", "threshold: float32 1", "threshold"),
         ("kind: GPU", "kind: 7", "kind"),
-        ("depth: ", "depth: 1000", "depth"),
     ],
 )
 def test_a_mistake_in_the_file_is_told_with_its_line(fit, tmp_path, old, new, what):
@@ -233,33 +232,43 @@ def test_a_mistake_in_the_file_is_told_with_its_line(fit, tmp_path, old, new, wh
 
 
 def test_no_number_of_a_tree_leads_outside(fit, tmp_path):
-    """A file whose nodes point behind the last one is refused when it is read, not when it is asked. So is one whose
-    first tree is a leaf with nodes behind it, and one whose last leaf has children that are not there."""
+    """A file whose nodes are no trees is refused when it is read, not when it is asked."""
     trees = fit.model.times
     path = tmp_path / "choice.yaml"
     features = len(feature_names(fit.model.columns))
-    for name, node, value in (
-        ("feature", 0, features),
-        ("roots", 0, -1),
-        ("roots", 0, 1),
-        ("threshold", 0, np.inf),
-        ("threshold", -1, 0.5),
+    # The last inner node of the ensemble becomes a leaf, and the leaf before it an inner node: the counts are right.
+    inner = int(np.flatnonzero(np.isfinite(trees.threshold))[-1])
+    exchanged = {inner: np.inf, len(trees.threshold) - 1: 0.5}
+    for name, changes, what in (
+        ("feature", {0: features}, "feature has a number outside"),
+        ("roots", {0: -1}, "roots has a number outside"),
+        ("roots", {0: 1}, "nodes that no tree has"),
+        ("roots", {1: 0}, "nodes that no tree has"),
+        ("threshold", {0: np.inf}, "nodes that no tree has"),
+        ("threshold", {-1: 0.5}, "nodes that no tree has"),
+        ("threshold", {-1: -np.inf}, "nodes that no tree has"),
+        ("threshold", exchanged, "nodes that no tree has"),
+        ("value", {0: np.inf}, "a number is infinite"),
     ):
         broken = np.array(getattr(trees, name))
-        broken[node] = value
+        broken[list(changes)] = list(changes.values())
         path.write_text(dump_choice_model(replace(fit.model, times=replace(trees, **{name: broken}))))
-        with pytest.raises(UserError, match=name if value != 1 else "threshold"):
+        with pytest.raises(UserError, match=what):
             read_choice_model(path)
+    path.write_text(dump_choice_model(replace(fit.model, times=replace(trees, value=trees.value[:-1]))))
+    with pytest.raises(UserError, match="value.* numbers for|numbers for .* nodes"):
+        read_choice_model(path)
 
 
 def test_late_trees_are_asked_about_what_is_not_far_behind_the_vendor(fit, monkeypatch):
     """The others come last, whatever the late trees would say of them. The first choice is that of all trees."""
     problems = machine.matrix(10, seed=4).problems
     monkeypatch.setattr(choice_model, "EARLY_TREES", 40)
+    monkeypatch.setattr(choice_model, "FIRST", 1)
     monkeypatch.setattr(choice_model, "BEHIND", math.inf)
-    of_all = list(orders(fit.model, problems))
+    of_all = list(orders(replace(fit.model), problems))
     monkeypatch.setattr(choice_model, "BEHIND", 0.2)
-    found = list(orders(fit.model, problems))
+    found = list(orders(replace(fit.model), problems))
     assert [order[0][0] for order in found] == [order[0][0] for order in of_all]
     behind = 0
     for few, every in zip(found, of_all, strict=True):
@@ -268,7 +277,21 @@ def test_late_trees_are_asked_about_what_is_not_far_behind_the_vendor(fit, monke
         assert competes == sorted(competes, reverse=True), "one that does not compete is before one that does"
         assert competes[[solution.kernel for solution, _ in few].index(VENDOR)]
         behind += competes.count(False)
-    assert behind > len(problems), "far more than none"
+    assert behind > len(problems), "so few that the late trees were asked about all"
+
+
+def test_all_trees_are_asked_about_all_solutions_without_a_vendor(monkeypatch):
+    matrix = machine.matrix(12)
+    own = [column for column, solution in enumerate(matrix.solutions) if solution.kernel != VENDOR]
+    solutions = tuple(matrix.solutions[column] for column in own)
+    alone = TimeMatrix(matrix.problems, matrix.families, solutions, matrix.seconds[:, own])
+    model = fit_choice(alone, machine.TARGET, "bfloat16", ("a",), ("0", "2026-01-02")).model
+    monkeypatch.setattr(choice_model, "EARLY_TREES", 5)
+    early = [[time.seconds for _, time in order] for order in orders(replace(model), matrix.problems)]
+    monkeypatch.setattr(choice_model, "EARLY_TREES", 60)
+    every = [[time.seconds for _, time in order] for order in orders(replace(model), matrix.problems)]
+    for few, whole in zip(early, every, strict=True):
+        assert few == pytest.approx(whole, rel=1e-9)
 
 
 def test_what_would_teach_most_lies_far_from_what_is_known(fit):
@@ -283,17 +306,41 @@ def test_what_would_teach_most_lies_far_from_what_is_known(fit):
 def test_trust_is_that_of_products_that_were_held_out(fit):
     """Not of families, so that a family's other products are known. Products of equal M and N are held out together."""
     lesson = ChoiceLesson.of(machine.matrix(40), machine.TARGET, 0)
-    held_out = lesson.held_out_products(0)
-    families = np.array(lesson.candidates.matrix.families)
-    assert all(len(set(held_out.folds[families == family])) > 1 for family in families)
-    assert fit.model.caution == Trust.of(held_out, np.ones(len(families), bool)).caution
-    matrix = machine.matrix(12)
-    deeper = tuple(replace(problem, sizes=(*problem.sizes[:2], 2 * problem.sizes[2])) for problem in matrix.problems)
+    held_out, names = lesson.held_out(0), np.array(lesson.candidates.matrix.families)
+    assert all(len(set(held_out.families.folds[names == name])) == 1 for name in names)
+    assert all(len(set(held_out.products.folds[names == name])) > 1 for name in names)
+    factors = [doubt_factor(times, np.ones(len(names), bool)) for times in held_out]
+    grown = growing.grown(lesson.cells, lesson.unmeasured, 0)
+    scale = math.exp(fit.model.doubts.base - grown.doubts.base)
+    assert scale == pytest.approx(factors[1])
+    assert scale != pytest.approx(factors[0], rel=0.01)
+
+
+def deeper(matrix):
+    """A matrix with the same products again, of twice the K and twice the times."""
+    problems = [replace(problem, sizes=(*problem.sizes[:2], 2 * problem.sizes[2])) for problem in matrix.problems]
     seconds = np.concatenate([matrix.seconds, 2 * matrix.seconds])
-    both = TimeMatrix((*matrix.problems, *deeper), matrix.families * 2, matrix.solutions, seconds)
-    folds = ChoiceLesson.of(both, machine.TARGET, 0).held_out_products(0).folds
-    np.testing.assert_array_equal(folds[: len(deeper)], folds[len(deeper) :])
+    return TimeMatrix((*matrix.problems, *problems), matrix.families * 2, matrix.solutions, seconds)
+
+
+def test_products_of_equal_sides_are_held_out_together():
+    folds = ChoiceLesson.of(deeper(machine.matrix(12)), machine.TARGET, 0).held_out(0).products.folds
+    np.testing.assert_array_equal(folds[: len(folds) // 2], folds[len(folds) // 2 :])
     assert len(set(folds)) > 1
+
+
+@pytest.mark.parametrize("is_by_sides", [True, False])
+def test_what_is_held_out_once_is_not_held_out_again(is_by_sides, monkeypatch):
+    """Without families, products are known by their sides. And products of one M and N cannot be held out."""
+    matrix = machine.matrix(12)
+    if is_by_sides:
+        names = tuple(f"{problem.size('M')} x {problem.size('N')}" for problem in matrix.problems)
+        matrix = replace(matrix, families=names)
+    else:
+        problems = tuple(replace(p, sizes=(64, 64, 64 + row)) for row, p in enumerate(matrix.problems))
+        matrix = replace(matrix, problems=problems)
+    held_out = ChoiceLesson.of(matrix, machine.TARGET, 0).held_out(0)
+    assert held_out.products is held_out.families
 
 
 def test_one_family_cannot_be_held_out():

@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,15 +15,19 @@ from typer.testing import CliRunner
 import tunesmith
 from choice_fakes import products, tuned
 from tunesmith.cli.app import app
+from tunesmith.kernels import KERNELS
 from tunesmith.library.launch._predicted import PredictedChoices
 from tunesmith.logic import Logic, Rule, logic_files
+from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped
 from tunesmith.models.choice.fit import fitting, growing
-from tunesmith.models.choice.model_file import read_choice_model
+from tunesmith.models.choice.model_file import parse_choice_model, read_choice_model
+from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 from tunesmith.protocol.benchmark_protocol import fork
 from tunesmith.protocol.lineage import Lineage
 from tunesmith.records import Problem
 from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.heuristics.settled import settled_file
 from tunesmith.session.tuning_file.file import ready
 
 pytest.importorskip("sklearn")
@@ -225,10 +230,12 @@ def test_what_would_teach_most_is_a_list_without_what_is_left_out(fitted, tmp_pa
 
 
 def test_a_model_to_be_taught_writes_a_tuning_file_of_its_solutions(fitted, tmp_path):
-    """The file is another folder's, names the list from there, and has each type's solutions as lineages of its own."""
+    """The file is in another folder, names the list from there, and has the type's solutions as lineages of its own."""
     logic, _ = fitted
-    (tmp_path / "files").mkdir()
-    out, file = tmp_path / "next.csv", tmp_path / "files" / "next.yaml"
+    (tmp_path / "true").mkdir()
+    (tmp_path / "of: files").mkdir()
+    (tmp_path / "of: files" / "linked").symlink_to(tmp_path / "true")
+    out, file = tmp_path / "1e3", tmp_path / "of: files" / "linked" / "next.yaml"
     for _ in range(2):  # the second time over its own file
         words = ("learn", logic / "choice.yaml", "--count", 6, "-o", out, "--file", file)
         assert json.loads(command(*words, "--json"))["file"] == str(file)
@@ -251,9 +258,38 @@ def test_a_tuning_file_of_somebody_is_not_overwritten(fitted, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("BenchmarkProblems: []\n")
     words = ["heuristics", "learn", logic / "choice.yaml", "-o", tmp_path / "next.csv", "--file", file]
-    assert "no file of this command" in str(CliRunner().invoke(app, [*map(str, words)]).exception)
+    assert "with another text" in str(CliRunner().invoke(app, [*map(str, words)]).exception)
     assert file.read_text() == "BenchmarkProblems: []\n"
     assert not (tmp_path / "next.csv").exists()
+    words = ["heuristics", "learn", logic / "choice.yaml", "-o", tmp_path / "next.csv", "--file", tmp_path / "next.csv"]
+    assert "both the list and the tuning file" in str(CliRunner().invoke(app, [*map(str, words)]).exception)
+    assert not (tmp_path / "next.csv").exists()
+
+
+def test_a_tuning_file_has_the_types_of_its_list_and_the_solutions_of_this_version(tmp_path):
+    """The logic in the package has three types. A solution of another version is left out, as the library does."""
+    shipped = read_shipped(FOLDER / f"nvidia-h100-bf16{SUFFIX}")
+    model = parse_choice_model(shipped.choice_model, "shipped")
+    kernel, config = model.solutions[0]
+    model = replace(model, solutions=((kernel, config | {"NoSuch": 1}), ("NoKernel", config), *model.solutions[2:]))
+    kinds = {name: gemm_type_named(name) for name in model.types}
+    row = ListedGemm(64, 128, 256, trans_b=True)
+    (tmp_path / "list.csv").write_text(gemm_list_text([row]))
+    (tmp_path / "next.yaml").write_text(settled_file(model, [row], "list.csv"))
+    (phases,) = ready(tmp_path / "next.yaml", None, model.target).file.groups
+    assert kinds[phases.problem_type.name] == phases.problem_type
+    oracle = ConfigurationOracle(phases.problem_type, model.target)
+    lineages = fork((Lineage(phases.start),), phases.steps[0].choices)
+    known = [
+        s for s in model.solutions_of(phases.problem_type) if "NoSuch" not in s.configuration and s.kernel in KERNELS
+    ]
+    assert [oracle.solution(lineage.configuration) for lineage in lineages] == known
+    of_all = settled_file(
+        model, [row, replace(row, trans_b=False), replace(row, trans_a=True, trans_b=False)], "list.csv"
+    )
+    assert of_all.count("OperationType") == len(kinds) == 3
+    assert "NoSuch" not in of_all
+    assert "NoKernel" not in of_all
 
 
 def test_a_design_is_a_list_and_overwrites_nothing_else(tmp_path):

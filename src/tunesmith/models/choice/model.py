@@ -24,11 +24,11 @@ from .trees import TreeEnsemble
 Floats = NDArray[np.float64]
 REMEMBERED = 1024
 """The most products whose ranking is kept."""
-EARLY_TREES, BEHIND = 60, 0.2
-"""After so many trees, the others are asked only about the solutions that are not expected to take so much longer than
-the vendor's library, in logarithms: those that are will not be chosen, since boosted trees correct those before them
-ever less. At 333 products of an H200 that were not fitted on, the choices are those of all 400 trees, and the late ones
-were asked about 30 of 88 solutions on average."""
+EARLY_TREES, BEHIND, FIRST = 60, 0.2, 8
+"""So many trees are asked about all solutions. One that they expect to take longer than the vendor's library, by more
+than BEHIND in logarithms, would not be preferred to it, since each later tree corrects less. So the later trees are
+not asked about it, unless it is one of the FIRST. At 333 products of an H200 that were not fitted on, the choices were
+those of all 400 trees, and the later ones were asked about a third of 88 solutions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class ChoiceOrigin:
 @dataclass(frozen=True, slots=True)
 class ExpectedTime:
     """The expected seconds of a solution, by its index. `doubt` is the standard deviation of the logarithm of its ratio
-    to the vendor's expected time (0.05: five percent); for the vendor, of its ratio to the fastest other solution."""
+    to the vendor's expected time (0.05: five percent); for the vendor, of its ratio to the fastest other solution. Of a
+    solution far behind the vendor, the seconds are rough."""
 
     index: int
     seconds: float
@@ -73,6 +74,11 @@ class ChoiceModel:
     doubts: TreeEnsemble
     caution: float
     scores: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def early_and_late(self) -> tuple[TreeEnsemble, TreeEnsemble]:
+        """The trees of `times`: those that are asked about all solutions, and the others."""
+        return self.times.split(EARLY_TREES)
 
     def solutions_of(self, kind: ProblemType) -> tuple[Solution, ...]:
         """The solutions of a problem type, in the order of the type's indices."""
@@ -112,16 +118,13 @@ class ExpectedTimes:
     def _expected(self, rows: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """The expected logarithms of all solutions, and which of them compete: those about which all trees are
         asked."""
-        early, late = self._trees
+        early, late = self._model.early_and_late
         logs = early.predict(rows)
         vendors = logs[~self._is_own]
         competes = logs <= (vendors.min() + BEHIND if len(vendors) else math.inf)
+        competes[np.argsort(logs, kind="stable")[:FIRST]] = True
         logs[competes] += late.predict(rows[competes])
         return logs, competes
-
-    @cached_property
-    def _trees(self) -> tuple[TreeEnsemble, TreeEnsemble]:
-        return self._model.times.split(EARLY_TREES)
 
     @cached_property
     def _numbers(self) -> tuple[Floats, SolutionNumbers]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, shortened, text_of
 from tunesmith.problems.yaml import flow, parse_yaml
@@ -35,7 +34,6 @@ _FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "soluti
 _ENSEMBLES = ("times", "doubts")
 _ARRAYS = ("roots", "feature", "threshold", "value")
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
-_MOST_DEPTH = 64
 
 
 def dump_choice_model(model: ChoiceModel) -> str:
@@ -73,7 +71,7 @@ def dump_choice_model(model: ChoiceModel) -> str:
     ]
     for name in _ENSEMBLES:
         trees: TreeEnsemble = getattr(model, name)
-        lines += [f"{name}:", f"  base: {flow(trees.base)}", f"  depth: {trees.depth}"]
+        lines += [f"{name}:", f"  base: {flow(trees.base)}"]
         lines += [f"  {array}: {packed(getattr(trees, array))}" for array in _ARRAYS]
     return _HEAD + "\n".join(lines) + "\n"
 
@@ -146,7 +144,7 @@ def _indices(node: Node, solutions: int) -> tuple[int, ...]:
 
 def _trees(node: Node, name: str, features: int) -> TreeEnsemble:
     """The trees. Every number of a node and of a feature is checked, so that none points outside."""
-    parts = node.fields(name, ("base", "depth", *_ARRAYS))
+    parts = node.fields(name, ("base", *_ARRAYS))
     arrays = {array: _array(parts[array], array) for array in _ARRAYS}
     nodes = len(arrays["feature"])
     for array, limit in {"roots": nodes, "feature": features}.items():
@@ -154,21 +152,27 @@ def _trees(node: Node, name: str, features: int) -> TreeEnsemble:
         if values.dtype.kind != "i" or (len(values) and not 0 <= values.min() <= values.max() < limit):
             raise parts[array].wrong(f"{array} has a number outside of 0 to {limit - 1}", _REMEDY)
         arrays[array] = values.astype(np.intp)
-    if {len(arrays[array]) for array in _ARRAYS[1:]} != {nodes} or not _are_trees(arrays["roots"], arrays["threshold"]):
-        raise parts["threshold"].wrong("nodes without children, thresholds or values", _REMEDY)
-    depth = _whole(parts["depth"], "depth")
-    if depth > _MOST_DEPTH:
-        raise parts["depth"].wrong(f"a depth of {depth}, at most {_MOST_DEPTH}", _REMEDY)
-    return TreeEnsemble(base=_number(parts["base"], "base"), depth=depth, **arrays)
+    for array in ("threshold", "value"):
+        if len(arrays[array]) != nodes:
+            raise parts[array].wrong(f"{len(arrays[array])} numbers for {nodes} nodes", _REMEDY)
+    if not np.isfinite(arrays["value"]).all():
+        raise parts["value"].wrong("a number is infinite", _REMEDY)
+    trees = TreeEnsemble(base=_number(parts["base"], "base"), **arrays)
+    if not _are_trees(trees):
+        raise parts["threshold"].wrong("there are nodes that no tree has, or that lack children", _REMEDY)
+    return trees
 
 
-def _are_trees(roots: NDArray[np.intp], threshold: NDArray[np.float32]) -> bool:
-    """Whether each part from one root to the next is a whole tree: a root, and two children of each node that is no
-    leaf."""
-    ends = [*roots.tolist(), len(threshold)]
-    inner = np.add.reduceat(np.isfinite(threshold), roots) if len(roots) else np.zeros(0, np.intp)
-    expected: list[int] = (roots + 1 + 2 * inner).tolist()
-    return ends[0] == 0 and ends[1:] == expected
+def _are_trees(trees: TreeEnsemble) -> bool:
+    """Whether each part from one root to the next is a whole tree: a root and two children of each inner node, which
+    follow it."""
+    roots, is_inner = trees.roots, np.isfinite(trees.threshold)
+    ends = [*roots.tolist(), len(is_inner)]
+    if ends[0] or (np.diff(ends) <= 0).any() or np.isneginf(trees.threshold).any():
+        return False
+    inner = np.add.reduceat(is_inner, roots, dtype=np.intp) if len(roots) else roots
+    has_pairs: bool = ends[1:] == (roots + 1 + 2 * inner).tolist()
+    return has_pairs and bool((trees.child[is_inner] > np.flatnonzero(is_inner)).all())
 
 
 def _array(node: Node, what: str) -> Any:

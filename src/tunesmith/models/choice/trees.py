@@ -19,8 +19,7 @@ class TreeEnsemble:
 
     The nodes of all trees are numbered tree by tree, and in a tree level by level; `roots` has each root's number.
     A row goes from node i to node `child[i]` if its feature `feature[i]` is at most `threshold[i]`, else to
-    `child[i] + 1`. A leaf's threshold is infinite, and its child is the leaf itself. No leaf is more than `depth` nodes
-    below a root.
+    `child[i] + 1`. A leaf's threshold is infinite, and its child is the leaf itself.
     """
 
     base: float
@@ -28,7 +27,6 @@ class TreeEnsemble:
     feature: Indices
     threshold: NDArray[np.float32]
     value: NDArray[np.float32]
-    depth: int
 
     @cached_property
     def child(self) -> Indices:
@@ -39,6 +37,14 @@ class TreeEnsemble:
         in_tree = pairs_before - np.repeat(pairs_before[self.roots], sizes)
         children: Indices = np.repeat(self.roots, sizes) + 1 + 2 * in_tree
         return np.where(is_inner, children, np.arange(len(is_inner)))
+
+    @cached_property
+    def depth(self) -> int:
+        """How many nodes the deepest leaf is below its root."""
+        depth, level = 0, self.roots
+        while len(inner := level[np.isfinite(self.threshold[level])]):
+            depth, level = depth + 1, np.concatenate([self.child[inner], self.child[inner] + 1])
+        return depth
 
     def predict(self, rows: Floats) -> Floats:
         """The prediction for each row of features."""
@@ -53,10 +59,11 @@ class TreeEnsemble:
         return predicted
 
     def split(self, count: int) -> tuple[TreeEnsemble, TreeEnsemble]:
-        """The first `count` trees with the base, and the others. The sum of their predictions is that of all."""
+        """The first `count` trees with the base, and the others. Their predictions add up to that of all, but for
+        rounding."""
         first = self.roots[count] if count < len(self.roots) else len(self.feature)
-        before = self.feature[:first], self.threshold[:first], self.value[:first], self.depth
-        after = self.feature[first:], self.threshold[first:], self.value[first:], self.depth
+        before = self.feature[:first], self.threshold[:first], self.value[:first]
+        after = self.feature[first:], self.threshold[first:], self.value[first:]
         return (
             TreeEnsemble(self.base, self.roots[:count], *before),
             TreeEnsemble(0.0, self.roots[count:] - first, *after),
@@ -83,12 +90,11 @@ def ensemble(base: float, trees: Sequence[GrownTree]) -> TreeEnsemble:
     feature: list[int] = []
     threshold: list[float] = []
     value: list[float] = []
-    roots, deepest = [], 0
+    roots = []
     for tree in trees:
         roots.append(len(feature))
-        level, depth = [0], 0
+        level = [0]
         while level:
-            deepest = max(deepest, depth)
             below: list[int] = []
             for node in level:
                 is_leaf = tree.left[node] < 0
@@ -96,12 +102,11 @@ def ensemble(base: float, trees: Sequence[GrownTree]) -> TreeEnsemble:
                 threshold.append(np.inf if is_leaf else float(tree.threshold[node]))
                 value.append(float(tree.value[node]) if is_leaf else 0.0)
                 below += [] if is_leaf else [int(tree.left[node]), int(tree.right[node])]
-            level, depth = below, depth + 1
+            level = below
     return TreeEnsemble(
         base,
         np.array(roots, np.intp),
         np.array(feature, np.intp),
         np.array(threshold, np.float32),
         np.array(value, np.float32),
-        deepest,
     )

@@ -67,11 +67,10 @@ class ChosenRow:
 
 
 def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mapping[Chooser, list[Guesses]]:
-    """The guesses for each product, learned from the products of other families. Raises ValueError for a single
-    family and for too few times."""
+    """The guesses for each product, learned from the products of other families; their caution is that of these
+    products, each held out by itself. Raises ValueError for a single family and for too few times."""
     whole, lesson = subject.matrix, ChoiceLesson.of(subject.matrix, subject.target, seed)
-    held_out, matrix = lesson.held_out(seed), lesson.candidates.matrix
-    without_products = lesson.held_out_products(seed)
+    (held_out, without_products), matrix = lesson.held_out(seed), lesson.candidates.matrix
     # A product without a time of a candidate is not answered.
     chosen = {row: _chosen_row(whole, row, {}, ()) for row in range(len(whole.problems))}
     for fold in np.unique(held_out.folds):

@@ -12,16 +12,17 @@ from tunesmith.logic import write_atomically
 from tunesmith.models.choice.design.design import designed
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model_file import read_choice_model
+from tunesmith.problems import MOST_GENERATED_BYTES, text_of
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 from tunesmith.records import UserError
 
-from .settled import is_settled_file, settled_file
+from .settled import settled_file
 
 
 @dataclass(frozen=True)
 class WrittenList:
-    """The products of a list, and the file that has them; and the tuning file that measures a model's solutions on it,
-    if one was asked for."""
+    """The products of a list, and its path. `file` is the tuning file that measures a model's solutions on them, if one
+    was asked for."""
 
     rows: tuple[ListedGemm, ...]
     path: Path
@@ -49,18 +50,22 @@ def write_products_to_learn(
     and to `file` a tuning file that measures the model's solutions on them.
 
     Raises UserError as `write_design`, for a file that is no choice model, for a model of other products than the
-    design has, and for an existing `file` that is none of these.
+    design has, and if another text would have to be overwritten with the tuning file.
     """
+    if file and file.resolve() == out.resolve():
+        raise UserError(str(file), "cannot be both the list and the tuning file", "give --file another name")
     left_out = [row for path in without for row in read_gemm_list(path)]
-    if file and file.exists() and not is_settled_file(file):
-        raise UserError(str(file), "is there, and is no file of this command", "give another name, or remove it")
     known = read_choice_model(model)
     rows = products_to_learn(known, count, seed, left_out)
     if not rows:
         raise UserError(str(model), "the design has no product of its problem types", "fit a model to a design")
+    if not file:
+        return written_list(rows, out)
+    text = settled_file(known, rows, os.path.relpath(out.resolve(), file.resolve().parent))
+    if file.exists() and text_of(file, "YAML", MOST_GENERATED_BYTES, "give another name") != text:
+        raise UserError(str(file), "is there, with another text", "give another name, or remove it")
     written = written_list(rows, out)
-    if file:
-        write_atomically(file, settled_file(known, os.path.relpath(out, file.parent)))
+    write_atomically(file, text)
     return replace(written, file=file)
 
 

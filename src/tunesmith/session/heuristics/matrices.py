@@ -106,6 +106,7 @@ class _ProductList:
         self.rows = rows
         self._by_sizes: dict[tuple[int, int, int], list[ListedGemm]] = defaultdict(list)
         for row in rows:
+            # A list is row-major: its m is a problem's N.
             self._by_sizes[row.n, row.m, row.k].append(row)
 
     @staticmethod
@@ -220,12 +221,11 @@ def _product(row: ListedGemm) -> ListedGemm:
 
 def _family(problem: Problem, listed: _ProductList | None) -> str | None:
     """A product's family in the list, or by its M and N; None if there is a list without the product."""
-    gemm = Gemm.of(problem)
-    by_sizes = f"{gemm.m} x {gemm.n}"
+    sides = Gemm.of(problem).sides
     if listed is None:
-        return by_sizes
+        return sides
     row = listed.row_of(problem)
-    return None if row is None else row.family or by_sizes
+    return None if row is None else row.family or sides
 
 
 def _whole(cells: Sequence[TimedCell]) -> Sequence[TimedCell]:

@@ -7,42 +7,50 @@ of products that would teach the model more is measured without any.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from tunesmith.kernels import tuning_space
+from tunesmith.kernels import KERNELS, tuning_space
 from tunesmith.models.choice.model import ChoiceModel
-from tunesmith.problems import beginning_of
 from tunesmith.problems.gemm import gemm_type_named
+from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.problems.yaml import flow
 from tunesmith.records import ProblemType, Solution, thaw
 
 HEAD = """\
-# Measures the solutions of a choice model at other products, by `tunesmith heuristics learn --file`. A line of Groups
-# is a solution. Parameters that its kernel does not have are at their defaults.
+# Measures the solutions of a choice model on a list of products; by `tunesmith heuristics learn --file`. Each line of
+# Groups is a solution. Parameters that its kernel does not have are at their defaults.
 
-# Many products that are timed quickly teach a model more than a few that are timed well.
+# Times of a few percent are enough for a model, and leave room for many products.
 GlobalParameters: {Noise: 0.02, SamplingSeconds: 0.05, WarmUpSeconds: 0.02}
 
 BenchmarkProblems:
 """
 
 
-def is_settled_file(file: Path) -> bool:
-    """Whether a file begins as `settled_file` does."""
-    beginning = HEAD.partition("\n")[0].encode()
-    return beginning_of(file, "YAML", len(beginning)) == beginning
+def settled_file(model: ChoiceModel, rows: Sequence[ListedGemm], sizes: str) -> str:
+    """The text of the file, with the model's problem types of which there are `rows`. `sizes` is the path of the list
+    of these rows, from the file's folder."""
+    kinds = [kind for kind in map(gemm_type_named, model.types) if kind and any(row.fits(kind) for row in rows)]
+    problems = ((kind, list(filter(_is_known, model.solutions_of(kind)))) for kind in kinds)
+    return HEAD + "".join(
+        f"{line}\n" for kind, solutions in problems if solutions for line in _problem(kind, solutions, sizes)
+    )
 
 
-def settled_file(model: ChoiceModel, sizes: str) -> str:
-    """The text of the file. `sizes` is the path of the list, from the file's folder."""
-    kinds = filter(None, map(gemm_type_named, model.types))
-    return HEAD + "".join(f"{line}\n" for kind in kinds for line in _problem(kind, model.solutions_of(kind), sizes))
+def _is_known(solution: Solution) -> bool:
+    """Whether this version has the kernel with these parameters."""
+    if solution.kernel not in KERNELS:
+        return False
+    space = KERNELS[solution.kernel].space(solution.type, None)
+    return solution.configuration.keys() == space.defaults.keys()
 
 
 def _problem(kind: ProblemType, solutions: Sequence[Solution], sizes: str) -> Iterator[str]:
-    """The lines of a problem type with its solutions, in which every solution sets the same parameters."""
+    """The lines of a problem type with its solutions, which all set the same parameters.
+
+    A solution gets the default of a parameter that its kernel does not have. The defaults of the parameters that pick a
+    kernel pick none.
+    """
     names = sorted({name for solution in solutions for name in solution.configuration})
-    # Where two families differ in a default, it is the one that means neither.
     defaults = tuning_space(kind, hidden=True).defaults.only(names)
     yield f"- - {flow({'OperationType': kind.operation, **kind.fields})}"
     yield "  - ForkParameters:"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,17 +53,22 @@ class ChoiceLesson:
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
         return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions))
 
-    def held_out(self, seed: int) -> HeldOutTimes:
-        """What models expect without the families of the products. Raises ValueError for a single family."""
-        return self._without(self.candidates.matrix.families, seed)
+    def held_out(self, seed: int) -> HeldOut:
+        """What models expect of products that were held out. Raises ValueError for a single family."""
+        families = self.candidates.matrix.families
+        sides = tuple(Gemm.of(problem).sides for problem in self.candidates.matrix.problems)
+        of_families = held_out_times(families, self.cells, self.unmeasured, seed)
+        if sides == families or len(set(sides)) == 1:
+            return HeldOut(of_families, of_families)
+        return HeldOut(of_families, held_out_times(sides, self.cells, self.unmeasured, seed))
 
-    def held_out_products(self, seed: int) -> HeldOutTimes:
-        """What models expect without the products, of which those of equal M and N are alike."""
-        gemms = map(Gemm.of, self.candidates.matrix.problems)
-        return self._without([f"{gemm.m} x {gemm.n}" for gemm in gemms], seed)
 
-    def _without(self, groups: Sequence[str], seed: int) -> HeldOutTimes:
-        return held_out_times(groups, self.cells, self.unmeasured, seed)
+class HeldOut(NamedTuple):
+    """What models expect without the families of the products, which says how good a choice is at products of another
+    kind; and without the products, those of equal M and N together, which says how far expectations can be trusted."""
+
+    families: HeldOutTimes
+    products: HeldOutTimes
 
 
 @dataclass(frozen=True)
@@ -84,8 +90,9 @@ def fit_choice(
     lesson = ChoiceLesson.of(whole, target, seed)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
-    trust = Trust.of(lesson.held_out_products(seed), np.ones(len(matrix.problems), bool))
-    first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
+    trust = Trust.of(held_out.products, np.ones(len(matrix.problems), bool))
+    expected = trust.cautious(held_out.families)
+    first, top = (best_of_first(matrix, best, expected, count) for count in (1, TOP))
     model = grown(lesson.cells, lesson.unmeasured, seed)
     return ChoiceFit(
         ChoiceModel(

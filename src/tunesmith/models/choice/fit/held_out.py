@@ -19,7 +19,7 @@ Indices = NDArray[np.int64]
 Rows = NDArray[np.bool_]
 
 FOLDS = 6
-"""Into how many parts families are dealt, and products."""
+"""Groups of products are dealt into so many parts, and each part is held out once."""
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
 CAUTIONS = (*(step / 20 for step in range(40)), 2.0, 2.5, 3.0, 4.0)
@@ -28,9 +28,8 @@ REGRETTED, REGRETS = 0.97, 0.002
 at which that may be so."""
 FEW_CAUTION = 1.25
 """The least caution where REGRETS of the products that the vendor ran is less than one: that none is regretted says
-little then. It is what 1,265 products of an H100 asked for with one teacher; with two they ask for 1.4, and those of an
-H200 for 1.3 (`benchmarks/recorded/choice_h200`). With the 1.0 and 0.6 that 170 products in TF32 and float8 asked for,
-3 and 1 of 120 others were regretted (H200, 2026-11-27, one teacher)."""
+little then. It is what 1,265 products of an H100 asked for with families held out. With the 1.0 and 0.6 that 170
+products in TF32 and float8 asked for, 3 and 1 of 120 others were regretted (H200, 2026-11-27). Both with one teacher."""
 
 
 @dataclass(frozen=True)
