@@ -187,7 +187,7 @@ def test_a_list_names_families_and_another_matrix_leaves_out(run, tmp_path, move
     """The list is row-major: M and N change places."""
     sizes = tmp_path / "list.csv"
     sizes.write_text("family,m,n,k\none,64,128,32\none,64,64,64\nother,96,96,64\nmissing,7,7,7\n")
-    read = read_matrices(MatrixTask((run,), sizes))
+    read = read_matrices(MatrixTask((run,), (sizes,)))
     (subject,) = read.subjects
     found = dict(zip(subject.matrix.problems, subject.matrix.families, strict=True))
     assert {problem.sizes: family for problem, family in found.items()} == {
@@ -256,7 +256,9 @@ def test_on_a_cpu_choices_are_compiled_checked_and_measured(tmp_path):
     session.tune(fake_file(tmp_path, ON_A_CPU), tmp_path / "run", device="OpenCL:0:0")
     sizes = tmp_path / "list.csv"
     sizes.write_text("family,m,n,k\nlayer,32,48,40\nother,20,33,17\n")
-    task = JudgeTask(MatrixTask((tmp_path / "run",), sizes), ("trip-count",), kernels=("RegisterGemm", "PortBlasGemm"))
+    task = JudgeTask(
+        MatrixTask((tmp_path / "run",), (sizes,)), ("trip-count",), kernels=("RegisterGemm", "PortBlasGemm")
+    )
     done = judge_heuristics(task, tmp_path / "out", device="OpenCL:0:0", policy=QUICK)
     (judgement,) = done.plan.judgements
     assert judgement.is_measured

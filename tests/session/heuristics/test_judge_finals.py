@@ -174,7 +174,7 @@ def test_a_row_of_the_list_is_found_by_batch_and_layout(run, tmp_path):
     """64 x 64 x 64 is there, but neither as a batch of two nor transposed."""
     sizes = tmp_path / "list.csv"
     sizes.write_text("m,n,k,batch,trans_a\n64,64,64,1,N\n64,64,64,2,N\n64,64,64,1,T\n")
-    assert read_matrices(MatrixTask((run,), sizes)).notes == (f"2 of 3 products of {sizes} are in no matrix",)
+    assert read_matrices(MatrixTask((run,), (sizes,))).notes == (f"2 of 3 products of {sizes} are in no matrix",)
 
 
 def failing(run, folder, outcome, reason):

@@ -57,9 +57,9 @@ def fit(
     units: Units = None,
     python: Annotated[Path | None, typer.Option(help="Where to write the rule as a Python function, too.")] = None,
     sizes: Annotated[
-        Path | None,
-        typer.Option("--sizes", help="For --method choice: LIST.csv with the families that are held out together."),
-    ] = None,
+        list[Path],
+        typer.Option("--sizes", help="For --method choice: LIST.csv with the families to hold out. May be repeated."),
+    ] = [],  # noqa: B006  # typer's own way to say "none"
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -91,10 +91,10 @@ def fit(
         }
         for option in (name for name, value in bucket_options.items() if value):
             raise UserError(option, "means nothing to --method choice", "leave it out")
-        written = fit_choice_file(tuple(sources), sizes, out, seed)
+        written = fit_choice_file(tuple(sources), tuple(sizes), out, seed)
         print_facts(as_json, choice_report.fitted_document, choice_report.fitted, written)
         return
-    if sizes is not None:
+    if sizes:
         raise UserError("--sizes", f"means nothing to --method {method}", "leave it out")
     source = SourceTask(tuple(sources), keep_of(where), least_size, matrix_only, groups, ridge, units)
     result = fit_heuristic(FitTask(source, out, method, metric, buckets, python, seed))

@@ -88,7 +88,7 @@ def judge(
             "--model", "means nothing without --taught", "give the matrices whose solutions it chooses from"
         )
     task = JudgeTask(
-        MatrixTask(tuple(matrices), sizes, tuple(without)),
+        MatrixTask(tuple(matrices), (sizes,) if sizes else (), tuple(without)),
         tuple(policy),
         tuple(heuristic),
         tuple(kernel),

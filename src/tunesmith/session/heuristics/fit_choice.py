@@ -25,8 +25,8 @@ class WrittenChoice:
     notes: tuple[str, ...]
 
 
-def fit_choice_file(sources: tuple[Path, ...], sizes: Path | None, out: Path, seed: int) -> WrittenChoice:
-    """Fit, and write. `sizes` is a list with the families of the products, which are held out together.
+def fit_choice_file(sources: tuple[Path, ...], sizes: tuple[Path, ...], out: Path, seed: int) -> WrittenChoice:
+    """Fit, and write. `sizes` are lists with the families of the products, which are held out together.
 
     Raises UserError for sources of several devices or data types, or with too few times, and for an existing file `out`
     that is no choice model, since it might be somebody's work.

@@ -62,12 +62,12 @@ class JudgedSubject:
 
 @dataclass(frozen=True)
 class MatrixTask:
-    """The files to read. With a list of products (`sizes`), only its products are used, with its families. Products
+    """The files to read. With lists of products (`sizes`), only their products are used, with their families. Products
     that are in a matrix of `without` are left out. Without `with_vendor`, so is the vendor's library: policies are
     judged against the best of our own kernels."""
 
     sources: tuple[Path, ...]
-    sizes: Path | None = None
+    sizes: tuple[Path, ...] = ()
     without: tuple[Path, ...] = ()
     with_vendor: bool = False
 
@@ -100,7 +100,7 @@ class _Gathered:
 
 
 class _ProductList:
-    """A list of products, in which the row of a problem is found by its sizes."""
+    """The products of lists, in which the row of a problem is found by its sizes."""
 
     def __init__(self, rows: Sequence[ListedGemm]) -> None:
         self.rows = rows
@@ -110,8 +110,8 @@ class _ProductList:
             self._by_sizes[row.n, row.m, row.k].append(row)
 
     @staticmethod
-    def read(path: Path) -> _ProductList:
-        return _ProductList(read_gemm_list(path))
+    def read(paths: Sequence[Path]) -> _ProductList:
+        return _ProductList([row for path in paths for row in read_gemm_list(path)])
 
     def row_of(self, problem: Problem) -> ListedGemm | None:
         """The first row of a problem; None if there is none, or if the problem has leading dimensions of its own."""
@@ -147,7 +147,8 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
         what = f"no product{' of the list' if listed else ''} on which {LEAST_SOLUTIONS} configurations ran"
         raise UserError(names, what, "give a store or the final's tables of a run that tuned GEMMs to its end")
     if listed and (missing := listed.missing(subjects)):
-        notes.append(f"{missing} of {len(listed.rows)} products of {task.sizes} are in no matrix")
+        lists = ", ".join(map(str, task.sizes))
+        notes.append(f"{missing} of {len(listed.rows)} products of {lists} are in no matrix")
     return ReadMatrices(tuple(subjects), tuple(dict.fromkeys(notes)))
 
 

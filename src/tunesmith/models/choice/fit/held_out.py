@@ -29,7 +29,7 @@ at which that may be so."""
 FEW_CAUTION = 1.25
 """The least caution where REGRETS of the products that the vendor ran is less than one: that none is regretted says
 little then. It is what 1,265 products of an H100 asked for with families held out. With the 1.0 and 0.6 that 170
-products in TF32 and float8 asked for, 3 and 1 of 120 others were regretted (H200, 2026-11-27). Both with one teacher."""
+products in TF32 and float8 asked for, 3 and 1 of 120 others were regretted (H200, 2026-11-27). All had one teacher."""
 
 
 @dataclass(frozen=True)
