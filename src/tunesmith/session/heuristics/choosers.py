@@ -67,16 +67,16 @@ class ChosenRow:
 
 
 def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mapping[Chooser, list[Guesses]]:
-    """The guesses for each product, learned from the products of other families; their caution is that of these
-    products, each held out by itself. Raises ValueError for a single family and for too few times."""
+    """The guesses for each product, learned from the products of other families. Raises ValueError for a single
+    family and for too few times."""
     whole, lesson = subject.matrix, ChoiceLesson.of(subject.matrix, subject.target, seed)
-    (held_out, without_products), matrix = lesson.held_out(seed), lesson.candidates.matrix
+    held_out, matrix = lesson.held_out(seed), lesson.candidates.matrix
     # A product without a time of a candidate is not answered.
     chosen = {row: _chosen_row(whole, row, {}, ()) for row in range(len(whole.problems))}
     for fold in np.unique(held_out.folds):
         taught = held_out.folds != fold
         logics = logics_of(matrix, subject.target, taught)
-        expected = Trust.of(without_products, taught).cautious(held_out)
+        expected = Trust.of(held_out, taught, subject.noise.of_a_time).cautious(held_out)
         for row in np.flatnonzero(~taught).tolist():
             order = np.argsort(np.where(np.isfinite(expected[row]), expected[row], np.inf)).tolist()
             expected_solutions = [matrix.solutions[column] for column in order]
@@ -91,7 +91,8 @@ def chosen_by_taught(
     """The guesses for each product, learned from another matrix; by the choice `model`, if there is one, instead of one
     fitted to that matrix. Raises ValueError if the matrix has too few times for a fit."""
     if model is None:
-        model = fit_choice(taught.matrix, taught.target, taught.data_type, (), (__version__, ""), seed).model
+        noise, made = taught.noise.of_a_time, (__version__, "")
+        model = fit_choice(taught.matrix, taught.target, taught.data_type, (), made, noise, seed).model
     logics, matrix = logics_of(taught.matrix, taught.target), subject.matrix
     expected = expected_order(model, matrix)
     return _guesses([_chosen_row(matrix, row, logics, order) for row, order in enumerate(expected)], count)

@@ -47,6 +47,7 @@ def fit_choice_file(sources: tuple[Path, ...], sizes: tuple[Path, ...], out: Pat
             subject.data_type,
             tuple(source.name for source in sources),
             made,
+            subject.noise.of_a_time,
             seed,
         )
     except ValueError as error:

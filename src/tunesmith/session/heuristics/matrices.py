@@ -40,6 +40,11 @@ class RepeatSpread:
     ratio: float
     half_width: float
 
+    @property
+    def of_a_time(self) -> float:
+        """The half-width, 0 if it is not known."""
+        return 0.0 if math.isnan(self.half_width) else self.half_width
+
 
 @dataclass(frozen=True)
 class JudgedSubject:

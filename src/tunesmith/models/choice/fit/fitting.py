@@ -1,11 +1,10 @@
-"""A choice model from a matrix of times: trees on all of it, doubts from held-out products, scores from families."""
+"""A choice model from a matrix of times: trees on all of it, doubts and scores from held-out families."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from tunesmith.models.choice.design.design import designed
 from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
-from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Problem, Target
 
 from .candidates import CandidateTimes
@@ -53,22 +51,9 @@ class ChoiceLesson:
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
         return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions))
 
-    def held_out(self, seed: int) -> HeldOut:
-        """What models expect of products that were held out. Raises ValueError for a single family."""
-        families = self.candidates.matrix.families
-        sides = tuple(Gemm.of(problem).sides for problem in self.candidates.matrix.problems)
-        of_families = held_out_times(families, self.cells, self.unmeasured, seed)
-        if sides == families or len(set(sides)) == 1:
-            return HeldOut(of_families, of_families)
-        return HeldOut(of_families, held_out_times(sides, self.cells, self.unmeasured, seed))
-
-
-class HeldOut(NamedTuple):
-    """What models expect without the families of the products, which says how good a choice is at products of another
-    kind; and without the products, those of equal M and N together, which says how far expectations can be trusted."""
-
-    families: HeldOutTimes
-    products: HeldOutTimes
+    def held_out(self, seed: int) -> HeldOutTimes:
+        """What models expect without the families of the products. Raises ValueError for a single family."""
+        return held_out_times(self.candidates.matrix.families, self.cells, self.unmeasured, seed)
 
 
 @dataclass(frozen=True)
@@ -81,18 +66,24 @@ class ChoiceFit:
 
 
 def fit_choice(
-    whole: TimeMatrix, target: Target, data_type: str, sources: tuple[str, ...], made: tuple[str, str], seed: int = 0
+    whole: TimeMatrix,
+    target: Target,
+    data_type: str,
+    sources: tuple[str, ...],
+    made: tuple[str, str],
+    noise: float = 0.0,
+    seed: int = 0,
 ) -> ChoiceFit:
-    """The model of a device's matrix. `made` is the version of tunesmith, and the date.
+    """The model of a device's matrix. `made` is the version of tunesmith, and the date. `noise` is the relative
+    half-width of a time's interval.
 
     Raises ValueError for fewer than LEAST_TIMES times and for a single family.
     """
     lesson = ChoiceLesson.of(whole, target, seed)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
-    trust = Trust.of(held_out.products, np.ones(len(matrix.problems), bool))
-    expected = trust.cautious(held_out.families)
-    first, top = (best_of_first(matrix, best, expected, count) for count in (1, TOP))
+    trust = Trust.of(held_out, np.ones(len(matrix.problems), bool), noise)
+    first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
     model = grown(lesson.cells, lesson.unmeasured, seed)
     return ChoiceFit(
         ChoiceModel(
