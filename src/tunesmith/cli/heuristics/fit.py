@@ -70,8 +70,8 @@ def fit(
 
     Example: `tunesmith heuristics fit winners.csv.gz --where arch=gfx90a --where dtype=f16 -o gfx90a.yaml`
 
-    With --method choice, sources are stores, or folders that hold one. The file then has the expected time of every
-    solution with its doubt; beside the logic of a run, the library chooses by it.
+    With --method choice, sources are stores, folders that hold one, and tables of finals. The file then has the
+    expected time of every solution with its doubt; beside the logic of a run, the library chooses by it.
 
     Example: `tunesmith heuristics fit convolutions.csv --method percentile-r2 -o study.yaml`
 

@@ -26,7 +26,7 @@ def learn(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a list of the products that a choice model doubts most, each family of the design with its share.
+    """Write a list of the products that would teach a choice model most, each family of the design with its share.
 
     Tune the list, and fit again to both runs. The tuning file of --file has no steps, since the model's solutions have
     been through them.
