@@ -8,7 +8,18 @@ files that end in `_source.py` for Triton. The text of random distributions is `
 """
 
 from .base import Kernel
-from .registry import KERNELS, LANGUAGE, OPEN, VENDOR, families_meant, families_of, family_for, languages, tuning_space
+from .registry import (
+    KERNELS,
+    LANGUAGE,
+    OPEN,
+    VENDOR,
+    families_meant,
+    families_of,
+    family_for,
+    has_kernel_of,
+    languages,
+    tuning_space,
+)
 
 __all__ = [
     "KERNELS",
@@ -19,6 +30,7 @@ __all__ = [
     "families_meant",
     "families_of",
     "family_for",
+    "has_kernel_of",
     "languages",
     "tuning_space",
 ]

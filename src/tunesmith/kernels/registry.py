@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from tunesmith.records import Configuration, ProblemType, Registry, Target, Value
+from tunesmith.records import Configuration, ProblemType, Registry, Solution, Target, Value
 from tunesmith.spaces import Parameter, Space
 
 from .base import Kernel
@@ -95,6 +95,14 @@ def family_for(operation: str, config: Configuration) -> Kernel:
     offered = families_of(operation, hidden=False)
     offers = ", ".join(f"{kernel.name} ({kernel.language} {dict(kernel.form)})" for kernel in offered)
     raise LookupError(f"no {operation} kernel for {requested}; there are {offers}")
+
+
+def has_kernel_of(solution: Solution, target: Target | None = None) -> bool:
+    """Whether a solution's kernel is installed here and has just the solution's parameters. Another version's may
+    not."""
+    if solution.kernel not in KERNELS:
+        return False
+    return solution.configuration.keys() == KERNELS[solution.kernel].space(solution.type, target).defaults.keys()
 
 
 def tuning_space(problem_type: ProblemType, target: Target | None = None, hidden: bool = False) -> Space:

@@ -287,6 +287,20 @@ def test_late_trees_are_asked_about_what_is_not_far_behind_the_vendor(fit, monke
     assert behind > len(problems), "so few that the late trees were asked about all"
 
 
+def test_late_trees_are_asked_about_the_first_however_far_behind_the_vendor_they_are(fit, monkeypatch):
+    """Three of eight, when nothing is near enough."""
+    problems = machine.matrix(5, seed=4).problems
+    monkeypatch.setattr(choice_model, "EARLY_TREES", 30)
+    monkeypatch.setattr(choice_model, "BEHIND", math.inf)
+    of_all = list(orders(replace(fit.model), problems))
+    monkeypatch.setattr(choice_model, "BEHIND", -100.0)
+    monkeypatch.setattr(choice_model, "FIRST", 3)
+    for few, every in zip(orders(replace(fit.model), problems), of_all, strict=True):
+        expected = {solution: time.seconds for solution, time in every}
+        competes = [time.seconds == pytest.approx(expected[solution], rel=1e-9) for solution, time in few]
+        assert competes == [True] * 3 + [False] * (len(few) - 3)
+
+
 def test_all_trees_are_asked_about_all_solutions_without_a_vendor(monkeypatch):
     matrix = machine.matrix(12)
     own = [column for column, solution in enumerate(matrix.solutions) if solution.kernel != VENDOR]

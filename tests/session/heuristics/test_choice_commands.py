@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shutil
 import statistics
 from dataclasses import replace
@@ -27,6 +28,8 @@ from tunesmith.protocol.benchmark_protocol import fork
 from tunesmith.protocol.lineage import Lineage
 from tunesmith.records import Problem
 from tunesmith.session.frame.oracle import ConfigurationOracle
+from tunesmith.session.heuristics import fit_choice as fit_choice_module
+from tunesmith.session.heuristics.matrices import MatrixTask, RepeatSpread, read_matrices
 from tunesmith.session.heuristics.settled import settled_file
 from tunesmith.session.tuning_file.file import ready
 
@@ -227,6 +230,34 @@ def test_what_would_teach_most_is_a_list_without_what_is_left_out(fitted, tmp_pa
     command("learn", logic / "choice.yaml", "--count", 12, "--without", without, "-o", out_again)
     sizes = {(row.m, row.n, row.k) for row in read_gemm_list(out_again)}
     assert not sizes & {(row.m, row.n, row.k) for row in rows[:3]}
+
+
+def test_a_fit_takes_several_lists_and_the_noise_of_its_times(run, tmp_path, monkeypatch):
+    """Halves of the list have the products of the whole. Without the second, its products are left out."""
+    folder, listed = run
+    rows = read_gemm_list(listed)
+    halves = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for number, half in enumerate(halves):
+        half.write_text(gemm_list_text(rows[number::2]))
+    given = []
+
+    def spied(matrix, *arguments):
+        given.append((len(matrix.problems), arguments[4]))
+        raise ValueError("seen")
+
+    assert RepeatSpread(3, 1.1, 0.02).of_a_time == 0.02
+    assert RepeatSpread(0, math.nan, math.nan).of_a_time == 0.0
+    monkeypatch.setattr(RepeatSpread, "of_a_time", 0.017)  # the fake device's times have no noise
+    monkeypatch.setattr(fit_choice_module, "fit_choice", spied)
+    for lists in ([listed], halves, halves[:1]):
+        words = [word for path in lists for word in ("--sizes", str(path))]
+        out = str(tmp_path / "choice.yaml")
+        CliRunner().invoke(app, ["heuristics", "fit", str(folder), "--method", "choice", *words, "-o", out])
+    (subject,) = read_matrices(MatrixTask((folder,), (listed,), with_vendor=True)).subjects
+    (whole, noise), both, first = given
+    assert both == (whole, noise)
+    assert first[0] < whole == len(subject.matrix.problems)
+    assert noise == 0.017
 
 
 def test_a_model_to_be_taught_writes_a_tuning_file_of_its_solutions(fitted, tmp_path):

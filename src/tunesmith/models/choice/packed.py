@@ -24,8 +24,8 @@ def packed(array: NDArray[Any]) -> str:
 
 
 def unpacked(text: str) -> NDArray[Any]:
-    """The array of a text that `packed` made. Raises ValueError for any other text, and for numbers that are not
-    finite."""
+    """The array of a text that `packed` made. Raises ValueError for any other text, and for a number that is
+    missing (NaN)."""
     name, shape_text, data = text.split(" ")
     shape = tuple(map(int, shape_text.split("x")))
     if name not in TYPES or min(shape) < 0 or math.prod(shape) > MOST_NUMBERS:

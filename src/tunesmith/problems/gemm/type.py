@@ -133,11 +133,6 @@ class Gemm:
     activation: str = "none"
     scaled: bool = False
 
-    @property
-    def sides(self) -> str:
-        """M and N in words. Products of equal sides are alike."""
-        return f"{self.m} x {self.n}"
-
     @staticmethod
     @lru_cache(maxsize=4096)
     def of(problem: Problem) -> Gemm:

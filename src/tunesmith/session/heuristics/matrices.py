@@ -227,7 +227,8 @@ def _product(row: ListedGemm) -> ListedGemm:
 
 def _family(problem: Problem, listed: _ProductList | None) -> str | None:
     """A product's family in the list, or by its M and N; None if there is a list without the product."""
-    sides = Gemm.of(problem).sides
+    gemm = Gemm.of(problem)
+    sides = f"{gemm.m} x {gemm.n}"
     if listed is None:
         return sides
     row = listed.row_of(problem)

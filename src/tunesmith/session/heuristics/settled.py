@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tunesmith.kernels import KERNELS, tuning_space
+from tunesmith.kernels import has_kernel_of, tuning_space
 from tunesmith.models.choice.model import ChoiceModel
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm
@@ -30,18 +30,10 @@ def settled_file(model: ChoiceModel, rows: Sequence[ListedGemm], sizes: str) -> 
     """The text of the file, with the model's problem types of which there are `rows`. `sizes` is the path of the list
     of these rows, from the file's folder."""
     kinds = [kind for kind in map(gemm_type_named, model.types) if kind and any(row.fits(kind) for row in rows)]
-    problems = ((kind, list(filter(_is_known, model.solutions_of(kind)))) for kind in kinds)
+    problems = ((kind, list(filter(has_kernel_of, model.solutions_of(kind)))) for kind in kinds)
     return HEAD + "".join(
         f"{line}\n" for kind, solutions in problems if solutions for line in _problem(kind, solutions, sizes)
     )
-
-
-def _is_known(solution: Solution) -> bool:
-    """Whether this version has the kernel with these parameters."""
-    if solution.kernel not in KERNELS:
-        return False
-    space = KERNELS[solution.kernel].space(solution.type, None)
-    return solution.configuration.keys() == space.defaults.keys()
 
 
 def _problem(kind: ProblemType, solutions: Sequence[Solution], sizes: str) -> Iterator[str]:

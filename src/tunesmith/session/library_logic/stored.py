@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import tunesmith
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import has_kernel_of
 from tunesmith.logic import Document, FinalTable, Origin, TableCell, details_of, write_csv, write_logic
 from tunesmith.logic.build import build
 from tunesmith.problems import OPERATIONS
@@ -85,7 +85,8 @@ def logic_of_store(named: str, device: str = "") -> list[StoredLogic]:
     by_device: dict[Device, dict[ProblemType, _Measured]] = defaultdict(lambda: defaultdict(_Measured))
     with Store.read(location) as store:
         for entry in store.entries():
-            if entry.round.startswith((FULL, RACE, CONFIRM)) and _is_known(entry):
+            is_known = entry.problem.type.operation in OPERATIONS and has_kernel_of(entry.solution, entry.target)
+            if is_known and entry.round.startswith((FULL, RACE, CONFIRM)):
                 target = entry.target
                 by_device[target.api, target.name, target.architecture][entry.problem.type].add(entry)
     shown = str(location.location)
@@ -112,13 +113,6 @@ def write_stored(logics: Sequence[StoredLogic], folder: Path) -> None:
     for made in logics:
         write_csv(made.table, folder / made.table_path, made.target)
         write_logic(made.document, folder / made.logic_path)
-
-
-def _is_known(entry: StoreEntry) -> bool:
-    kind, solution = entry.problem.type, entry.solution
-    if kind.operation not in OPERATIONS or solution.kernel not in KERNELS:
-        return False
-    return solution.configuration.keys() >= KERNELS[solution.kernel].space(kind, entry.target).defaults.keys()
 
 
 def _device(devices: Collection[Device], named: str, device: str) -> Device:

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, has_kernel_of
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import Problem, ProblemType, Solution, Target
 
@@ -55,11 +55,10 @@ class CandidateTimes:
 def _ran_on_enough(solution: Solution, count: int, products: Sequence[Problem], target: Target) -> bool:
     if not count or count >= LEAST_SHARE * len(products):
         return bool(count)
-    if solution.kernel not in KERNELS:
+    if not has_kernel_of(solution, target):
         return False
     family, config = KERNELS[solution.kernel], solution.configuration
-    has_all = config.keys() >= family.space(solution.type, target).defaults.keys()
-    if not has_all or any(family.rejections(config, solution.type, target)):
+    if any(family.rejections(config, solution.type, target)):
         return False
     legal = (problem for problem in products if not any(family.rejections_for(config, problem, target)))
     most = int(count / LEAST_LEGAL_SHARE)
