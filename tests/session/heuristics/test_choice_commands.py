@@ -239,10 +239,10 @@ def test_a_fit_takes_several_lists_and_the_noise_of_its_times(run, tmp_path, mon
     halves = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for number, half in enumerate(halves):
         half.write_text(gemm_list_text(rows[number::2]))
-    given = []
+    passed_on = []
 
     def spied(matrix, *arguments):
-        given.append((len(matrix.problems), arguments[4]))
+        passed_on.append((len(matrix.problems), arguments[4]))
         raise ValueError("seen")
 
     assert RepeatSpread(3, 1.1, 0.02).of_a_time == 0.02
@@ -254,7 +254,7 @@ def test_a_fit_takes_several_lists_and_the_noise_of_its_times(run, tmp_path, mon
         out = str(tmp_path / "choice.yaml")
         CliRunner().invoke(app, ["heuristics", "fit", str(folder), "--method", "choice", *words, "-o", out])
     (subject,) = read_matrices(MatrixTask((folder,), (listed,), with_vendor=True)).subjects
-    (whole, noise), both, first = given
+    (whole, noise), both, first = passed_on
     assert both == (whole, noise)
     assert first[0] < whole == len(subject.matrix.problems)
     assert noise == 0.017
