@@ -76,6 +76,11 @@ def test_expected_times_are_near_the_measured_ones(fit):
     assert np.median(np.abs(errors)) < 0.1
 
 
+def test_the_leaves_of_a_fit_are_rounded(fit):
+    for trees in (fit.model.times, fit.model.doubts):
+        assert (trees.value % growing.LEAF_UNIT == 0).all()
+
+
 def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
     """Without a family's rows, its predictions are the same whatever its times are. That is so of any trees."""
     monkeypatch.setitem(growing.TEACHER, "n_estimators", 5)
@@ -156,9 +161,9 @@ def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted)
     assert (trust.caution == 0) == takes_doubted
 
 
-@pytest.mark.parametrize(("noise", "is_bold"), [(0.0, False), (0.01, False), (0.02, True)])
+@pytest.mark.parametrize(("noise", "is_bold"), [(0.0, False), (0.01, False), (0.0145, True)])
 def test_what_noise_explains_is_not_regretted(noise, is_bold):
-    """Losses of 0.05 in logarithms, of which 0.03 may be, and 0.028 are noise at two times of 0.02 each."""
+    """Losses of 0.05 in logarithms, of which 0.03 may be, and 0.0205 are noise at two times of 0.0145 each."""
     trust = Trust.of(two_solutions(1000, 400, loss=0.05), np.ones(1000, bool), noise)
     assert (trust.caution == 0.0) == is_bold
 
