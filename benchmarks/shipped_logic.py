@@ -21,8 +21,8 @@ import numpy as np
 
 from tunesmith.kernels import KERNELS
 from tunesmith.library.launch._predicted import PredictedChoices
-from tunesmith.logic import Choice, Logic, read_shipped, shipped_files, shipped_for
-from tunesmith.models.choice.model_file import parse_choice_model
+from tunesmith.logic import Choice, Logic, read_shipped, read_shipped_model, shipped_files, shipped_for
+from tunesmith.models.choice.model_file import model_of
 from tunesmith.records import Problem, Target
 
 SIZES = 60
@@ -74,7 +74,7 @@ def main() -> None:
     found = []
     for path in shipped_files():
         shipped = read_shipped(path)
-        model = parse_choice_model(shipped.choice_model, str(path))
+        model = model_of(read_shipped_model(path), str(path))
         row = {
             "file": path.name,
             "bytes": path.stat().st_size,
@@ -82,7 +82,7 @@ def main() -> None:
             "sizes": sum(len(logic.document.rows) for logic in shipped.logics),
             "find": milliseconds(lambda: shipped_for(model.target), options.repeats),  # noqa: B023
             "read": milliseconds(lambda: read_shipped(path), options.repeats),  # noqa: B023
-            "model": milliseconds(lambda: parse_choice_model(shipped.choice_model, ""), options.repeats),  # noqa: B023
+            "model": milliseconds(lambda: model_of(read_shipped_model(path), ""), options.repeats),  # noqa: B023
             **choice_times(path, shipped.logics, model.target),
         }
         found.append(row)

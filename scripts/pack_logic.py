@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, logic_files
 from tunesmith.logic.shipped import FOLDER, SUFFIX, ShippedHead, write_shipped
 from tunesmith.logic.table import unique
-from tunesmith.models.choice.model_file import read_choice_model
+from tunesmith.models.choice.model_file import plain_of_model, read_choice_model
 from tunesmith.problems.gemm import DATA_TYPES
 from tunesmith.records import ProblemType
 
@@ -100,9 +100,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path)
     options = parser.parse_args()
     documents = documents_of(options.runs)
-    if options.choice:
-        read_choice_model(options.choice)
-    model = options.choice.read_text(encoding="utf-8") if options.choice else ""
+    model = plain_of_model(read_choice_model(options.choice)) if options.choice else None
     out = options.out or FOLDER / f"{options.name}{SUFFIX}"
     write_shipped(out, head_of(options.name, documents, options.lists, options.commands), documents, model)
     sizes = sum(len(document.rows) for document in documents)

@@ -21,8 +21,8 @@ from tunesmith.library.arrays._libraries import view_of_numpy
 from tunesmith.library.gemm._approach import approach_to
 from tunesmith.library.gemm._checked_call import Arguments, Scalars, checked
 from tunesmith.library.gemm._request import LETTERS
-from tunesmith.logic import Rule, read_shipped, shipped, shipped_files, write_logic
-from tunesmith.models.choice.model_file import parse_choice_model
+from tunesmith.logic import Rule, read_shipped, read_shipped_model, shipped, shipped_files, write_logic
+from tunesmith.models.choice.model_file import model_of
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import equally_fast, gemm_type_named
 from tunesmith.records import Problem, UserError
@@ -68,7 +68,7 @@ def of(name):
 def solutions_in(path):
     """All solutions of a file: of its logics, and those that its model knows."""
     found = read_shipped(path)
-    model = parse_choice_model(found.choice_model, str(path))
+    model = model_of(read_shipped_model(path), str(path))
     kinds = [logic.document.problem_type for logic in found.logics]
     of_logics = [named.solution for logic in found.logics for named in logic.document.solutions]
     return model.target, dict.fromkeys([*of_logics, *(s for kind in kinds for s in model.solutions_of(kind))])
@@ -155,7 +155,7 @@ def test_on_its_device_it_is_used_as_a_logic_of_ones_own(name):
 def test_without_its_model_the_nearest_sizes_decide(tmp_path, monkeypatch):
     found = of(HALVES)
     documents = [logic.document for logic in found.logics]
-    shipped.write_shipped(tmp_path / f"{HALVES}{shipped.SUFFIX}", found.head, documents, "")
+    shipped.write_shipped(tmp_path / f"{HALVES}{shipped.SUFFIX}", found.head, documents, None)
     monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
     with tunesmith.load(device=gpu(H100)) as library:
         assert library.select(4096, 24, 4096, problem_type="Cij_Aki_Bkj_B").rule is Rule.NEAREST

@@ -15,6 +15,7 @@ from tunesmith.logic.shipped import (
     is_shipped,
     read_head,
     read_shipped,
+    read_shipped_model,
     shipped_files,
     shipped_for,
     write_shipped,
@@ -40,11 +41,13 @@ HEAD = ShippedHead(
     ("tunesmith tune f32.yaml -o out",),
 )
 
+MODEL = {"numbers": [1, 2.5], "text": "a model's"}
+
 
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / f"fake-gpu-f32{SUFFIX}"
-    write_shipped(path, HEAD, DOCUMENTS, "the text of a model")
+    write_shipped(path, HEAD, DOCUMENTS, MODEL)
     return path
 
 
@@ -52,21 +55,21 @@ def test_what_was_written_is_read_back(path):
     shipped = read_shipped(path)
     assert shipped.head == read_head(path) == HEAD
     assert [found.document for found in shipped.logics] == DOCUMENTS
-    assert shipped.choice_model == "the text of a model"
+    assert read_shipped_model(path) == MODEL
     assert is_shipped(path)
     assert shipped_files(path.parent) == [path]
 
 
 def test_the_same_contents_are_the_same_bytes(path, tmp_path):
     again = tmp_path / f"again{SUFFIX}"
-    write_shipped(again, HEAD, DOCUMENTS, "the text of a model")
+    write_shipped(again, HEAD, DOCUMENTS, MODEL)
     assert again.read_bytes() == path.read_bytes()
 
 
 def test_files_of_the_device_come_before_those_of_its_siblings(path):
     sibling = path.with_name(f"a-sibling{SUFFIX}")
-    write_shipped(sibling, replace(HEAD, device="another fake CPU"), DOCUMENTS, "")
-    write_shipped(path.with_name(f"other{SUFFIX}"), replace(HEAD, architecture="x1"), DOCUMENTS, "")
+    write_shipped(sibling, replace(HEAD, device="another fake CPU"), DOCUMENTS, None)
+    write_shipped(path.with_name(f"other{SUFFIX}"), replace(HEAD, architecture="x1"), DOCUMENTS, None)
     targets = TARGET, replace(TARGET, name="another fake CPU"), replace(TARGET, api="OpenCL")
     found = [shipped_for(target, path.parent) for target in targets]
     assert [(list(files), damaged) for files, damaged in found] == [
@@ -82,15 +85,15 @@ def lines_of(path):
 
 
 def changed_head(path, **changes):
-    head, rest = lines_of(path)
-    return gzip.compress(json.dumps(json.loads(head) | changes).encode() + b"\n" + rest)
+    head, *rest = lines_of(path)
+    return gzip.compress(json.dumps(json.loads(head) | changes).encode() + b"\n" + b"".join(rest))
 
 
 def changed_row(path, index, value):
-    head, rest = lines_of(path)
-    body = json.loads(rest)
-    body["logics"][0]["exact"][0][index] = value
-    return gzip.compress(head + json.dumps(body).encode() + b"\n")
+    head, rest, model = lines_of(path)
+    logics = json.loads(rest)
+    logics[0]["exact"][0][index] = value
+    return gzip.compress(head + json.dumps(logics).encode() + b"\n" + model)
 
 
 DAMAGES = {
@@ -98,14 +101,17 @@ DAMAGES = {
     "a byte is another": lambda path: path.read_bytes()[:200] + b"\0\0" + path.read_bytes()[202:],
     "it is not compressed": lambda path: b"".join(lines_of(path)),
     "it is empty": lambda path: b"",
-    "a line is missing": lambda path: gzip.compress(lines_of(path)[0]),
+    "a line is missing": lambda path: gzip.compress(b"".join(lines_of(path)[:2])),
+    "its logics are no list": lambda path: gzip.compress(b"".join([lines_of(path)[0], b"{}\n", b"null\n"])),
     "a line more": lambda path: gzip.compress(b"".join([*lines_of(path), b"{}\n"])),
     "another format": lambda path: changed_head(path, **{"tunesmith-shipped": 99}),
     "an unknown key": lambda path: changed_head(path, color="red"),
     "a number for a text": lambda path: changed_head(path, device=5),
     "a text for a list": lambda path: changed_head(path, types="Cij"),
     "a solution that is not there": lambda path: changed_row(path, 1, 77),
-    "times by no numbers": lambda path: changed_row(path, 6, {"first": 1.0}),
+    "times by no numbers": lambda path: changed_row(path, 6, [["first"], [1.0]]),
+    "a time less than solutions": lambda path: changed_row(path, 6, [[0, 1], [1.0]]),
+    "times in another way": lambda path: changed_row(path, 6, {"1": 1.0}),
     "no times": lambda path: changed_row(path, 6, None),
 }
 
@@ -116,6 +122,13 @@ def test_a_damaged_file_is_said_to_be_so(path, damage):
     with pytest.raises(UserError) as error:
         read_shipped(path)
     assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("damage", ["it ends in the middle", "a line is missing", "a line more", "another format"])
+def test_a_model_of_a_damaged_file_is_not_read(path, damage):
+    path.write_bytes(DAMAGES[damage](path))
+    with pytest.raises(UserError, match="damaged"):
+        read_shipped_model(path)
 
 
 def test_a_damaged_head_is_told_beside_the_files_that_fit(path):

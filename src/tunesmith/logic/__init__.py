@@ -15,11 +15,27 @@ from .units import Unit
 from .write import dump, write_logic
 
 if TYPE_CHECKING:
-    from .shipped import ShippedHead, ShippedLogic, is_shipped, read_shipped, shipped_files, shipped_for
+    from .shipped import (
+        ShippedHead,
+        ShippedLogic,
+        is_shipped,
+        read_shipped,
+        read_shipped_model,
+        shipped_files,
+        shipped_for,
+    )
     from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
 
 _OF_TABLES = "NOT_MEASURED", "FinalTable", "Sheet", "TableCell", "details_of", "read_csv", "sizes_of", "write_csv"
-_OF_SHIPPED = "ShippedHead", "ShippedLogic", "is_shipped", "read_shipped", "shipped_files", "shipped_for"
+_OF_SHIPPED = (
+    "ShippedHead",
+    "ShippedLogic",
+    "is_shipped",
+    "read_shipped",
+    "read_shipped_model",
+    "shipped_files",
+    "shipped_for",
+)
 _MODULE_OF_NAME = {**dict.fromkeys(_OF_TABLES, "table"), **dict.fromkeys(_OF_SHIPPED, "shipped")}
 
 __all__ = [
@@ -45,6 +61,7 @@ __all__ = [
     "logic_files",
     "read_csv",
     "read_shipped",
+    "read_shipped_model",
     "shipped_files",
     "shipped_for",
     "sizes_of",

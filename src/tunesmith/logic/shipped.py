@@ -1,7 +1,8 @@
 """The logic that ships with tunesmith: a file of the package for each device and data type.
 
-A file has the logics, the text of their choice model, and how they were made. It is compressed text of two lines of
-JSON: the head, by which a program finds the file for its device, and the rest. JSON is read ten times as fast as YAML.
+A file has the logics, their choice model, and how they were made. It is compressed text of three lines of JSON: the
+head, by which a program finds the file for its device, the logics, and the model. JSON is read ten times as fast as
+YAML.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,10 +24,11 @@ from .read import document_of
 from .select import Logic
 from .write import plain_of
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = Path(__file__).parents[1] / "logics"
 SUFFIX = ".json.gz"
 MOST_HEAD_BYTES, MOST_BYTES = 1 << 16, 1 << 26
+LINES = 3
 _KEY = "tunesmith-shipped"
 _REMEDY = "install tunesmith again"
 
@@ -66,11 +68,10 @@ _LISTS = ("types", "lists", "commands")
 
 @dataclass(frozen=True)
 class ShippedLogic:
-    """A file's contents. `choice_model` is the text of a choice model's file, empty without one."""
+    """A file's head and logics."""
 
     head: ShippedHead
     logics: tuple[Logic, ...]
-    choice_model: str
 
 
 def is_shipped(path: Path) -> bool:
@@ -107,32 +108,39 @@ def read_head(path: Path) -> ShippedHead:
 
 def read_shipped(path: Path) -> ShippedLogic:
     """Raises UserError for a file that is damaged."""
-    first, rest = _lines(path, 2)
+    head, logics, _ = _lines(path, LINES)
     with collector_paused():
-        head, body = _head(first, path), _parsed(rest, path)
-        if not isinstance(body, dict) or not isinstance(body.get("logics"), list):
+        values = _parsed(logics, path)
+        if not isinstance(values, list):
             raise _damaged(path, "it has no logics")
-        model = body.get("choice-model", "")
-        if not isinstance(model, str):
-            raise _damaged(path, "its choice model is no text")
-        return ShippedLogic(head, tuple(Logic(_document(value, path)) for value in body["logics"]), model)
+        return ShippedLogic(_head(head, path), tuple(Logic(_document(value, path)) for value in values))
 
 
-def write_shipped(path: Path, head: ShippedHead, documents: Sequence[Document], choice_model: str) -> None:
-    """Write a file. The same contents give the same bytes."""
-    body = {"logics": [plain_of(document) for document in documents], "choice-model": choice_model}
-    lines = [json.dumps(part, separators=(",", ":")) for part in ({_KEY: FORMAT, **asdict(head)}, body)]
+def read_shipped_model(path: Path) -> Any:
+    """The file's choice model as plain values, as `models.choice.model_file.plain_of_model` makes them; None without
+    one. Raises UserError for a file that is damaged."""
+    head, _, model = _lines(path, LINES)
+    _head(head, path)
+    return _parsed(model, path)
+
+
+def write_shipped(
+    path: Path, head: ShippedHead, documents: Sequence[Document], choice_model: Mapping[str, object] | None
+) -> None:
+    """Write a file. `choice_model` is as `read_shipped_model` gives it. The same contents give the same bytes."""
+    parts: tuple[object, ...] = {_KEY: FORMAT, **asdict(head)}, list(map(_plain, documents)), choice_model
+    lines = [json.dumps(part, separators=(",", ":")) for part in parts]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), 9, mtime=0))
 
 
 def _lines(path: Path, count: int) -> list[bytes]:
-    """The first line, or both. With both, the checksum of the file is checked."""
+    """The first lines. With all of them, the checksum of the file is checked."""
     try:
         with gzip.open(path) as file:
-            lines = [file.readline(most) for most in (MOST_HEAD_BYTES, MOST_BYTES)[:count]]
-            if count > 1 and file.read(1):
-                raise _damaged(path, "it has more than two lines")
+            lines = [file.readline(MOST_BYTES if number else MOST_HEAD_BYTES) for number in range(count)]
+            if count == LINES and file.read(1):
+                raise _damaged(path, f"it has more than {LINES} lines")
     except (OSError, EOFError, zlib.error) as error:
         raise _damaged(path, str(error)) from error
     if not all(line.endswith(b"\n") for line in lines):
@@ -159,10 +167,17 @@ def _head(line: bytes, path: Path) -> ShippedHead:
     return ShippedHead(**{**value, **{name: tuple(value[name]) for name in _LISTS}})
 
 
+def _plain(document: Document) -> dict[str, Any]:
+    """JSON has no numbers as keys. So the times of other solutions, by their numbers, are two lists."""
+    plain: dict[str, Any] = dict(plain_of(document))
+    rows = ([*row[:6], [list(row[6]), list(row[6].values())], *row[7:]] for row in plain["exact"])
+    return {**plain, "exact": list(rows)}
+
+
 def _document(value: Any, path: Path) -> Document:
-    """JSON has texts for keys, where a row has the numbers of solutions."""
+    """The document of what `_plain` made."""
     try:
-        rows = [[*row[:6], {int(number): time for number, time in row[6].items()}, *row[7:]] for row in value["exact"]]
+        rows = [[*row[:6], dict(zip(*row[6], strict=True)), *row[7:]] for row in value["exact"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _damaged(path, f"a row of a logic is wrong ({error})") from error
     return document_of({**value, "exact": rows}, str(path))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -127,6 +128,18 @@ def parse_yaml(text: str, name: str, tolerated: Mistakes | None = None) -> Node:
     return _Tree(name, tolerated).node(root)
 
 
+def node_of(value: Any, name: str, depth: int = 0) -> Node:
+    """A tree of plain values, all of which have the location `name`: scalars, lists, and mappings with words as keys.
+    Raises UserError for one that is nested too deeply."""
+    if depth > DEEPEST:
+        raise _too_deep(name)
+    if isinstance(value, dict):
+        return Node(name, {key: node_of(item, name, depth + 1) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return Node(name, tuple(node_of(item, name, depth + 1) for item in value))
+    return Node(name, value)
+
+
 def refuse_depth(text: str | bytes, name: str) -> None:
     """Refuse a text that is nested too deeply. Raises UserError and yaml.YAMLError.
 
@@ -138,7 +151,11 @@ def refuse_depth(text: str | bytes, name: str) -> None:
         if depth > DEEPEST:
             mark = event.start_mark
             location = f"{name}:{mark.line + 1}" if mark else name
-            raise UserError(location, f"nested more than {DEEPEST} deep", "nothing that is read here goes so deep")
+            raise _too_deep(location)
+
+
+def _too_deep(location: str) -> UserError:
+    return UserError(location, f"nested more than {DEEPEST} deep", "nothing that is read here goes so deep")
 
 
 class _Tree:

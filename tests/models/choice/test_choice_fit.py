@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.fit.held_out import CAUTIONS, FEW_CAUTION, HeldOutTimes, Trust, doubt_factor
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model import feature_names
-from tunesmith.models.choice.model_file import dump_choice_model, read_choice_model
+from tunesmith.models.choice.model_file import dump_choice_model, model_of, plain_of_model, read_choice_model
 from tunesmith.models.intensity.scoring import TimeMatrix, geomean
 from tunesmith.records import Problem, Solution, UserError
 
@@ -210,10 +211,12 @@ def test_nothing_is_expected_of_solutions_that_were_not_in_the_fit(fit):
     assert fit.model.times_of(known.type, [other]).ranked(problem) == ()
 
 
-def test_a_model_comes_back_from_its_file(fit, tmp_path):
+@pytest.mark.parametrize("kept", ["a file", "plain values"])
+def test_a_model_comes_back(fit, tmp_path, kept):
     path = tmp_path / "choice.yaml"
     path.write_text(dump_choice_model(fit.model))
-    again = read_choice_model(path)
+    plain = json.dumps(plain_of_model(fit.model))
+    again = read_choice_model(path) if kept == "a file" else model_of(json.loads(plain), "kept")
     for name in ("origin", "target", "data_type", "types", "solutions", "columns", "caution"):
         assert getattr(again, name) == getattr(fit.model, name)
     problems = machine.matrix(5, seed=3).problems
@@ -241,6 +244,28 @@ def test_a_mistake_in_the_file_is_told_with_its_line(fit, tmp_path, old, new, wh
     with pytest.raises(UserError, match=what) as error:
         read_choice_model(path)
     assert error.value.location.startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"types": [1]}, {"caution": True}, {"solutions": None}, {"made": {}}, {"features": [[]]}, {"more": 1}]
+)
+def test_wrong_plain_values_are_told(fit, changes):
+    with pytest.raises(UserError, match=r"^kept: "):
+        model_of(plain_of_model(fit.model) | changes, "kept")
+
+
+@pytest.mark.parametrize("value", [None, 5, [], {}])
+def test_other_plain_values_are_no_model(value):
+    with pytest.raises(UserError, match=r"^kept: "):
+        model_of(value, "kept")
+
+
+def test_values_that_are_nested_too_deeply_are_told():
+    deep = {}
+    for _ in range(10_000):
+        deep = {"deeper": deep}
+    with pytest.raises(UserError, match="nested more than"):
+        model_of(deep, "kept")
 
 
 def test_no_number_of_a_tree_leads_outside(fit, tmp_path):

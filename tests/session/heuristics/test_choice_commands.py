@@ -19,9 +19,9 @@ from tunesmith.cli.app import app
 from tunesmith.kernels import KERNELS
 from tunesmith.library.launch._predicted import PredictedChoices
 from tunesmith.logic import Logic, Rule, logic_files
-from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped
+from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped_model
 from tunesmith.models.choice.fit import fitting, growing
-from tunesmith.models.choice.model_file import parse_choice_model, read_choice_model
+from tunesmith.models.choice.model_file import model_of, read_choice_model
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 from tunesmith.protocol.benchmark_protocol import fork
@@ -299,8 +299,7 @@ def test_a_tuning_file_of_somebody_is_not_overwritten(fitted, tmp_path):
 
 def test_a_tuning_file_has_the_types_of_its_list_and_the_solutions_of_this_version(tmp_path):
     """The logic in the package has three types. A solution of another version is left out, as the library does."""
-    shipped = read_shipped(FOLDER / f"nvidia-h100-bf16{SUFFIX}")
-    model = parse_choice_model(shipped.choice_model, "shipped")
+    model = model_of(read_shipped_model(FOLDER / f"nvidia-h100-bf16{SUFFIX}"), "shipped")
     kernel, config = model.solutions[0]
     model = replace(model, solutions=((kernel, config | {"NoSuch": 1}), ("NoKernel", config), *model.solutions[2:]))
     kinds = {name: gemm_type_named(name) for name in model.types}

@@ -65,15 +65,15 @@ class PredictedChoices:
     @cached_property
     def _models(self) -> tuple[ChoiceModel, ...]:
         # Imported here: a program that launches measured sizes only does not load the models.
-        from tunesmith.logic import is_shipped, read_shipped
-        from tunesmith.models.choice.model_file import choice_files, parse_choice_model, read_choice_model
+        from tunesmith.logic import is_shipped, read_shipped_model
+        from tunesmith.models.choice.model_file import choice_files, model_of, read_choice_model
 
         shipped = dict.fromkeys(filter(is_shipped, self._files))
         folders = dict.fromkeys(file.parent for file in self._files if file not in shipped)
-        texts = ((file, read_shipped(file).choice_model) for file in shipped)
+        values = ((file, read_shipped_model(file)) for file in shipped)
         return (
             *(read_choice_model(file) for folder in folders for file in choice_files(folder)),
-            *(parse_choice_model(text, str(file)) for file, text in texts if text),
+            *(model_of(value, str(file)) for file, value in values if value is not None),
         )
 
 

@@ -1,8 +1,9 @@
-"""Reads and writes choice models as a YAML file: what a model was fitted on, how good it is, and its numbers."""
+"""Choice models as plain values, and as a YAML file: what a model was fitted on, how good it is, and its numbers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, shortened, text_of
-from tunesmith.problems.yaml import flow, parse_yaml
+from tunesmith.problems.yaml import flow, node_of, parse_yaml
 from tunesmith.records import Configuration, Target, UserError, thaw
 
 from .columns import ParameterColumn
@@ -23,11 +24,10 @@ FORMAT = 2
 
 _KEY = "tunesmith-choice"
 _REMEDY = "give a file that `tunesmith heuristics fit --method choice` wrote, or fit again"
-_HEAD = f"""\
+_HEAD = """\
 # Expected times of kernels at sizes that nobody tuned, fitted by `tunesmith heuristics fit --method choice`
 # (docs/heuristics.md). Beside its logic, the library chooses by it. A kernel is preferred to the vendor's library only
 # if its gain is more than `caution` times the doubt; a larger number chooses the vendor more often.
-{_KEY}: {FORMAT}
 """
 _BEGINNING = 4096
 _FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "solutions", "types", "features")
@@ -36,10 +36,12 @@ _ARRAYS = ("roots", "feature", "threshold", "value")
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
 
 
-def dump_choice_model(model: ChoiceModel) -> str:
-    """The text of a file. `read_choice_model` gives the same model back, with six digits of its scores."""
+def plain_of_model(model: ChoiceModel) -> dict[str, Any]:
+    """The model as mappings, lists, numbers and texts, with six digits of its scores; `model_of` gives it back."""
     origin = model.origin
-    facts = {
+    ensembles: dict[str, TreeEnsemble] = {name: getattr(model, name) for name in _ENSEMBLES}
+    return {
+        _KEY: FORMAT,
         "made": {"tunesmith": origin.tunesmith, "date": origin.date},
         "fitted-on": {
             "sources": list(origin.sources),
@@ -51,29 +53,40 @@ def dump_choice_model(model: ChoiceModel) -> str:
         "device": {name: getattr(model.target, name) for name in _DEVICE},
         "scores": {name: _digits(score) for name, score in model.scores.items()},
         "caution": model.caution,
+        "columns": [
+            {"name": column.name, "position": column.position, "words": list(column.words)} for column in model.columns
+        ],
+        "features": list(feature_names(model.columns)),
+        "solutions": [
+            {"kernel": kernel, "configuration": {name: thaw(value) for name, value in configuration.items()}}
+            for kernel, configuration in model.solutions
+        ],
+        "types": {name: list(indices) for name, indices in model.types.items()},
+        **{
+            name: {"base": trees.base, **{array: packed(getattr(trees, array)) for array in _ARRAYS}}
+            for name, trees in ensembles.items()
+        },
     }
-    columns = (
-        {"name": column.name, "position": column.position, "words": list(column.words)} for column in model.columns
-    )
-    solutions = (
-        {"kernel": kernel, "configuration": {name: thaw(value) for name, value in configuration.items()}}
-        for kernel, configuration in model.solutions
-    )
-    lines = [
-        *(f"{name}: {flow(value)}{_REMARKS.get(name, '')}" for name, value in facts.items()),
-        "columns:",
-        *(f"- {flow(column)}" for column in columns),
-        f"features: {flow(list(feature_names(model.columns)))}",
-        "solutions:",
-        *(f"- {flow(solution)}" for solution in solutions),
-        "types:",
-        *(f"  {name}: {flow(list(indices))}" for name, indices in model.types.items()),
-    ]
-    for name in _ENSEMBLES:
-        trees: TreeEnsemble = getattr(model, name)
-        lines += [f"{name}:", f"  base: {flow(trees.base)}"]
-        lines += [f"  {array}: {packed(getattr(trees, array))}" for array in _ARRAYS]
-    return _HEAD + "\n".join(lines) + "\n"
+
+
+def dump_choice_model(model: ChoiceModel) -> str:
+    """The text of a file, whose values are those of `plain_of_model`."""
+    return _HEAD + "".join(f"{line}\n" for name, value in plain_of_model(model).items() for line in _lines(name, value))
+
+
+def _lines(name: str, value: Any) -> Iterator[str]:
+    """The lines of a key: one, or one for each item of what is long."""
+    match name:
+        case "columns" | "solutions":
+            yield from (f"{name}:", *(f"- {flow(item)}" for item in value))
+        case "types":
+            yield from (f"{name}:", *(f"  {key}: {flow(item)}" for key, item in value.items()))
+        case "times" | "doubts":
+            # Packed arrays need no quotes, and YAML's writer would take seconds to find that out.
+            texts = {key: flow(item) if key == "base" else item for key, item in value.items()}
+            yield from (f"{name}:", *(f"  {key}: {text}" for key, text in texts.items()))
+        case _:
+            yield f"{name}: {flow(value)}{_REMARKS.get(name, '')}"
 
 
 _REMARKS = {
@@ -100,7 +113,15 @@ def read_choice_model(path: Path) -> ChoiceModel:
 
 def parse_choice_model(text: str, name: str) -> ChoiceModel:
     """The model in a file's text. Locations of errors begin with `name`."""
-    root = parse_yaml(text, name)
+    return _model(parse_yaml(text, name))
+
+
+def model_of(value: object, name: str) -> ChoiceModel:
+    """The model of values that `plain_of_model` made. Raises UserError, with `name` as its location, for others."""
+    return _model(node_of(value, name))
+
+
+def _model(root: Node) -> ChoiceModel:
     version = root.mapping("a choice model").get(_KEY)
     if version is not None and version.content != FORMAT:
         raise UserError(

@@ -1,16 +1,23 @@
-"""A boosted ensemble of regression trees as plain arrays, evaluated for many rows at once without scikit-learn."""
+"""A boosted ensemble of regression trees as plain arrays, evaluated for many rows at once without scikit-learn.
+
+`pip install ./native` gives a compiled module that walks the trees; without it, NumPy does.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+NODE = np.dtype([("threshold", "=f4"), ("feature", "=i4"), ("child", "=i4"), ("value", "=f4")])
+"""A node as the compiled module takes it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,10 @@ class TreeEnsemble:
     def predict(self, rows: Floats) -> Floats:
         """The prediction for each row of features."""
         values = np.ascontiguousarray(rows, np.float32)
+        if self._compiled is not None:
+            sums = np.full(len(values), self.base)
+            self._compiled.add(values, sums)
+            return sums
         flat, starts = values.reshape(-1), np.arange(len(values))[:, None] * values.shape[1]
         node = np.broadcast_to(self.roots, (len(values), len(self.roots)))
         # No index is outside, so that `wrap`, the quickest mode, changes none.
@@ -57,6 +68,16 @@ class TreeEnsemble:
             node = self.child.take(node, mode="wrap") + (flat.take(starts + feature, mode="wrap") > threshold)
         predicted: Floats = self.base + self.value.take(node).sum(axis=1, dtype=np.float64)
         return predicted
+
+    @cached_property
+    def _compiled(self) -> Any:
+        """The trees for the compiled module; None if it is not installed."""
+        if (module := compiled_trees()) is None:
+            return None
+        nodes = np.empty(len(self.feature), NODE)
+        for name in nodes.dtype.names or ():
+            nodes[name] = getattr(self, name)
+        return module.Trees(nodes, self.roots.astype(np.int32))
 
     def split(self, count: int) -> tuple[TreeEnsemble, TreeEnsemble]:
         """The first `count` trees with the base, and the others. Their predictions add up to that of all, but for
@@ -72,6 +93,15 @@ class TreeEnsemble:
     def rounded(self, unit: float) -> TreeEnsemble:
         """The same with leaves' values that are multiples of `unit`, which compress to half the bytes."""
         return replace(self, value=(np.rint(self.value / unit) * unit).astype(np.float32))
+
+
+@cache
+def compiled_trees() -> Any:
+    """The compiled module; None if it is not installed."""
+    try:
+        return importlib.import_module("tunesmith_trees")
+    except ImportError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
