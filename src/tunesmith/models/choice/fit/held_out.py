@@ -22,13 +22,14 @@ FOLDS = 6
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
 CAUTIONS = (*(step / 20 for step in range(40)), 2.0, 2.5, 3.0, 4.0)
-REGRETTED, REGRETS = 0.97, 0.002
-"""A choice is regretted if the vendor's time over its time is below REGRETTED by more than the times' noise. REGRETS is
-the part of held-out products at which that may be so."""
-FEW_CAUTION = 1.25
-"""The least caution where REGRETS of the products that the vendor ran is less than one: that none is regretted says
-little then. It is what 1,265 products of an H100 asked for without regard to noise. With the 1.0 and 0.6 that 170
-products in TF32 and float8 asked for, 3 and 1 of 120 others were regretted (H200, 2026-11-27). All had one teacher."""
+REGRETTED, LOSS_WEIGHT = 0.97, 10.0
+"""A choice is regretted if the vendor's time over its time is below REGRETTED by more than the times' noise: whoever
+loads a logic instead of calling the vendor's library should not lose by that. What is lost below counts LOSS_WEIGHT
+times as much as what is gained elsewhere."""
+FEW, FEW_CAUTION = 500, 1.25
+"""With fewer products that the vendor ran than FEW, the least caution: that none of them is regretted says little. It
+is what 1,265 products of an H100 once asked for. With the 1.0 and 0.6 that 170 products in TF32 and float8 asked for,
+3 and 1 of 120 others were regretted (H200, 2026-11-27). All had one teacher."""
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,23 @@ class Trust:
 
     @staticmethod
     def of(held_out: HeldOutTimes, rows: Rows, noise: float) -> Trust:
-        """By these rows. The caution is the least of CAUTIONS with few regrets (REGRETS), else the largest:
-        whoever loads a logic instead of calling the vendor's library should not lose by that.
+        """By these rows. The caution is the one of CAUTIONS that gains most beside the vendor's library, with the
+        weight of losses (LOSS_WEIGHT); the least of them if several do.
 
         `noise` is the relative half-width of a time's interval; that of a ratio of two times is sqrt(2) times as
         wide."""
-        factor, numbers, vendors = doubt_factor(held_out, rows), np.arange(len(rows)), _vendors(held_out)
-        least = FEW_CAUTION if 0 < np.count_nonzero(np.isfinite(vendors)) * REGRETS < 1 else 0.0
-        for caution in (caution for caution in CAUTIONS if caution >= least):
-            trust = Trust(factor, caution)
-            chosen = np.nanargmin(trust.cautious(held_out), axis=1)
-            lost = vendors - held_out.times[numbers, chosen] < math.log(REGRETTED) - math.sqrt(2) * noise
-            if lost[rows].mean() <= REGRETS:
-                break
-        return trust
+        factor, vendors = doubt_factor(held_out, rows), _vendors(held_out)[rows]
+        least = FEW_CAUTION if 0 < np.count_nonzero(np.isfinite(vendors)) < FEW else 0.0
+        trusts = [Trust(factor, caution) for caution in CAUTIONS if caution >= least]
+        border = math.log(REGRETTED) - math.sqrt(2) * noise
+
+        def worth(trust: Trust) -> float:
+            """The sum of the gains, and of the losses by their weight, in logarithms of the vendor's time."""
+            chosen = np.nanargmin(trust.cautious(held_out), axis=1)[rows]
+            gains = vendors - held_out.times[rows, chosen]
+            return float(np.nansum(gains) + LOSS_WEIGHT * np.nansum(np.minimum(gains - border, 0.0)))
+
+        return max(trusts, key=worth)
 
     def cautious(self, held_out: HeldOutTimes) -> Floats:
         """The expected logarithms, with the doubt on top for our own solutions."""
