@@ -31,8 +31,8 @@ share_programs()
 os.environ.pop("TUNESMITH_STORE", None)
 """Folders of tests keep their own measurements, whatever the user's do."""
 
-sys.modules["tunesmith_native"] = None
-"""Tests of compiled launches build the distribution; all others run as if it were not installed."""
+sys.modules |= {"tunesmith_native": None, "tunesmith_trees": None}
+"""Tests of compiled code build its modules; all others run as if they were not installed."""
 
 os.environ.pop("COLUMNS", None)
 """pytest-xdist sets it; lines are then cut that a pipe gets whole."""

@@ -112,6 +112,8 @@ DAMAGES = {
     "times by no numbers": lambda path: changed_row(path, 6, [["first"], [1.0]]),
     "a time less than solutions": lambda path: changed_row(path, 6, [[0, 1], [1.0]]),
     "times in another way": lambda path: changed_row(path, 6, {"1": 1.0}),
+    "times in no way": lambda path: changed_row(path, 6, []),
+    "two times of a solution": lambda path: changed_row(path, 6, [[1, 1], [1.0, 2.0]]),
     "no times": lambda path: changed_row(path, 6, None),
 }
 
@@ -122,6 +124,22 @@ def test_a_damaged_file_is_said_to_be_so(path, damage):
     with pytest.raises(UserError) as error:
         read_shipped(path)
     assert str(error.value).startswith(str(path))
+
+
+def test_a_file_of_the_former_format_is_told_apart(path):
+    """It had two lines."""
+    head, logics, _ = lines_of(path)
+    path.write_bytes(gzip.compress(head.replace(b'shipped":2', b'shipped":1') + logics))
+    for read in (read_head, read_shipped, read_shipped_model):
+        with pytest.raises(UserError, match="not of format 2"):
+            read(path)
+
+
+def test_a_model_that_is_no_json_is_damaged(path):
+    path.write_bytes(gzip.compress(b"".join([*lines_of(path)[:2], b"{\n"])))
+    assert len(read_shipped(path).logics) == len(LOGICS)
+    with pytest.raises(UserError, match="is damaged"):
+        read_shipped_model(path)
 
 
 @pytest.mark.parametrize("damage", ["it ends in the middle", "a line is missing", "a line more", "another format"])

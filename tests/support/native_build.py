@@ -11,11 +11,12 @@ from pathlib import Path
 from types import ModuleType
 
 FOLDER = Path(__file__).parents[2] / "native"
+MODULES = "tunesmith_native", "tunesmith_trees"
 
 
 @cache
 def built(folder: Path, name: str = "tunesmith_native") -> ModuleType | str:
-    """A module of it, built in `folder`; a sentence that says what is missing if it cannot be built."""
+    """Its module `name`, built in `folder`; a sentence that says what is missing if it cannot be built."""
     include, compiler = sysconfig.get_path("include"), (sysconfig.get_config_var("CC") or "cc").split()
     if not Path(include, "Python.h").is_file():
         return f"Python's headers are missing ({include})"

@@ -29,6 +29,8 @@ FOLDER = Path(__file__).parents[1] / "logics"
 SUFFIX = ".json.gz"
 MOST_HEAD_BYTES, MOST_BYTES = 1 << 16, 1 << 26
 LINES = 3
+OTHERS = 6
+"""Where a row of a logic has the times of the other solutions."""
 _KEY = "tunesmith-shipped"
 _REMEDY = "install tunesmith again"
 
@@ -107,21 +109,21 @@ def read_head(path: Path) -> ShippedHead:
 
 
 def read_shipped(path: Path) -> ShippedLogic:
-    """Raises UserError for a file that is damaged."""
-    head, logics, _ = _lines(path, LINES)
+    """The head and the logics. Raises UserError for a file that is damaged."""
+    head, logics, _ = _parts(path)
     with collector_paused():
         values = _parsed(logics, path)
         if not isinstance(values, list):
             raise _damaged(path, "it has no logics")
-        return ShippedLogic(_head(head, path), tuple(Logic(_document(value, path)) for value in values))
+        return ShippedLogic(head, tuple(Logic(_document(value, path)) for value in values))
 
 
 def read_shipped_model(path: Path) -> Any:
-    """The file's choice model as plain values, as `models.choice.model_file.plain_of_model` makes them; None without
-    one. Raises UserError for a file that is damaged."""
-    head, _, model = _lines(path, LINES)
-    _head(head, path)
-    return _parsed(model, path)
+    """The choice model as plain values, as `models.choice.model_file.plain_of_model` makes them; None without one.
+    Raises UserError for a file that is damaged."""
+    _, _, model = _parts(path)
+    with collector_paused():
+        return _parsed(model, path)
 
 
 def write_shipped(
@@ -132,6 +134,13 @@ def write_shipped(
     lines = [json.dumps(part, separators=(",", ":")) for part in parts]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), 9, mtime=0))
+
+
+def _parts(path: Path) -> tuple[ShippedHead, bytes, bytes]:
+    """The head, and the lines of the logics and of the model, which are not parsed."""
+    head = read_head(path)
+    _, logics, model = _lines(path, LINES)
+    return head, logics, model
 
 
 def _lines(path: Path, count: int) -> list[bytes]:
@@ -168,19 +177,29 @@ def _head(line: bytes, path: Path) -> ShippedHead:
 
 
 def _plain(document: Document) -> dict[str, Any]:
-    """JSON has no numbers as keys. So the times of other solutions, by their numbers, are two lists."""
+    """As `plain_of`, but JSON has no numbers as keys. So the times of a row's other solutions are two lists: their
+    numbers, and the times."""
     plain: dict[str, Any] = dict(plain_of(document))
-    rows = ([*row[:6], [list(row[6]), list(row[6].values())], *row[7:]] for row in plain["exact"])
+    rows = (
+        [*row[:OTHERS], [list(row[OTHERS]), list(row[OTHERS].values())], *row[OTHERS + 1 :]] for row in plain["exact"]
+    )
     return {**plain, "exact": list(rows)}
 
 
 def _document(value: Any, path: Path) -> Document:
     """The document of what `_plain` made."""
     try:
-        rows = [[*row[:6], dict(zip(*row[6], strict=True)), *row[7:]] for row in value["exact"]]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        rows = [[*row[:OTHERS], _others(*row[OTHERS]), *row[OTHERS + 1 :]] for row in value["exact"]]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
         raise _damaged(path, f"a row of a logic is wrong ({error})") from error
     return document_of({**value, "exact": rows}, str(path))
+
+
+def _others(numbers: list[int], times: list[float]) -> dict[int, float]:
+    others = dict(zip(numbers, times, strict=True))
+    if len(others) < len(numbers):
+        raise ValueError("a solution has two times")
+    return others
 
 
 def _damaged(path: Path, why: str) -> UserError:

@@ -128,16 +128,20 @@ def parse_yaml(text: str, name: str, tolerated: Mistakes | None = None) -> Node:
     return _Tree(name, tolerated).node(root)
 
 
-def node_of(value: Any, name: str, depth: int = 0) -> Node:
-    """A tree of plain values, all of which have the location `name`: scalars, lists, and mappings with words as keys.
-    Raises UserError for one that is nested too deeply."""
+def node_of(value: Any, name: str) -> Node:
+    """A tree of the values that JSON has, whose nodes all have the location `name`. Raises UserError for values that
+    are nested too deeply."""
+    return _node_of(value, name, 1)
+
+
+def _node_of(value: Any, name: str, depth: int) -> Node:
+    if not isinstance(value, (dict, list, tuple)):
+        return Node(name, value)
     if depth > DEEPEST:
         raise _too_deep(name)
     if isinstance(value, dict):
-        return Node(name, {key: node_of(item, name, depth + 1) for key, item in value.items()})
-    if isinstance(value, (list, tuple)):
-        return Node(name, tuple(node_of(item, name, depth + 1) for item in value))
-    return Node(name, value)
+        return Node(name, {key: _node_of(item, name, depth + 1) for key, item in value.items()})
+    return Node(name, tuple(_node_of(item, name, depth + 1) for item in value))
 
 
 def refuse_depth(text: str | bytes, name: str) -> None:

@@ -33,6 +33,7 @@ _BEGINNING = 4096
 _FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "solutions", "types", "features")
 _ENSEMBLES = ("times", "doubts")
 _ARRAYS = ("roots", "feature", "threshold", "value")
+_REMARKS = {"scores": "  # best time / time of the choice, on families that were held out"}
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
 
 
@@ -81,17 +82,12 @@ def _lines(name: str, value: Any) -> Iterator[str]:
             yield from (f"{name}:", *(f"- {flow(item)}" for item in value))
         case "types":
             yield from (f"{name}:", *(f"  {key}: {flow(item)}" for key, item in value.items()))
-        case "times" | "doubts":
+        case _ if name in _ENSEMBLES:
             # Packed arrays need no quotes, and YAML's writer would take seconds to find that out.
             texts = {key: flow(item) if key == "base" else item for key, item in value.items()}
             yield from (f"{name}:", *(f"  {key}: {text}" for key, text in texts.items()))
         case _:
             yield f"{name}: {flow(value)}{_REMARKS.get(name, '')}"
-
-
-_REMARKS = {
-    "scores": "  # best time / time of the choice, on families that were held out",
-}
 
 
 def choice_files(folder: Path) -> list[Path]:
@@ -231,9 +227,13 @@ def _target(node: Node) -> Target:
 
 def _number(node: Node, what: str) -> float:
     value: Any = node.content
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    try:
+        number = math.nan if isinstance(value, (bool, str)) else float(value)
+    except (TypeError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
         raise node.wrong(f"{what} cannot be {shortened(value)}", "give a number")
-    return float(value)
+    return number
 
 
 def _whole(node: Node, what: str) -> int:

@@ -57,7 +57,7 @@ class TreeEnsemble:
         """The prediction for each row of features."""
         values = np.ascontiguousarray(rows, np.float32)
         if self._compiled is not None:
-            sums = np.full(len(values), self.base)
+            sums = np.full(len(values), self.base, np.float64)
             self._compiled.add(values, sums)
             return sums
         flat, starts = values.reshape(-1), np.arange(len(values))[:, None] * values.shape[1]

@@ -82,7 +82,7 @@ def fit_choice(
     lesson = ChoiceLesson.of(whole, target, seed)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
-    trust = Trust.of(held_out, np.ones(len(matrix.problems), bool), noise)
+    trust = Trust.of(held_out, noise)
     first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
     model = grown(lesson.cells, lesson.unmeasured, seed)
     return ChoiceFit(
