@@ -3,8 +3,9 @@
     python benchmarks/shipped_logic.py [--repeats 7] [--json FILE]
 
 No device is needed: the library believes that the device of each file is there, and nothing is launched. For each file
-of `src/tunesmith/logics/`, medians of: finding it among the files, reading it, and reading its choice model, each in
-this process after its modules were imported. A choice is timed cold (a size that the library has not seen, without the
+of `src/tunesmith/logics/`, medians of: finding it among the files, reading its logics, and reading its choice model,
+each in this process after its modules were imported. `compiled` says whether compiled code walks the model's trees
+(`pip install ./native`). A choice is timed cold (a size that the library has not seen, without the
 legality checks: `choice`, and with them: `select`) and again for the same size (`again`).
 """
 
@@ -23,6 +24,7 @@ from tunesmith.kernels import KERNELS
 from tunesmith.library.launch._predicted import PredictedChoices
 from tunesmith.logic import Choice, Logic, read_shipped, read_shipped_model, shipped_files, shipped_for
 from tunesmith.models.choice.model_file import model_of
+from tunesmith.models.choice.trees import compiled_trees
 from tunesmith.records import Problem, Target
 
 SIZES = 60
@@ -77,6 +79,7 @@ def main() -> None:
         model = model_of(read_shipped_model(path), str(path))
         row = {
             "file": path.name,
+            "compiled": compiled_trees() is not None,
             "bytes": path.stat().st_size,
             "solutions": len(model.solutions),
             "sizes": sum(len(logic.document.rows) for logic in shipped.logics),

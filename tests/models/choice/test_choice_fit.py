@@ -15,7 +15,6 @@ from tunesmith.models.choice import model as choice_model
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
-from tunesmith.models.choice.fit.held_out import CAUTIONS, FEW_CAUTION, HeldOutTimes, Trust, doubt_factor
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model import feature_names
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, plain_of_model, read_choice_model
@@ -122,91 +121,11 @@ def test_own_kernels_are_learned_beside_their_estimate():
     np.testing.assert_allclose(expected, math.log(2) * own.features[:, column] + 0.3, atol=1e-4)
 
 
-def test_doubts_are_scaled_to_the_errors_that_were_made():
-    """Errors of 0.04 and 0.4 where the trees' disagreement is half of them."""
-    random = np.random.default_rng(0)
-    times = random.normal(0, 0.05, (400, 6))
-    errors = np.repeat([0.04, 0.4], 200)[:, None]
-    logs = np.repeat(times[:, :1], 6, axis=1) + random.normal(0, 0.02, times.shape)
-    times = logs + random.normal(0, 1, times.shape) * errors / math.sqrt(2)
-    vendors = np.arange(6) == 5
-    held_out = HeldOutTimes(logs, np.broadcast_to(errors / 2, logs.shape), times, np.zeros(400, int), vendors)
-    assert doubt_factor(held_out) == pytest.approx(2, rel=0.1)
-
-
 def test_doubt_is_greater_where_errors_are(fit):
     """Products unlike all of the fit are doubted more than those among its products."""
     inside = [order[0][1].doubt for order in orders(fit.model, machine.matrix(20, seed=4).problems)]
     outside = [Problem(machine.TYPES[0], sizes) for sizes in ((1, 40000, 3), (3, 5, 300000), (1, 1, 100000))]
     assert min(order[0][1].doubt for order in orders(fit.model, outside)) > np.median(inside)
-
-
-def two_solutions(rows, lost, gain=-0.3, doubtful_gain=-0.05, loss=0.4):
-    """Ours and the vendor's: a certain gain at even products, a doubted small gain at odd ones, `lost` of which are
-    losses."""
-    odd = np.arange(rows) % 2 == 1
-    logs = np.column_stack((np.where(odd, doubtful_gain, gain), np.zeros(rows)))
-    times = logs.copy()
-    times[np.flatnonzero(odd)[:lost], 0] = loss
-    doubts = np.where(odd, 0.3, 0.1)[:, None].repeat(2, axis=1)
-    return HeldOutTimes(logs, doubts, times, np.zeros(rows, int), np.array([False, True]))
-
-
-@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(6, 0.4, True), (7, 0.4, False), (200, 0.03, True)])
-def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted):
-    """500 doubted gains of 0.05 are worth six losses of 0.4, since what is beyond 3 % of them counts ten times. What is
-    lost up to there counts once."""
-    held_out = two_solutions(1000, lost, loss=loss)
-    trust = Trust.of(held_out, 0.0)
-    chosen = trust.cautious(held_out).argmin(axis=1)
-    assert chosen.tolist() == [0 if takes_doubted else row % 2 for row in range(1000)]
-    assert (trust.caution == 0) == takes_doubted
-
-
-@pytest.mark.parametrize(("noise", "is_bold"), [(0.0, False), (0.001, False), (0.0145, True)])
-def test_what_noise_explains_is_not_regretted(noise, is_bold):
-    """100 losses of 0.05 in logarithms beside 400 gains of 0.05. Of each loss 0.03 count once; the other 0.02 count ten
-    times, but for the noise: 0.001 of two times of 0.001 each, 0.02 of two times of 0.0145."""
-    trust = Trust.of(two_solutions(1000, 100, loss=0.05), noise)
-    assert (trust.caution == 0.0) == is_bold
-
-
-def test_the_least_caution_that_avoids_the_losses_is_taken():
-    """Larger gains are given up only where they must be: the caution is just above the lost gain over its doubt."""
-    held_out = two_solutions(1000, 7)
-    trust = Trust.of(held_out, 0.0)
-    below = CAUTIONS[CAUTIONS.index(trust.caution) - 1]
-    doubted = 0.3 * trust.factor
-    assert below * doubted <= 0.05 < trust.caution * doubted
-
-
-def test_only_rows_that_are_kept_decide():
-    """Three losses beside 492 gains are worth it, five beside 300 are not. Both parts have doubts."""
-    held_out = two_solutions(1000, 8)
-    few = np.arange(1000) < 10
-    bold, timid = (Trust.of(held_out.only(rows), 0.0) for rows in (~few, few | (np.arange(1000) >= 400)))
-    assert bold.caution == 0.0 < timid.caution
-    assert min(bold.factor, timid.factor) > 0
-
-
-def test_a_product_that_the_vendor_did_not_run_has_no_say():
-    held_out = two_solutions(1000, 6)
-    assert Trust.of(held_out, 0.0).caution == 0.0
-    lost = held_out.times[:, 0] > 0
-    for table in (held_out.logs, held_out.times):
-        table[~lost & (np.arange(1000) % 2 == 1), 1] = np.nan
-    assert Trust.of(held_out, 0.0).caution > 0.0
-
-
-def test_few_products_do_not_make_a_model_bold():
-    """One loss, so that the doubt is not zero."""
-    cautions = [Trust.of(two_solutions(count, 1), 0.0).caution for count in (499, 500)]
-    assert cautions == [FEW_CAUTION, 0.0]
-
-
-def test_without_a_vendor_there_is_no_caution():
-    held_out = replace(two_solutions(100, 0), vendors=np.array([False, False]))
-    assert Trust.of(held_out, 0.0).caution == 0.0
 
 
 def test_the_vendor_is_chosen_unless_the_gain_exceeds_the_doubt(fit):
