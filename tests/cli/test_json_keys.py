@@ -51,7 +51,7 @@ from tunesmith.report.stream_k import sweep as stream_k_sweep
 from tunesmith.session.frame.many_devices import DeviceShare
 from tunesmith.session.frame.record import RunOutcome as Done
 from tunesmith.session.heuristics.audit import audit_heuristics
-from tunesmith.session.heuristics.design import write_design
+from tunesmith.session.heuristics.design import WantedProducts, write_design
 from tunesmith.session.heuristics.entrants import entrants
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
 from tunesmith.session.heuristics.matrices import JudgedSubject, RepeatSpread
@@ -185,8 +185,8 @@ def printed(tmp_path_factory):
         "heuristics fit": heuristics.fitted_document(_fitted(folder)),
         "heuristics audit": heuristics.audited_document(audit_heuristics(SourceTask((tensile_table(folder),)))),
         "heuristics explain": _policy_explained(),
-        "heuristics design": products.written_document(write_design(folder / "design.csv", 4, 1, ())),
-        "heuristics learn": products.learned_document(write_design(folder / "next.csv", 4, 1, ())),
+        "heuristics design": products.written_document(write_design(folder / "design.csv", WantedProducts(4, 1))),
+        "heuristics learn": products.learned_document(write_design(folder / "next.csv", WantedProducts(4, 1))),
         "heuristics judge": policies.judged_document(_judged(folder)),
     }
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tunesmith.models.choice.design.design import MOST_ELEMENTS, MOST_FLOP, SHARES, designed
+from tunesmith.models.choice.design.design import MOST_ELEMENTS, MOST_FLOP, NAMES, SHARES, designed
 from tunesmith.models.choice.design.draws import aligned
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 
@@ -75,3 +75,15 @@ def test_the_written_list_is_read_as_the_same_products(tmp_path):
     path = tmp_path / "list.csv"
     path.write_text(gemm_list_text(ROWS))
     assert read_gemm_list(path) == ROWS
+
+
+def test_a_part_of_the_families_has_their_shares_and_the_same_products():
+    """A family's sequence does not depend on the others."""
+    rows = designed(60, 1, families=("one-row", "middle"))
+    shares = {family.name: share for family, share in SHARES.items()}
+    counts = Counter(row.family for row in rows)
+    assert set(counts) == {"one-row", "middle"}
+    assert counts["middle"] / 60 == pytest.approx(shares["middle"] / (shares["middle"] + shares["one-row"]), abs=0.01)
+    alone = designed(counts["one-row"], 1, families=("one-row",))
+    assert alone == tuple(row for row in rows if row.family == "one-row")
+    assert designed(400, 1, families=NAMES) == ROWS

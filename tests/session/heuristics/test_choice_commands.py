@@ -322,6 +322,16 @@ def test_a_tuning_file_has_the_types_of_its_list_and_the_solutions_of_this_versi
     assert "NoKernel" not in of_all
 
 
+@pytest.mark.parametrize("name", ["design", "learn"])
+def test_a_list_may_have_a_part_of_the_families(fitted, tmp_path, name):
+    logic, _ = fitted
+    words = [name, *([logic / "choice.yaml"] if name == "learn" else []), "--count", 8, "-o", tmp_path / "few.csv"]
+    command(*words, "--family", "one-row", "--family", "deep")
+    assert {row.family for row in read_gemm_list(tmp_path / "few.csv")} == {"one-row", "deep"}
+    failed = CliRunner().invoke(app, ["heuristics", *map(str, words), "--family", "two-rows"])
+    assert str(failed.exception).startswith("--family: two-rows is no family of the design; there are ")
+
+
 def test_a_design_is_a_list_and_overwrites_nothing_else(tmp_path):
     out = tmp_path / "design.csv"
     document = json.loads(command("design", "--count", 30, "-o", out, "--json"))

@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from tunesmith.report.heuristics import lists as report
-from tunesmith.session.heuristics.design import write_design
+from tunesmith.session.heuristics.design import WantedProducts, write_design
 
 from ..output import Json, print_facts
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="The list: m, n, k, batch, trans_a, trans_b, family, as CSV.")]
 Count = Annotated[int, typer.Option("--count", min=1, max=100_000, help="How many products.")]
+Families = Annotated[
+    list[str], typer.Option("--family", help="Only products of this family of the design; several are possible.")
+]
 Without = Annotated[list[Path], typer.Option("--without", help="A list whose sizes stay out: what is judged on later.")]
 
 
@@ -22,6 +25,7 @@ def design(
     count: Count = 400,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed gives other products of the same kind.")] = 1,
     without: Without = [],  # noqa: B006  # typer's own way to say "none"
+    family: Families = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
     """Write a list of GEMMs that fills the space of sizes evenly, with all alignments and layouts.
@@ -31,4 +35,5 @@ def design(
 
     Example: `tunesmith heuristics design --count 400 --seed 1 --without judged.csv -o design.csv`
     """
-    print_facts(as_json, report.written_document, report.written, write_design(out, count, seed, tuple(without)))
+    wanted = WantedProducts(count, seed, tuple(without), tuple(family))
+    print_facts(as_json, report.written_document, report.written, write_design(out, wanted))

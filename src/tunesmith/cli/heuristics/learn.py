@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from tunesmith.report.heuristics import lists as report
-from tunesmith.session.heuristics.design import write_products_to_learn
+from tunesmith.session.heuristics.design import WantedProducts, write_products_to_learn
 
 from ..output import Json, print_facts
-from .design import Count, Out, Without
+from .design import Count, Families, Out, Without
 
 
 def learn(
@@ -20,6 +20,7 @@ def learn(
     count: Count = 100,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed considers other products.")] = 1,
     without: Without = [],  # noqa: B006  # typer's own way to say "none"
+    family: Families = [],  # noqa: B006
     file: Annotated[
         Path | None,
         typer.Option("--file", help="Also write a tuning file that measures the model's solutions on the list."),
@@ -33,5 +34,6 @@ def learn(
 
     Example: `tunesmith heuristics learn tuned/logic/choice.yaml --count 100 -o next.csv --file next.yaml`
     """
-    written = write_products_to_learn(model, out, count, seed, tuple(without), file)
+    wanted = WantedProducts(count, seed, tuple(without), tuple(family))
+    written = write_products_to_learn(model, out, wanted, file)
     print_facts(as_json, report.learned_document, report.written, written)

@@ -11,7 +11,7 @@ from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Problem, ProblemType
 
-from .design.design import designed
+from .design.design import NAMES, designed
 from .model import ChoiceModel, ExpectedTimes
 
 CANDIDATES = 20
@@ -19,15 +19,19 @@ CANDIDATES = 20
 
 
 def products_to_learn(
-    model: ChoiceModel, count: int, seed: int, left_out: Collection[ListedGemm] = ()
+    model: ChoiceModel,
+    count: int,
+    seed: int,
+    left_out: Collection[ListedGemm] = (),
+    families: Collection[str] = NAMES,
 ) -> tuple[ListedGemm, ...]:
-    """`count` products of the design, each family with its share, those that a measurement would settle most first.
+    """`count` products of the design's families, each with its share, those that a measurement would settle most first.
 
     Fewer if the model's problem types compute fewer layouts than the design has.
     """
-    shares = Counter(row.family for row in designed(count, seed))
+    shares = Counter(row.family for row in designed(count, seed, families=families))
     times = {kind: _times(model, kind) for kind in filter(None, map(gemm_type_named, model.types))}
-    candidates = [(_at_stake(times, row), row) for row in designed(CANDIDATES * count, seed, left_out)]
+    candidates = [(_at_stake(times, row), row) for row in designed(CANDIDATES * count, seed, left_out, families)]
     taken: list[ListedGemm] = []
     for stake, row in sorted(candidates, key=itemgetter(0), reverse=True):
         if stake > 0 and shares[row.family]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith.logic import write_atomically
-from tunesmith.models.choice.design.design import designed
+from tunesmith.models.choice.design.design import NAMES, designed
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems import MOST_GENERATED_BYTES, text_of
@@ -34,29 +34,50 @@ class WrittenList:
         return Counter(row.family for row in self.rows)
 
 
-def write_design(out: Path, count: int, seed: int, without: tuple[Path, ...]) -> WrittenList:
-    """Write `count` products to `out`, without the sizes of the lists `without`.
+@dataclass(frozen=True, slots=True)
+class WantedProducts:
+    """`count` products of these families of the design, of all without any, without the sizes of the lists `without`.
+    Another `seed` gives others of the same kind."""
 
-    Raises UserError for a list that cannot be read, and for an existing file `out` that is no list.
+    count: int
+    seed: int
+    without: tuple[Path, ...] = ()
+    families: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> list[ListedGemm]:
+        """Raises UserError for a list that cannot be read."""
+        return [row for path in self.without for row in read_gemm_list(path)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the families. Raises UserError for one that the design does not have."""
+        for name in self.families:
+            if name not in NAMES:
+                raise UserError("--family", f"{name} is no family of the design", f"there are {', '.join(NAMES)}")
+        return self.families or NAMES
+
+
+def write_design(out: Path, wanted: WantedProducts) -> WrittenList:
+    """Write products to `out`.
+
+    Raises UserError for a list that cannot be read, for an unknown family, and for an existing file `out` that is no
+    list.
     """
-    left_out = [row for path in without for row in read_gemm_list(path)]
-    return written_list(designed(count, seed, left_out), out)
+    return written_list(designed(wanted.count, wanted.seed, wanted.left_out, wanted.names), out)
 
 
-def write_products_to_learn(
-    model: Path, out: Path, count: int, seed: int, without: tuple[Path, ...], file: Path | None = None
-) -> WrittenList:
-    """Write the `count` products that would teach the model in a file most, without the sizes of the lists `without`;
-    and to `file` a tuning file that measures the model's solutions on them.
+def write_products_to_learn(model: Path, out: Path, wanted: WantedProducts, file: Path | None = None) -> WrittenList:
+    """Write the products that would teach the model in a file most; and to `file` a tuning file that measures the
+    model's solutions on them.
 
     Raises UserError as `write_design`, for a file that is no choice model, for a model of other products than the
     design has, and if another text would have to be overwritten with the tuning file.
     """
     if file and file.resolve() == out.resolve():
         raise UserError(str(file), "cannot be both the list and the tuning file", "give --file another name")
-    left_out = [row for path in without for row in read_gemm_list(path)]
-    known = read_choice_model(model)
-    rows = products_to_learn(known, count, seed, left_out)
+    left_out, known = wanted.left_out, read_choice_model(model)
+    rows = products_to_learn(known, wanted.count, wanted.seed, left_out, wanted.names)
     if not rows:
         raise UserError(str(model), "the design has no product of its problem types", "fit a model to a design")
     if not file:

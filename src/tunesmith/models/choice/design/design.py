@@ -37,18 +37,22 @@ SHARES: Mapping[DesignFamily, float] = dict(
     zip(FAMILIES, (3, 2, 2, 1, 1, 1.5, 1, 0.5, 0.5, 2, 1, 1, 1, 1.5, 0.5, 0.5, 1), strict=True)
 )
 """How many products a family gets, beside the others."""
+NAMES = tuple(family.name for family in FAMILIES)
 
 
-def designed(count: int, seed: int, left_out: Collection[ListedGemm] = ()) -> tuple[ListedGemm, ...]:
-    """A list of `count` different products without the sizes of `left_out`. Families alternate, so that the beginning
-    of the list is a smaller design.
+def designed(
+    count: int, seed: int, left_out: Collection[ListedGemm] = (), families: Collection[str] = NAMES
+) -> tuple[ListedGemm, ...]:
+    """A list of `count` different products of these families, without the sizes of `left_out`. Families alternate, so
+    that the beginning of the list is a smaller design.
 
-    The same count, seed and left-out list give the same products.
+    The same arguments give the same products.
     """
     taken = {_sizes(row) for row in left_out}
     positions: list[tuple[float, ListedGemm]] = []
-    for index, (family, needed) in enumerate(_counts(count).items()):
-        fresh = (row for row in _drawn(family, needed, (seed, index)) if is_feasible(row) and _sizes(row) not in taken)
+    for family, needed in _counts(count, families).items():
+        drawn = _drawn(family, needed, (seed, FAMILIES.index(family)))
+        fresh = (row for row in drawn if is_feasible(row) and _sizes(row) not in taken)
         for number, row in enumerate(islice(fresh, needed)):
             taken.add(_sizes(row))
             positions.append(((number + 0.5) / needed, row))
@@ -65,10 +69,11 @@ def _sizes(row: ListedGemm) -> tuple[int, int, int, int]:
     return row.m, row.n, row.k, row.batch
 
 
-def _counts(count: int) -> dict[DesignFamily, int]:
-    """The number of products of each family: its share, rounded so that the sum is `count`."""
-    ends = np.rint(np.cumsum(list(SHARES.values())) * count / sum(SHARES.values())).astype(int)
-    return dict(zip(SHARES, np.diff(ends, prepend=0).tolist(), strict=True))
+def _counts(count: int, families: Collection[str]) -> dict[DesignFamily, int]:
+    """The number of products of each of these families: its share, rounded so that the sum is `count`."""
+    shares = {family: share for family, share in SHARES.items() if family.name in families}
+    ends = np.rint(np.cumsum(list(shares.values())) * count / sum(shares.values())).astype(int)
+    return dict(zip(shares, np.diff(ends, prepend=0).tolist(), strict=True))
 
 
 def _drawn(family: DesignFamily, needed: int, seed: tuple[int, int]) -> Iterator[ListedGemm]:
