@@ -55,6 +55,7 @@ from tunesmith.session.heuristics.design import WantedProducts, write_design
 from tunesmith.session.heuristics.entrants import entrants
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
 from tunesmith.session.heuristics.matrices import JudgedSubject, RepeatSpread
+from tunesmith.session.heuristics.plans import WrittenPlans
 from tunesmith.session.heuristics.sources import SourceTask
 from tunesmith.session.heuristics.verdicts import judged
 from tunesmith.session.intensity.characterize import CharacterizeTask, characterize
@@ -186,6 +187,7 @@ def printed(tmp_path_factory):
         "heuristics audit": heuristics.audited_document(audit_heuristics(SourceTask((tensile_table(folder),)))),
         "heuristics explain": _policy_explained(),
         "heuristics design": products.written_document(write_design(folder / "design.csv", WantedProducts(4, 1))),
+        "heuristics plans": products.planned_document(WrittenPlans((), 1, folder / "plans.csv")),
         "heuristics learn": products.learned_document(write_design(folder / "next.csv", WantedProducts(4, 1))),
         "heuristics judge": policies.judged_document(_judged(folder)),
     }

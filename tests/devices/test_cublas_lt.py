@@ -12,6 +12,7 @@ from cuda_runner import H200, wrong_on_gpu
 from tunesmith.devices import LaunchError
 from tunesmith.devices.cuda.cublas import CuBlas
 from tunesmith.problems.gemm import GemmOperation, gemm_type
+from tunesmith.records import LibraryPlan
 
 EXTENDED = ADDRESSES | {"Bias": 0xE008, "ScaleA": 0xF000, "ScaleB": 0xF100, "": 0x10000}
 
@@ -34,6 +35,9 @@ class FakeLt(FakeCuBlas):
             if name == "cublasLtMatmulAlgoGetHeuristic":
                 arguments[-1]._obj.value = self.found
                 arguments[-2]._obj.algorithm[:] = [77] * 8
+                arguments[-2]._obj.workspace, arguments[-2]._obj.waves = 4096, 1.5
+            if name == "cublasLtMatmulAlgoConfigGetAttribute":
+                arguments[2]._obj.value = 100 + arguments[1].value
             return self.status.get(name, 0)
 
         return called
@@ -152,6 +156,41 @@ def test_a_call_that_the_extension_has_no_algorithm_for_is_a_launch_error():
     with pytest.raises(LaunchError) as raised:
         bound(CuBlas(None, FakeLt(found=0)), extended(), EXTENDED, 11)
     assert (raised.value.reason, raised.value.poisoned) == ("not supported", False)
+
+
+def plain_call(**changes):
+    kind = gemm_type("b", transpose_a=True, transpose_b=False, use_beta=False)
+    (step,) = FAMILY.plan(CONFIG, problem(48, 32, 64, kind=kind), H200).steps
+    return changed(step, **changes)
+
+
+def test_the_extension_says_how_cublas_would_make_a_call():
+    """The algorithm's numbers by their attributes; cuBLAS's own workspace bounds what it may choose."""
+    fake = FakeLt()
+    found = CuBlas(None, fake).foreseen(plain_call())
+    assert found == LibraryPlan(100, 101, 102, 103, 105, 106, 108, workspace=4096, waves=1.5)
+    asked = fake.calls_of("cublasLtMatmulPreferenceSetAttribute")
+    assert [arguments[1:3] for arguments in asked] == [(1, 32 * 2**20), *((kind, 256) for kind in (5, 6, 7, 8))]
+    assert len(fake.calls_of("cublasLtMatmulAlgoGetHeuristic")) == 1
+    assert fake.calls_of("cublasLtMatmul") == []
+    gc.collect()
+    assert sum(map(bool, fake.alive)) == 1, "the handle alone"
+
+
+def test_a_call_with_a_bias_is_asked_about_with_its_own_workspace():
+    fake = FakeLt()
+    CuBlas(None, fake).foreseen(extended(workspace_bytes=1000))
+    assert fake.calls_of("cublasLtMatmulPreferenceSetAttribute")[0][1:3] == (1, 1000)
+
+
+def test_a_number_that_an_older_extension_does_not_have_is_zero():
+    fake = FakeLt(status={"cublasLtMatmulAlgoConfigGetAttribute": 7})
+    assert CuBlas(None, fake).foreseen(plain_call()) == LibraryPlan(0, 0, 0, 0, 0, 0, 0, workspace=4096, waves=1.5)
+
+
+def test_what_the_extension_has_no_algorithm_for_is_not_foreseen():
+    with pytest.raises(LaunchError):
+        CuBlas(None, FakeLt(found=0)).foreseen(plain_call())
 
 
 @pytest.mark.gpu

@@ -25,7 +25,7 @@ GROUPS = {
     "calibrate": ("Measure what models need to know of a device.", ("stream-k", "roofline")),
     "heuristics": (
         "Configurations for products that nobody tuned: by rules, models, and fits to kernels that were tuned.",
-        ("explain", "fit", "audit", "judge", "design", "learn"),
+        ("explain", "fit", "audit", "judge", "design", "learn", "plans"),
     ),
     "logic": (
         "Library logic, Tensile's or tunesmith's: show it, build it from a store, export it.",

@@ -2,6 +2,7 @@
 
 from ._configuration import Configuration, Value, freeze, thaw
 from ._errors import Rejection, SeveralError, UserError, unraised_copy
+from ._library_plan import LibraryPlan
 from ._measurement import Cost, Estimate, Measurement, Outcome, error_detail
 from ._pickled import pickled_by_fields
 from ._printable import LINE_CHARACTERS, comment_text, printable
@@ -43,6 +44,7 @@ __all__ = [
     "Launch",
     "LaunchShape",
     "LibraryCall",
+    "LibraryPlan",
     "LocalArgument",
     "Measurement",
     "Module",

@@ -35,5 +35,5 @@ def design(
 
     Example: `tunesmith heuristics design --count 400 --seed 1 --without judged.csv -o design.csv`
     """
-    wanted = WantedProducts(count, seed, tuple(without), tuple(family))
-    print_facts(as_json, report.written_document, report.written, write_design(out, wanted))
+    asked_for = WantedProducts(count, seed, tuple(without), tuple(family))
+    print_facts(as_json, report.written_document, report.written, write_design(out, asked_for))

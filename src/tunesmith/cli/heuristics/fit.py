@@ -60,6 +60,10 @@ def fit(
         list[Path],
         typer.Option("--sizes", help="For --method choice: LIST.csv with the families to hold out. May be repeated."),
     ] = [],  # noqa: B006  # typer's own way to say "none"
+    plans: Annotated[
+        list[Path],
+        typer.Option("--plans", help="For --method choice: a file of `heuristics plans`. May be repeated."),
+    ] = [],  # noqa: B006
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -91,11 +95,11 @@ def fit(
         }
         for option in (name for name, value in bucket_options.items() if value):
             raise UserError(option, "means nothing to --method choice", "leave it out")
-        written = fit_choice_file(tuple(sources), tuple(sizes), out, seed)
+        written = fit_choice_file(tuple(sources), tuple(sizes), tuple(plans), out, seed)
         print_facts(as_json, choice_report.fitted_document, choice_report.fitted, written)
         return
-    if sizes:
-        raise UserError("--sizes", f"means nothing to --method {method}", "leave it out")
+    for option in (name for name, value in (("--sizes", sizes), ("--plans", plans)) if value):
+        raise UserError(option, f"means nothing to --method {method}", "leave it out")
     source = SourceTask(tuple(sources), keep_of(where), least_size, matrix_only, groups, ridge, units)
     result = fit_heuristic(FitTask(source, out, method, metric, buckets, python, seed))
     print_facts(as_json, report.fitted_document, report.fitted, result)

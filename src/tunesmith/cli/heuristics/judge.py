@@ -56,6 +56,10 @@ def judge(
         list[Path],
         typer.Option("--model", help="A choice model's file that is judged, instead of a model fitted to --taught."),
     ] = [],  # noqa: B006
+    plans: Annotated[
+        list[Path],
+        typer.Option("--plans", help="For --choices: what the library says of the products, by `heuristics plans`."),
+    ] = [],  # noqa: B006
     out: Annotated[
         Path, typer.Option("-o", "--out", help="Folder for what is measured; the same one again goes on.")
     ] = Path("judged"),
@@ -83,12 +87,14 @@ def judge(
     """
     if taught and not choices:
         raise UserError("--taught", "means nothing without --choices", "give both")
+    if plans and not choices:
+        raise UserError("--plans", "means nothing without --choices", "give both")
     if model and not taught:
         raise UserError(
             "--model", "means nothing without --taught", "give the matrices whose solutions it chooses from"
         )
     task = JudgeTask(
-        MatrixTask(tuple(matrices), (sizes,) if sizes else (), tuple(without)),
+        MatrixTask(tuple(matrices), (sizes,) if sizes else (), tuple(without), plans=tuple(plans)),
         tuple(policy),
         tuple(heuristic),
         tuple(kernel),

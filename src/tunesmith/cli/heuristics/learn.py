@@ -34,6 +34,6 @@ def learn(
 
     Example: `tunesmith heuristics learn tuned/logic/choice.yaml --count 100 -o next.csv --file next.yaml`
     """
-    wanted = WantedProducts(count, seed, tuple(without), tuple(family))
-    written = write_products_to_learn(model, out, wanted, file)
+    asked_for = WantedProducts(count, seed, tuple(without), tuple(family))
+    written = write_products_to_learn(model, out, asked_for, file)
     print_facts(as_json, report.learned_document, report.written, written)

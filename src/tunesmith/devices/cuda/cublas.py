@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tunesmith.records import LibraryCall
+from tunesmith.records import LibraryCall, LibraryPlan
 
 from ..base import LaunchError
 from ..gemm_call import GemmCall
@@ -120,6 +120,11 @@ class CuBlas:
             "cublasSetStream_v2", address_of(self._library.cublasSetStream_v2), words[:1], ((1, STREAM, 0),)
         )
         return on_stream, NativeStep(name, address_of(getattr(self._library, name)), words, writes, kept=arguments)
+
+    def foreseen(self, called: LibraryCall) -> LibraryPlan:
+        """How cuBLAS would make a call, as cuBLASLt tells it: cuBLAS asks it, too. Raises LaunchError if there is no
+        way."""
+        return self._extension.foreseen(GemmCall.of(called))
 
     def call_state(self, step: LibraryCall) -> BlasCallState:
         """The state of a call. Equal calls share it, since cuBLAS chooses the same kernels for them."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
+
+from tunesmith.records import LibraryPlan
 
 from ..base import NOT_SUPPORTED, LaunchError
 from ..gemm_call import GemmCall
@@ -23,6 +26,20 @@ _MOST_WORKSPACE, _ALIGNMENTS = 1, {"A": 5, "B": 6, "C": 7, "D": 8}
 _EPILOGUES = {("none", False): 1, ("relu", False): 2, ("none", True): 4, ("relu", True): 6}
 """CUBLASLT_EPILOGUE_DEFAULT, _RELU, _BIAS, _RELU_BIAS, by activation and whether there is a bias."""
 _SCALAR_TYPES = {ctypes.c_float: "float32", ctypes.c_double: "float64", ctypes.c_int: "int32"}
+
+_ATTRIBUTES = {
+    "algorithm": (0, ctypes.c_int32),
+    "tile": (1, ctypes.c_uint32),
+    "parts": (2, ctypes.c_uint32),
+    "reduction": (3, ctypes.c_uint32),
+    "option": (5, ctypes.c_uint32),
+    "stages": (6, ctypes.c_uint32),
+    "cluster": (8, ctypes.c_uint16),
+}
+"""CUBLASLT_ALGO_CONFIG_ID, _TILE_ID, _SPLITK_NUM, _REDUCTION_SCHEME, _CUSTOM_OPTION, _STAGES_ID and _CLUSTER_SHAPE_ID,
+with their types, by the fields of LibraryPlan."""
+WORKSPACE = 32 * 2**20
+"""Bytes that cuBLAS itself has on Hopper, by its documentation of cublasSetWorkspace. They bound what it may choose."""
 
 ALIGNMENT = 256
 """The largest alignment in bytes that cuBLASLt looks at."""
@@ -55,10 +72,7 @@ class CuBlasLt:
         Algorithms are kept by call and by the alignment of its addresses. The workspace is the plan's, at address "".
         Raises LaunchError for a call that the library does not support.
         """
-        if self._handle is None:
-            handle = ctypes.c_void_p()
-            checked(self._library, "cublasLtCreate", ctypes.byref(handle))
-            self._handle = handle
+        self._open()
         descriptors = _Descriptors(self._library, step, addresses)
         layouts = descriptors.layouts
         _, scalar = sums_of(step)
@@ -75,7 +89,7 @@ class CuBlasLt:
         def algorithm(addresses: Addresses) -> Any:
             alignments = tuple([_alignment(addresses[name]) for name in _ALIGNMENTS])
             if alignments not in algorithms:
-                algorithms[alignments] = ctypes.byref(descriptors.algorithm(self._handle, alignments))
+                algorithms[alignments] = ctypes.byref(descriptors.heuristic(self._handle, alignments).algorithm)
             return algorithms[alignments]
 
         def enqueue(stream: int, addresses: Addresses) -> None:
@@ -87,6 +101,30 @@ class CuBlasLt:
 
         algorithm(addresses)
         return enqueue
+
+    def foreseen(self, step: GemmCall) -> LibraryPlan:
+        """The first result of the heuristic, for operands that are aligned to ALIGNMENT. Raises LaunchError for a call
+        that the library does not support."""
+        self._open()
+        step = replace(step, workspace_bytes=step.workspace_bytes or WORKSPACE)
+        descriptors = _Descriptors(self._library, step, dict.fromkeys(_pointer_operands(step), ALIGNMENT))
+        heuristic = descriptors.heuristic(self._handle, (ALIGNMENT,) * len(_ALIGNMENTS))
+        values = {name: self._attribute(heuristic, *at) for name, at in _ATTRIBUTES.items()}
+        return LibraryPlan(**values, workspace=int(heuristic.workspace), waves=float(heuristic.waves))
+
+    def _open(self) -> None:
+        if self._handle is None:
+            handle = ctypes.c_void_p()
+            checked(self._library, "cublasLtCreate", ctypes.byref(handle))
+            self._handle = handle
+
+    def _attribute(self, heuristic: _Heuristic, attribute: int, kind: Any) -> int:
+        """A number of an algorithm; 0 for one that this version of the library does not have."""
+        value, written = kind(), ctypes.c_size_t()
+        function = self._library.cublasLtMatmulAlgoConfigGetAttribute
+        places = ctypes.byref(heuristic.algorithm), ctypes.c_int(attribute), ctypes.byref(value)
+        failed = function(*places, ctypes.c_size_t(ctypes.sizeof(value)), ctypes.byref(written))
+        return 0 if failed else int(value.value)
 
 
 class _Descriptors:
@@ -113,8 +151,8 @@ class _Descriptors:
                 self._pointers[name] = addresses[name]
                 self._set("MatmulDesc", self.operation, _POINTERS[name], ctypes.c_void_p(addresses[name]))
 
-    def algorithm(self, handle: ctypes.c_void_p | None, alignments: Sequence[int]) -> Any:
-        """The first algorithm of the library's heuristic, for these alignments of A, B, C and D in bytes."""
+    def heuristic(self, handle: ctypes.c_void_p | None, alignments: Sequence[int]) -> _Heuristic:
+        """The first result of the library's heuristic, for these alignments of A, B, C and D in bytes."""
         preference = self._create("MatmulPreference")
         self._set("MatmulPreference", preference, _MOST_WORKSPACE, ctypes.c_uint64(self._workspace))
         for attribute, alignment in zip(_ALIGNMENTS.values(), alignments, strict=True):
@@ -126,7 +164,7 @@ class _Descriptors:
         checked(self._library, function, handle, self.operation, *matrices, preference, *results)
         if not count.value:
             raise LaunchError(NOT_SUPPORTED, "cuBLASLt has no algorithm for this call")
-        return heuristic.algorithm
+        return heuristic
 
     def _layout(self, step: GemmCall, dtype: str, rows: int, columns: int, leading: int, stride: int) -> Any:
         extents = (ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(leading))

@@ -17,6 +17,7 @@ from tunesmith.records import (
     Binary,
     Launch,
     LibraryCall,
+    LibraryPlan,
     Module,
     OperandArgument,
     Plan,
@@ -190,6 +191,13 @@ class CudaDevice(Device):
             # The addresses are bound already, so that only the stream must be written at a launch.
             return partial(RepeatedLaunch(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
         return partial(bound_step(step, programs, addresses), stream, addresses)
+
+    def foreseen(self, step: LibraryCall, program: Any) -> LibraryPlan | None:
+        CUDA.use()
+        try:
+            return program.foreseen(step) if isinstance(program, CuBlas) else None
+        except LaunchError:
+            return None
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> RepeatedLaunch:
         """A launch to repeat by `launch`, which must write the operands' addresses."""

@@ -21,6 +21,7 @@ from tunesmith.logic import Choice, Logic, Rule
 from tunesmith.records import (
     Launch,
     LibraryCall,
+    LibraryPlan,
     Plan,
     Problem,
     ProblemType,
@@ -110,7 +111,7 @@ class Launcher:
         """The warnings that were issued, about problem types without a logic."""
         files = [file for file, _ in logics.values()]
         self._stream_k = StreamK(device.target, [file.parent for file in files])
-        self._predicted = PredictedChoices(files)
+        self._predicted = PredictedChoices(files, self.foreseen)
         self.packaged, self.stand_ins = packaged_types(logics), stand_ins(logics)
         self._of_siblings = {kind for kind, loaded in logics.items() if is_of_sibling(loaded, device.target)}
         self._on_host, self._programs = HostLaunches(device), Programs()
@@ -194,6 +195,15 @@ class Launcher:
             return None
         record = LaunchRecord(Choice(solution, VENDOR, Rule.FALLBACK), problem, plan, solution)
         return ReadyLaunch.of(record, compiled)
+
+    def foreseen(self, problem: Problem) -> LibraryPlan | None:
+        """How the vendor's BLAS would compute a problem, without computing it. None if it does not say."""
+        ready = self.by_vendor(problem, {}, aligned=True) if self.on_gpu else None
+        if ready is None:
+            return None
+        steps = [step for step in ready.launched.plan.steps if isinstance(step, LibraryCall)]
+        with self.at_home():
+            return self.device.foreseen(steps[0], ready.compiled.programs[steps[0].module]) if steps else None
 
     def ready_of(self, choice: Choice, problem: Problem) -> ReadyLaunch | None:
         """A choice with its plan for a problem, for which it need not have been made. None if it cannot run it here."""

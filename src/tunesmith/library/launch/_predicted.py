@@ -6,7 +6,7 @@ sizes that nobody measured.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING
 from tunesmith.kernels import KERNELS
 from tunesmith.library._configurations import mistake_in
 from tunesmith.logic import Choice, Logic, NamedSolution, Rule
-from tunesmith.records import Problem, ProblemType, Solution
+from tunesmith.records import LibraryPlan, Problem, ProblemType, Solution
 
 from ._heuristic import name_of
 
 if TYPE_CHECKING:
     from tunesmith.models.choice.model import ChoiceModel, ExpectedTimes
+
+
+Foreseen = Callable[[Problem], LibraryPlan | None]
+REMEMBERED = 1024
+"""The most problems whose plan is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +38,13 @@ class KnownSolutions:
 
 class PredictedChoices:
     """Chooses for problems that were not measured. `files` are files of logic: models lie in their folders, and in
-    shipped files. They are read when the first such problem comes, and not again."""
+    shipped files. They are read when the first such problem comes, and not again. `foreseen` tells how the vendor's
+    library would compute a problem, None if that is not known; only models that make use of it are told."""
 
-    def __init__(self, files: Collection[Path]) -> None:
-        self._files = tuple(files)
+    def __init__(self, files: Collection[Path], foreseen: Foreseen = lambda problem: None) -> None:
+        self._files, self._foreseen = tuple(files), foreseen
         self._known: dict[ProblemType, KnownSolutions | None] = {}
+        self._plans: dict[Problem, LibraryPlan | None] = {}
 
     def candidates(self, logic: Logic, problem: Problem) -> Iterator[Choice]:
         """The logic's candidates. Unless the size was measured, those come first that a model knows, by expected time,
@@ -48,11 +55,18 @@ class PredictedChoices:
             return
         neighbour, distance = logic.nearest(sizes)
         expected = set()
-        for time in known.times.ranked(problem):
+        for time in known.times.ranked(problem, self._plan(problem) if known.times.uses_plans else None):
             named = known.solutions[time.index]
             expected.add(named.solution)
             yield Choice(named.solution, named.name, Rule.PREDICTED, time.seconds, neighbour, distance, time.doubt)
         yield from (choice for choice in logic.candidates(sizes, leading) if choice.solution not in expected)
+
+    def _plan(self, problem: Problem) -> LibraryPlan | None:
+        if problem not in self._plans:
+            if len(self._plans) >= REMEMBERED:
+                self._plans.clear()
+            self._plans[problem] = self._foreseen(problem)
+        return self._plans[problem]
 
     def _known_to(self, logic: Logic) -> KnownSolutions | None:
         """What the model of a logic's type and device knows; None if there is no such model."""

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.kernels import VENDOR
-from tunesmith.records import Configuration, Problem, ProblemType, Solution, Target
+from tunesmith.records import Configuration, LibraryPlan, Problem, ProblemType, Solution, Target
 
 from .columns import ParameterColumn, numbers_of
 from .features import PAIR_FEATURES, PRODUCT_FEATURES, ProductNumbers, SolutionNumbers, pair_features, product_features
+from .plans import with_plan
 from .trees import TreeEnsemble
 
 Floats = NDArray[np.float64]
@@ -62,6 +63,9 @@ class ChoiceModel:
     type the indices of those that compute it; nothing is expected of others. `times` predicts the logarithm of a time
     over the product's floor, `doubts` that of the doubt. A solution is preferred to the vendor's library only if its
     gain is more than `caution` times the doubt. `scores` are those on families that were held out.
+
+    `library` predicts what `times` does, of the vendor's library alone, at products of which the library has told its
+    plan (`plans`); None if no plans were known.
     """
 
     origin: ChoiceOrigin
@@ -74,6 +78,7 @@ class ChoiceModel:
     doubts: TreeEnsemble
     caution: float
     scores: Mapping[str, float] = field(default_factory=dict)
+    library: TreeEnsemble | None = None
 
     @cached_property
     def early_and_late(self) -> tuple[TreeEnsemble, TreeEnsemble]:
@@ -102,28 +107,36 @@ class ExpectedTimes:
         self._of_type = of_type
         self.ranked = lru_cache(REMEMBERED)(self._ranked)
 
-    def _ranked(self, problem: Problem) -> tuple[ExpectedTime, ...]:
+    @property
+    def uses_plans(self) -> bool:
+        """Whether the library's plan changes what is expected."""
+        return self._model.library is not None
+
+    def _ranked(self, problem: Problem, plan: LibraryPlan | None = None) -> tuple[ExpectedTime, ...]:
         """The solutions by expected time, the least first; all but the vendor's library with the doubt on top. The
-        solutions that do not compete come last."""
+        solutions that do not compete come last. `plan` is what the library says of the problem, if it is known."""
         if not self._indices or not all(problem.sizes):
             return ()
         product = ProductNumbers.of(problem, self._model.target)
         rows = features_of(product, *self._numbers)[self._positions]
-        logs, competes = self._expected(rows)
+        logs, competes = self._expected(rows, plan)
         doubts = np.exp(self._model.doubts.predict(rows))
         seconds = (product.floor * np.exp(logs)).tolist()
         order = np.lexsort((logs + self._model.caution * doubts * self._is_own, ~competes)).tolist()
         return tuple(ExpectedTime(self._indices[known], seconds[known], float(doubts[known])) for known in order)
 
-    def _expected(self, rows: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    def _expected(self, rows: Floats, plan: LibraryPlan | None) -> tuple[Floats, NDArray[np.bool_]]:
         """The expected logarithms of all solutions, and which of them compete: those about which all trees are
-        asked."""
+        asked. The library's plan tells more of its time than these trees do."""
         early, late = self._model.early_and_late
-        logs = early.predict(rows)
+        logs, is_asked = early.predict(rows), np.ones(len(rows), bool)
+        if self._model.library and plan:
+            is_asked = self._is_own
+            logs[~is_asked] = self._model.library.predict(with_plan(rows[~is_asked], plan))
         vendors = logs[~self._is_own]
         competes = logs <= (vendors.min() + BEHIND if len(vendors) else math.inf)
         competes[np.argsort(logs, kind="stable")[:FIRST]] = True
-        logs[competes] += late.predict(rows[competes])
+        logs[competes & is_asked] += late.predict(rows[competes & is_asked])
         return logs, competes
 
     @cached_property

@@ -17,6 +17,7 @@ from tunesmith.records import Configuration, Target, UserError, thaw
 from .columns import ParameterColumn
 from .model import ChoiceModel, ChoiceOrigin, feature_names
 from .packed import packed, unpacked
+from .plans import PLAN_FEATURES
 from .trees import TreeEnsemble
 
 FORMAT = 2
@@ -31,7 +32,7 @@ _HEAD = """\
 """
 _BEGINNING = 4096
 _FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "solutions", "types", "features")
-_ENSEMBLES = ("times", "doubts")
+_ENSEMBLES, _LIBRARY = ("times", "doubts"), "library"
 _ARRAYS = ("roots", "feature", "threshold", "value")
 _REMARKS = {"scores": "  # best time / time of the choice, on families that were held out"}
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
@@ -41,6 +42,7 @@ def plain_of_model(model: ChoiceModel) -> dict[str, Any]:
     """The model as mappings, lists, numbers and texts, with six digits of its scores; `model_of` gives it back."""
     origin = model.origin
     ensembles: dict[str, TreeEnsemble] = {name: getattr(model, name) for name in _ENSEMBLES}
+    ensembles |= {_LIBRARY: model.library} if model.library else {}
     return {
         _KEY: FORMAT,
         "made": {"tunesmith": origin.tunesmith, "date": origin.date},
@@ -82,7 +84,7 @@ def _lines(name: str, value: Any) -> Iterator[str]:
             yield from (f"{name}:", *(f"- {flow(item)}" for item in value))
         case "types":
             yield from (f"{name}:", *(f"  {key}: {flow(item)}" for key, item in value.items()))
-        case _ if name in _ENSEMBLES:
+        case _ if name in (*_ENSEMBLES, _LIBRARY):
             # Packed arrays need no quotes, and YAML's writer would take seconds to find that out.
             texts = {key: flow(item) if key == "base" else item for key, item in value.items()}
             yield from (f"{name}:", *(f"  {key}: {text}" for key, text in texts.items()))
@@ -123,7 +125,7 @@ def _model(root: Node) -> ChoiceModel:
         raise UserError(
             version.location, f"format {shortened(version.content)}, this tunesmith reads {FORMAT}", "fit again"
         )
-    parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES))
+    parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES), (_LIBRARY,))
     made = parts["made"].fields("made", ("tunesmith", "date"))
     fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "products", "times", "families"))
     columns = tuple(map(_column, parts["columns"].sequence("columns")))
@@ -149,6 +151,7 @@ def _model(root: Node) -> ChoiceModel:
         _trees(parts["doubts"], "doubts", len(features)),
         _number(parts["caution"], "caution"),
         {name: _number(node, name) for name, node in parts["scores"].mapping("scores").items()},
+        _trees(parts[_LIBRARY], _LIBRARY, len(features) + len(PLAN_FEATURES)) if _LIBRARY in parts else None,
     )
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.records import Problem, Solution
+from tunesmith.records import LibraryPlan, Problem, Solution
 
 from .distance import distance, same_tile
 
@@ -41,6 +41,8 @@ class TimeMatrix:
     fastest, and the other half how fast this solution is.
 
     `failed` marks solutions that were tried and did not run correctly; None if no failures are known.
+
+    `plans` are those of the vendor's library, where they are known.
     """
 
     problems: tuple[Problem, ...]
@@ -49,6 +51,7 @@ class TimeMatrix:
     seconds: NDArray[np.float64]
     halves: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     failed: NDArray[np.bool_] | None = None
+    plans: Mapping[Problem, LibraryPlan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises ValueError for parts whose lengths differ."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 
 from tunesmith.session.heuristics.design import WrittenList
+from tunesmith.session.heuristics.plans import WrittenPlans
 
 from ..run import Document
 from ..table import table
@@ -27,3 +28,14 @@ def written_document(listed: WrittenList) -> Document:
 def learned_document(listed: WrittenList) -> Document:
     """For `--json`, of `learn`."""
     return written_document(listed) | {"file": str(listed.file) if listed.file else None}
+
+
+def planned(written: WrittenPlans) -> RenderableType:
+    """How many plans a file has."""
+    silent = f"; the library says nothing of {written.silent} others" if written.silent else ""
+    return f"wrote the library's plans for {len(written.products)} products to {written.path}{silent}"
+
+
+def planned_document(written: WrittenPlans) -> Document:
+    """For `--json`, of `plans`."""
+    return {"products": len(written.products), "silent": written.silent, "written": str(written.path)}

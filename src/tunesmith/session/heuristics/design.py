@@ -58,16 +58,16 @@ class WantedProducts:
         return self.families or NAMES
 
 
-def write_design(out: Path, wanted: WantedProducts) -> WrittenList:
+def write_design(out: Path, asked_for: WantedProducts) -> WrittenList:
     """Write products to `out`.
 
     Raises UserError for a list that cannot be read, for an unknown family, and for an existing file `out` that is no
     list.
     """
-    return written_list(designed(wanted.count, wanted.seed, wanted.left_out, wanted.names), out)
+    return written_list(designed(asked_for.count, asked_for.seed, asked_for.left_out, asked_for.names), out)
 
 
-def write_products_to_learn(model: Path, out: Path, wanted: WantedProducts, file: Path | None = None) -> WrittenList:
+def write_products_to_learn(model: Path, out: Path, asked_for: WantedProducts, file: Path | None = None) -> WrittenList:
     """Write the products that would teach the model in a file most; and to `file` a tuning file that measures the
     model's solutions on them.
 
@@ -76,8 +76,8 @@ def write_products_to_learn(model: Path, out: Path, wanted: WantedProducts, file
     """
     if file and file.resolve() == out.resolve():
         raise UserError(str(file), "cannot be both the list and the tuning file", "give --file another name")
-    left_out, known = wanted.left_out, read_choice_model(model)
-    rows = products_to_learn(known, wanted.count, wanted.seed, left_out, wanted.names)
+    left_out, known = asked_for.left_out, read_choice_model(model)
+    rows = products_to_learn(known, asked_for.count, asked_for.seed, left_out, asked_for.names)
     if not rows:
         raise UserError(str(model), "the design has no product of its problem types", "fit a model to a design")
     if not file:

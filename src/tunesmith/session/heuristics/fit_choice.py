@@ -25,15 +25,18 @@ class WrittenChoice:
     notes: tuple[str, ...]
 
 
-def fit_choice_file(sources: tuple[Path, ...], sizes: tuple[Path, ...], out: Path, seed: int) -> WrittenChoice:
-    """Fit, and write. `sizes` are lists with the families of the products, which are held out together.
+def fit_choice_file(
+    sources: tuple[Path, ...], sizes: tuple[Path, ...], plans: tuple[Path, ...], out: Path, seed: int
+) -> WrittenChoice:
+    """Fit, and write. `sizes` are lists with the families of the products, which are held out together, and `plans`
+    files of `heuristics plans`.
 
     Raises UserError for sources of several devices or data types, or with too few times, and for an existing file `out`
     that is no choice model, since it might be somebody's work.
     """
     if out.exists() and not is_choice_file(out):
         raise UserError(str(out), "is there, and is no choice model", "give another name, or remove it")
-    read = read_matrices(MatrixTask(sources, sizes, with_vendor=True))
+    read = read_matrices(MatrixTask(sources, sizes, with_vendor=True, plans=plans))
     names = ", ".join(map(str, sources))
     if len(read.subjects) > 1:
         found = "; ".join(map(str, read.subjects))

@@ -105,7 +105,8 @@ class JudgePlan(RunPlan):
         say(f"reading {', '.join(map(str, task.matrices.sources))}")
         read = read_matrices(replace(task.matrices, with_vendor=task.choices))
         self.subjects = read.subjects
-        self._taught = read_matrices(MatrixTask(task.taught, with_vendor=True)).subjects if task.taught else ()
+        of_taught = MatrixTask(task.taught, with_vendor=True, plans=task.matrices.plans)
+        self._taught = read_matrices(of_taught).subjects if task.taught else ()
         self._models = tuple(map(read_choice_model, task.models))
         self.notes = [*read.notes, *fitted_here(self.entrants, task.matrices.sources)]
         self._devices = _devices(self.subjects, device)

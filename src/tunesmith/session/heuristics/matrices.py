@@ -20,6 +20,7 @@ from tunesmith.records import Configuration, Estimate, Problem, Solution, Target
 from tunesmith.store import FILE_NAME, RACE, FolderStore, StoreLocation
 
 from .finals import FailedCell, MatrixCell, TimedCell, cells_of_final, cells_of_store
+from .plans import ForeseenProduct, plans_of, read_plans
 
 LEAST_SOLUTIONS = 2
 """The fewest solutions that must have run on a problem: the best of fewer says nothing."""
@@ -69,12 +70,13 @@ class JudgedSubject:
 class MatrixTask:
     """The files to read. With lists of products (`sizes`), only their products are used, with their families. Products
     that are in a matrix of `without` are left out. Without `with_vendor`, so is the vendor's library: policies are
-    judged against the best of our own kernels."""
+    judged against the best of our own kernels. `plans` are files of its plans."""
 
     sources: tuple[Path, ...]
     sizes: tuple[Path, ...] = ()
     without: tuple[Path, ...] = ()
     with_vendor: bool = False
+    plans: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
             if bare_of(cell.problem) not in left_out:
                 gathered.setdefault(key, _Gathered(target)).add(cell)
     listed = _ProductList.read(task.sizes) if task.sizes else None
-    found = (_subject(key[3], times, listed, names) for key, times in gathered.items())
+    planned = list(read_plans(task.plans))
+    found = (_subject(key[3], times, listed, planned) for key, times in gathered.items())
     subjects = [subject for subject in found if subject]
     if not subjects:
         what = f"no product{' of the list' if listed else ''} on which {LEAST_SOLUTIONS} configurations ran"
@@ -185,7 +188,9 @@ def _of_store(path: Path) -> Iterator[MatrixCell]:
     return cells_of_store(FolderStore(StoreLocation(file)))
 
 
-def _subject(data_type: str, gathered: _Gathered, listed: _ProductList | None, names: str) -> JudgedSubject | None:
+def _subject(
+    data_type: str, gathered: _Gathered, listed: _ProductList | None, planned: Sequence[ForeseenProduct]
+) -> JudgedSubject | None:
     """The matrix of one device and data type; None if no product is left."""
     families = {
         problem: family
@@ -203,16 +208,18 @@ def _subject(data_type: str, gathered: _Gathered, listed: _ProductList | None, n
         for solution, cells in gathered.times[problem].items():
             seconds[row, columns[solution]] = statistics.median(cell.estimate.seconds for cell in _whole(cells))
         failed[row, [columns[solution] for solution in gathered.failures.get(problem, ())]] = True
+    problems = tuple(gathered.problems[problem] for problem in families)
     is_listed = listed is not None and any(row.family for row in listed.rows)
     return JudgedSubject(
         gathered.target,
         data_type,
         TimeMatrix(
-            tuple(gathered.problems[problem] for problem in families),
+            problems,
             tuple(families.values()),
             solutions,
             seconds,
             failed=failed & np.isnan(seconds),
+            plans=plans_of(planned, data_type, problems),
         ),
         "families of the list" if is_listed else "products of equal M and N",
         _noise([cells for problem in families for cells in gathered.times[problem].values()]),

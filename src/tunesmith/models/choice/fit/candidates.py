@@ -48,6 +48,7 @@ class CandidateTimes:
             tuple(whole.families[row] for row in rows),
             tuple(whole.solutions[column] for column in columns),
             whole.seconds[np.ix_(rows, columns)],
+            plans=whole.plans,
         )
         return CandidateTimes(matrix, rows, whole.best[rows])
 

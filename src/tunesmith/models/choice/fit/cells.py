@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.columns import ParameterColumn, columns_of, numbers_of
 from tunesmith.models.choice.features import ProductNumbers, SolutionNumbers
 from tunesmith.models.choice.model import features_of
+from tunesmith.models.choice.plans import plan_features
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import Problem, ProblemType, Solution, Target
 
@@ -79,12 +81,14 @@ def pair_rows(features: ChoiceFeatures, problems: Sequence[Problem], solutions: 
 @dataclass(frozen=True)
 class TimeCells:
     """The times of a matrix: the pairs that have one, and the logarithm of each time over its product's floor.
-    `columns` and `types` are as in `ChoiceModel`."""
+    `columns` and `types` are as in `ChoiceModel`. `plans` has the features of the library's plan for each row of the
+    matrix, NaN where it is not known."""
 
     columns: tuple[ParameterColumn, ...]
     types: Mapping[str, tuple[int, ...]]
     pairs: PairRows
     logs: Floats
+    plans: Floats
 
     @property
     def times(self) -> Floats:
@@ -92,7 +96,18 @@ class TimeCells:
         return self.pairs.table(self.logs)
 
     def only(self, kept: NDArray[np.bool_]) -> TimeCells:
-        return TimeCells(self.columns, self.types, self.pairs.only(kept), self.logs[kept])
+        return replace(self, pairs=self.pairs.only(kept), logs=self.logs[kept])
+
+    @cached_property
+    def planned(self) -> NDArray[np.bool_]:
+        """The pairs of the vendor's library whose plan is known."""
+        known: NDArray[np.bool_] = np.isfinite(self.plans[:, 0])
+        return known[self.pairs.row] & self.pairs.vendors[self.pairs.column]
+
+    @property
+    def planned_features(self) -> Floats:
+        """The features of these pairs, with those of their plans behind."""
+        return np.hstack([self.pairs.features[self.planned], self.plans[self.pairs.row[self.planned]]])
 
 
 def time_cells(matrix: TimeMatrix, target: Target, features: ChoiceFeatures) -> TimeCells:
@@ -102,4 +117,5 @@ def time_cells(matrix: TimeMatrix, target: Target, features: ChoiceFeatures) -> 
     ran = np.isfinite(seconds)
     floors = np.array([ProductNumbers.of(problem, target).floor for problem in matrix.problems])
     types = {kind.name: tuple(indices) for kind, indices in features.by_type.items()}
-    return TimeCells(features.columns, types, pairs.only(ran), np.log(seconds[ran] / floors[pairs.row[ran]]))
+    plans = np.array([plan_features(matrix.plans.get(problem)) for problem in matrix.problems])
+    return TimeCells(features.columns, types, pairs.only(ran), np.log(seconds[ran] / floors[pairs.row[ran]]), plans)

@@ -97,6 +97,7 @@ def fit_choice(
             replace(model.doubts, base=model.doubts.base + math.log(trust.factor)),
             trust.caution,
             _scores(first, top),
+            model.library,
         ),
         first,
         matrix.families,

@@ -58,9 +58,11 @@ def held_out_times(families: Sequence[str], cells: TimeCells, unmeasured: PairRo
     logs, doubts = np.empty(len(cells.logs)), np.empty(len(cells.logs))
     for fold in np.unique(folds):
         out = (folds == fold)[cells.pairs.row]
-        model = grown(cells.only(~out), unmeasured, seed)
-        features = cells.pairs.features[out]
-        logs[out], doubts[out] = model.times.predict(features), np.exp(model.doubts.predict(features))
+        model, asked = grown(cells.only(~out), unmeasured, seed), cells.only(out)
+        features, expected = asked.pairs.features, model.times.predict(asked.pairs.features)
+        if model.library:
+            expected[asked.planned] = model.library.predict(asked.planned_features)
+        logs[out], doubts[out] = expected, np.exp(model.doubts.predict(features))
     table = cells.pairs.table
     return HeldOutTimes(table(logs), table(doubts), cells.times, folds, cells.pairs.vendors)
 

@@ -1,0 +1,72 @@
+"""A model that makes use of the library's plans is received them, once for each problem; others are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunesmith.library.launch import _predicted
+from tunesmith.library.launch._predicted import PredictedChoices
+from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped
+from tunesmith.models.choice import model as model_module
+from tunesmith.records import LibraryPlan, Problem
+
+FILE = Path(FOLDER / f"nvidia-h200-tf32{SUFFIX}")
+PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
+
+
+@pytest.fixture
+def asked():
+    return []
+
+
+@pytest.fixture
+def choices(asked):
+    def foreseen(problem):
+        asked.append(problem)
+        return PLAN
+
+    return PredictedChoices([FILE], foreseen)
+
+
+def sizes_of(logic, *sizes):
+    return Problem(logic.document.problem_type, sizes)
+
+
+def test_a_model_without_trees_for_plans_does_not_ask(choices, asked):
+    logic = read_shipped(FILE).logics[0]
+    assert next(choices.candidates(logic, sizes_of(logic, 72, 1000, 333))).expected_seconds
+    assert asked == []
+
+
+def test_a_model_with_such_trees_asks_once_for_a_problem(choices, asked, monkeypatch):
+    received = []
+    ranked = model_module.ExpectedTimes._ranked
+
+    def spied(self, problem, plan=None):
+        received.append(plan)
+        return ranked(self, problem)
+
+    monkeypatch.setattr(model_module.ExpectedTimes, "uses_plans", True)
+    monkeypatch.setattr(model_module.ExpectedTimes, "_ranked", spied)
+    logic = read_shipped(FILE).logics[0]
+    problems = [sizes_of(logic, 72, 1000, 333), sizes_of(logic, 73, 1000, 333)]
+    for problem in (*problems, *problems):
+        next(choices.candidates(logic, problem))
+    assert asked == problems
+    assert received == [PLAN, PLAN]
+    measured = logic.document.rows[0]
+    next(choices.candidates(logic, sizes_of(logic, *measured.sizes)))
+    assert asked == problems
+
+
+def test_only_so_many_plans_are_kept(choices, asked, monkeypatch):
+    monkeypatch.setattr(_predicted, "REMEMBERED", 2)
+    monkeypatch.setattr(model_module.ExpectedTimes, "uses_plans", True)
+    logic = read_shipped(FILE).logics[0]
+    first = sizes_of(logic, 70, 1000, 333)
+    for problem in (first, sizes_of(logic, 71, 1000, 333), first, sizes_of(logic, 72, 1000, 333), first):
+        next(choices.candidates(logic, problem))
+    assert len(asked) == 4
+    assert len(choices._plans) <= 2

@@ -1,0 +1,149 @@
+"""A model that was told the library's plans expects the library's times where sizes do not tell them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import choice_machine as machine
+from tunesmith.kernels import VENDOR
+from tunesmith.models.choice.fit import fitting, growing
+from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
+from tunesmith.models.choice.model_file import dump_choice_model, model_of, parse_choice_model, plain_of_model
+from tunesmith.models.choice.plans import NO_PLAN, PLAN_FEATURES, plan_features
+from tunesmith.records import LibraryPlan, UserError
+
+pytest.importorskip("sklearn")
+
+SLOW, QUICK = (LibraryPlan(66, tile, 1, 0, 3, 35, 4, 0, 0.5) for tile in (15, 24))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    """So that the tests are quick."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(growing.TEACHER, "n_estimators", 25)
+        patch.setitem(growing.TIMES, "max_iter", 60)
+        patch.setitem(growing.DOUBTS, "max_iter", 20)
+        patch.setitem(growing.LIBRARY, "max_iter", 100)
+        patch.setattr(fitting, "UNMEASURED", 60)
+        yield
+
+
+def matrix(count, seed=0, known=1.0):
+    """The made-up GPU's times. At a random half of the products the library takes twice as long, and says so by its
+    tile. A part of the plans is known."""
+    plain, random = machine.matrix(count, seed=seed), np.random.default_rng(seed)
+    slow = random.random(len(plain.problems)) < 0.5
+    vendors = np.array([solution.kernel == VENDOR for solution in plain.solutions])
+    seconds = np.where(slow[:, None] & vendors, 2.0, 1.0) * plain.seconds
+    is_known = random.random(len(plain.problems)) < known
+    plans = {
+        problem: SLOW if is_slow else QUICK
+        for problem, is_slow, listed in zip(plain.problems, slow, is_known, strict=True)
+        if listed
+    }
+    return replace(plain, seconds=seconds, plans=plans)
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    return ChoiceLesson.of(matrix(40), machine.TARGET, 0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit_choice(matrix(40), machine.TARGET, "bfloat16", ("a",), ("0", "2026-01-02")).model
+
+
+def errors(model, other, plans):
+    """Errors of the library's expected times, in logarithms."""
+    found = []
+    for problem, row in zip(other.problems, other.seconds, strict=True):
+        solutions = [solution for solution in other.solutions if solution.type == problem.type]
+        (expected,) = (
+            time.seconds
+            for time in model.times_of(problem.type, solutions).ranked(problem, plans.get(problem))
+            if solutions[time.index].kernel == VENDOR
+        )
+        (vendor,) = (s for s in solutions if s.kernel == VENDOR)
+        found.append(math.log(expected / row[other.columns[vendor]]))
+    return np.array(found)
+
+
+def test_a_plan_tells_what_sizes_do_not(model):
+    other = matrix(20, seed=5)
+    assert np.abs(errors(model, other, {})).mean() > 0.25
+    assert np.abs(errors(model, other, other.plans)).mean() < 0.12
+
+
+def test_own_solutions_are_expected_as_before(model):
+    other = matrix(5, seed=6)
+    plain = replace(model, library=None)
+    for problem, plan in other.plans.items():
+        solutions = [solution for solution in other.solutions if solution.type == problem.type]
+        with_plan, without = (
+            {time.index: time.seconds for time in known.times_of(problem.type, solutions).ranked(problem, plan)}
+            for known in (model, plain)
+        )
+        assert model.times_of(problem.type, solutions).ranked(problem) == plain.times_of(
+            problem.type, solutions
+        ).ranked(problem)
+        own = [index for index, solution in enumerate(solutions) if solution.kernel != VENDOR]
+        assert with_plan.keys() == without.keys()
+        # Whether a solution competes, and so how sharply it is expected, depends on the library's time.
+        assert [with_plan[index] for index in own] == pytest.approx([without[index] for index in own], rel=0.15)
+
+
+def test_held_out_times_of_the_library_are_expected_by_its_plans(lesson):
+    without = replace(lesson, cells=replace(lesson.cells, plans=np.full_like(lesson.cells.plans, np.nan)))
+    by_plan, blind = lesson.held_out(0).logs, without.held_out(0).logs
+    vendors = lesson.cells.pairs.vendors
+    change = np.nanmean((by_plan - blind)[:, vendors], axis=1)
+    slow = np.array([lesson.candidates.matrix.plans[problem] is SLOW for problem in lesson.candidates.matrix.problems])
+    assert change[slow].mean() - change[~slow].mean() == pytest.approx(math.log(2), rel=0.25)
+    np.testing.assert_array_equal(by_plan[:, ~vendors], blind[:, ~vendors])
+
+
+def test_a_product_without_a_plan_is_expected_by_its_sizes():
+    """A part of the plans is known: only those cells differ from a fit without any."""
+    some = ChoiceLesson.of(matrix(40, known=0.7), machine.TARGET, 0)
+    none = replace(some, cells=replace(some.cells, plans=np.full_like(some.cells.plans, np.nan)))
+    differ = some.held_out(0).logs != none.held_out(0).logs
+    known = np.isfinite(some.cells.plans[:, 0])
+    assert 0.5 < known.mean() < 0.9
+    ran = np.isfinite(some.cells.times)
+    assert (differ & ran)[known].any(axis=1).all()
+    assert not (differ & ran)[~known].any()
+
+
+def test_few_plans_teach_nothing():
+    few = matrix(40)
+    plans = dict(list(few.plans.items())[: growing.LEAST_PLANS - 1])
+    model = fit_choice(replace(few, plans=plans), machine.TARGET, "bfloat16", ("a",), ("0", "2026-01-02")).model
+    assert model.library is None
+    assert "library" not in plain_of_model(model)
+
+
+def test_the_librarys_trees_come_back(model):
+    plain = plain_of_model(model)
+    for again in (model_of(json.loads(json.dumps(plain)), "kept"), parse_choice_model(dump_choice_model(model), "a")):
+        assert plain_of_model(again) == plain
+    broken = plain["library"] | {"feature": plain["times"]["feature"]}
+    with pytest.raises(UserError, match="nodes"):
+        model_of(plain | {"library": broken}, "kept")
+
+
+def test_a_plan_as_numbers():
+    numbers = dict(zip(PLAN_FEATURES, plan_features(replace(SLOW, parts=4, workspace=7, waves=2.0)), strict=True))
+    assert numbers["library's tile"] == 15
+    assert numbers["library's workspace"] == 3
+    assert numbers["library's waves"] == 1
+    assert numbers["library's log work-groups"] == -1
+    assert np.isfinite(plan_features(replace(SLOW, parts=0, waves=0.0))).all()
+    assert plan_features(None) is NO_PLAN
+    assert np.isnan(NO_PLAN).all()

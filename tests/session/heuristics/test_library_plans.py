@@ -1,0 +1,183 @@
+"""The library's plans in a file: asked for once on a device, and used by a fit and a judgement without one."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from choice_fakes import products, tuned
+from tunesmith.cli.app import app
+from tunesmith.models.choice.fit import fitting, growing
+from tunesmith.models.choice.model_file import read_choice_model
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text
+from tunesmith.records import LibraryPlan, Problem, UserError
+from tunesmith.session.heuristics import choosers
+from tunesmith.session.heuristics import plans as plans_module
+from tunesmith.session.heuristics.matrices import MatrixTask, read_matrices
+from tunesmith.session.heuristics.plans import ForeseenProduct, plans_of, plans_text, read_plans, write_plans
+
+PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
+
+
+def planned(**row):
+    return ForeseenProduct(ListedGemm(**{"m": 16, "n": 32, "k": 64} | row), "bfloat16", PLAN)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    """So that the tests are quick."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(growing.TEACHER, "n_estimators", 25)
+        for settings in (growing.TIMES, growing.DOUBTS, growing.LIBRARY):
+            patch.setitem(settings, "max_iter", 10)
+        patch.setattr(fitting, "UNMEASURED", 20)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tuned(tmp_path_factory.mktemp("plans"))
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["heuristics", *map(str, words)])
+
+
+def test_a_file_has_what_was_written(tmp_path):
+    rows = [planned(), planned(trans_a=True, batch=3, family="few"), replace(planned(), plan=replace(PLAN, waves=1e-7))]
+    (tmp_path / "plans.csv").write_text(plans_text(rows))
+    assert list(read_plans([tmp_path / "plans.csv"])) == rows
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("66", "-1", "algorithm"),
+        ("66", "6.5", "algorithm"),
+        ("0.5", "nan", "waves"),
+        ("0.5", "-0.5", "waves"),
+        ("bfloat16", "", "data_type"),
+        (",waves", ",ripples", "ripples"),
+        ("0.5", "0.5,1", "cells"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path, old, new, what):
+    path = tmp_path / "plans.csv"
+    text = plans_text([planned()])
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(UserError, match=what) as error:
+        list(read_plans([path]))
+    assert error.value.location.startswith(f"{path}:")
+
+
+def test_a_plan_is_of_a_layout_a_batch_and_a_data_type():
+    rows = [planned(), planned(batch=2)]
+    nn, tn = (gemm_type("b", transpose_a=a, transpose_b=False, use_beta=False) for a in (False, True))
+    batched = gemm_type("b", transpose_b=False, use_beta=False, batched=True)
+    problems = [
+        Problem(nn, (32, 16, 64)),
+        Problem(tn, (32, 16, 64)),
+        Problem(nn, (16, 32, 64)),
+        Problem(nn, (32, 16, 64), leading=(40, 40, 40, 64)),
+        Problem(batched, (32, 16, 2, 64)),
+        Problem(batched, (32, 16, 3, 64)),
+    ]
+    assert plans_of(rows, "bfloat16", problems) == {problems[0]: PLAN, problems[4]: PLAN}
+    assert plans_of(rows, "float16", problems) == {}
+
+
+@dataclass
+class FakeLauncher:
+    """Says a plan of all products but those with a K of 7."""
+
+    device: Any
+    logics: Any
+    unused: Any
+    asked: Any = None
+
+    def foreseen(self, problem):
+        FakeLauncher.problems.append(problem)
+        return None if problem.size("K") == 7 else PLAN
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def device(monkeypatch):
+    class Opened(nullcontext):
+        target = type("Target", (), {"name": "a GPU"})
+
+        def close(self):
+            pass
+
+    FakeLauncher.problems = []
+    monkeypatch.setattr(plans_module, "Launcher", FakeLauncher)
+    monkeypatch.setattr(plans_module, "choose", lambda selector: selector)
+    monkeypatch.setattr(plans_module, "open_device", lambda target: Opened())
+
+
+def test_the_device_is_asked_for_each_product_once(device, tmp_path):
+    (tmp_path / "list.csv").write_text(
+        gemm_list_text([ListedGemm(16, 32, 64, trans_b=True), ListedGemm(8, 8, 7), ListedGemm(4, 4, 8, batch=5)])
+    )
+    out = tmp_path / "plans.csv"
+    words = "plans", tmp_path / "list.csv", tmp_path / "list.csv", "--data-type", "float16", "-o", out, "--json"
+    document = json.loads(command(*words).stdout)
+    assert document == {"products": 2, "silent": 1, "written": str(out)}
+    assert [problem.type.name for problem in FakeLauncher.problems] == [
+        "Cij_Aki_Bkj_H",
+        "Cij_Aik_Bkj_H",
+        "Cijk_Ailk_Bljk_H",
+    ]
+    assert [problem.sizes for problem in FakeLauncher.problems] == [(32, 16, 64), (8, 8, 7), (4, 4, 5, 8)]
+    assert [(found.row.k, found.data_type) for found in read_plans([out])] == [(64, "float16"), (8, "float16")]
+    assert "the library says nothing of 1 others" in command(*words[:-1]).stdout
+
+
+def test_what_cannot_be_asked_or_written_is_told(device, tmp_path):
+    listed = tmp_path / "list.csv"
+    listed.write_text(gemm_list_text([ListedGemm(8, 8, 7)]))
+    with pytest.raises(UserError, match=r"there is no words; there are .*bfloat16"):
+        write_plans([listed], tmp_path / "plans.csv", "words", None)
+    with pytest.raises(UserError, match="has no library that says"):
+        write_plans([listed], tmp_path / "plans.csv", "bfloat16", None)
+    text = listed.read_text()
+    with pytest.raises(UserError, match="there is no column data_type"):
+        write_plans([listed], listed, "bfloat16", None)
+    assert listed.read_text() == text
+
+
+def test_a_fit_and_a_judgement_take_the_plans(run, tmp_path, monkeypatch):
+    """The fake device has no library, so that the model has no trees for one. The matrices have the plans."""
+    folder, listed = run
+    rows = [replace(planned(), row=row, data_type="float32") for row in products()]
+    (tmp_path / "plans.csv").write_text(plans_text(rows))
+    task = MatrixTask((folder,), (listed,), with_vendor=True, plans=(tmp_path / "plans.csv",))
+    (subject,) = read_matrices(task).subjects
+    assert set(subject.matrix.plans) == set(subject.matrix.problems)
+    assert len(subject.matrix.plans) == len(rows)
+    options = "--plans", tmp_path / "plans.csv"
+    model = tmp_path / "choice.yaml"
+    fit = "fit", folder, "--method", "choice", "--sizes", listed, "-o", model
+    assert command(*fit, *options).exit_code == 0
+    assert read_choice_model(model).library is None
+    passed_on = []
+    monkeypatch.setattr(choosers, "expected_order", lambda model, matrix: passed_on.append(matrix.plans) or [])
+    judge = "judge", folder, "--choices", "--taught", folder, "--model", model, "--device", "none", "-o", tmp_path / "j"
+    command(*judge, "--sizes", listed, *options)
+    assert [set(plans) for plans in passed_on] == [set(subject.matrix.problems)]
+
+
+def test_plans_mean_nothing_elsewhere(run, tmp_path):
+    folder, _ = run
+    options = "--plans", tmp_path / "plans.csv", "-o", tmp_path / "out"
+    assert "--plans: means nothing to --method dp" in str(command("fit", folder, *options).exception)
+    assert "--plans: means nothing without --choices" in str(command("judge", folder, *options).exception)
