@@ -119,7 +119,7 @@ class Device(ABC):
         """Bind a plan: `programs[i]` is module i of its launches. Raises LaunchError."""
 
     def foreseen(self, step: LibraryCall, program: Program) -> LibraryPlan | None:
-        """How the library would make a call, without making it. None if it does not say."""
+        """How the library would make a call, without making it. None if it does not say. Raises LaunchError."""
         return None
 
     @abstractmethod

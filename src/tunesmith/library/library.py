@@ -148,7 +148,7 @@ class Library:
         return choice
 
     def says(self, *sizes: int, problem_type: str = "") -> Choice:
-        """`select` without the device: the preferred choice of the type's first logic, legal on this machine or not."""
+        """`select` without the device and its library's plans: the type's first logic decides, legal here or not."""
         logics = {logic.document.problem_type: (file, logic) for file, logic in reversed(self._logics)}
         kind = type_asked_for(logics, problem_type)
         file, logic = logics[kind]

@@ -123,7 +123,7 @@ def test_a_product_without_a_plan_is_expected_by_its_sizes():
 
 def test_few_plans_teach_nothing():
     few = matrix(40)
-    plans = dict(list(few.plans.items())[: growing.LEAST_PLANS - 1])
+    plans = dict(list(few.plans.items())[: fitting.LEAST_PLANS - 1])
     model = fit_choice(replace(few, plans=plans), machine.TARGET, "bfloat16", ("a",), ("0", "2026-01-02")).model
     assert model.library is None
     assert "library" not in plain_of_model(model)
@@ -133,6 +133,11 @@ def test_the_librarys_trees_come_back(model):
     plain = plain_of_model(model)
     for again in (model_of(json.loads(json.dumps(plain)), "kept"), parse_choice_model(dump_choice_model(model), "a")):
         assert plain_of_model(again) == plain
+    for changes in ({"library-features": ["library's tile"]}, {"library-features": None}):
+        with pytest.raises(UserError, match="features"):
+            model_of(plain | changes, "kept")
+    with pytest.raises(UserError, match="library without library-features"):
+        model_of({name: value for name, value in plain.items() if name != "library-features"}, "kept")
     broken = plain["library"] | {"feature": plain["times"]["feature"]}
     with pytest.raises(UserError, match="nodes"):
         model_of(plain | {"library": broken}, "kept")

@@ -18,15 +18,24 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text
 from tunesmith.records import LibraryPlan, Problem, UserError
 from tunesmith.session.heuristics import choosers
+from tunesmith.session.heuristics import fit_choice as fit_choice_module
 from tunesmith.session.heuristics import plans as plans_module
-from tunesmith.session.heuristics.matrices import MatrixTask, read_matrices
-from tunesmith.session.heuristics.plans import ForeseenProduct, plans_of, plans_text, read_plans, write_plans
+from tunesmith.session.heuristics.matrices import MatrixTask, data_type_of, read_matrices
+from tunesmith.session.heuristics.plans import (
+    LETTERS,
+    TF32,
+    ForeseenProduct,
+    plans_of,
+    plans_text,
+    read_plans,
+    write_plans,
+)
 
 PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
 
 
-def planned(**row):
-    return ForeseenProduct(ListedGemm(**{"m": 16, "n": 32, "k": 64} | row), "bfloat16", PLAN)
+def planned(kind="Cij_Aik_Bkj_B", device="a GPU", **row):
+    return ForeseenProduct(ListedGemm(**{"m": 16, "n": 32, "k": 64} | row), kind, device, PLAN)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -62,7 +71,7 @@ def test_a_file_has_what_was_written(tmp_path):
         ("66", "6.5", "algorithm"),
         ("0.5", "nan", "waves"),
         ("0.5", "-0.5", "waves"),
-        ("bfloat16", "", "data_type"),
+        ("a GPU", "", "device"),
         (",waves", ",ripples", "ripples"),
         ("0.5", "0.5,1", "cells"),
     ],
@@ -77,10 +86,17 @@ def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path, old, new, what):
     assert error.value.location.startswith(f"{path}:")
 
 
-def test_a_plan_is_of_a_layout_a_batch_and_a_data_type():
-    rows = [planned(), planned(batch=2)]
+def test_a_plan_is_of_a_type_and_a_device():
+    """Not of the type with beta, a bias or another data type, which the library may compute in another way."""
+    rows = [planned(), planned("Cijk_Ailk_Bljk_B", batch=2)]
     nn, tn = (gemm_type("b", transpose_a=a, transpose_b=False, use_beta=False) for a in (False, True))
     batched = gemm_type("b", transpose_b=False, use_beta=False, batched=True)
+    others = [
+        gemm_type("h", transpose_b=False, use_beta=False),
+        gemm_type("b", transpose_b=False),
+        gemm_type("b", transpose_b=False, use_beta=False, bias=True, activation="relu"),
+        gemm_type("b", transpose_b=False, use_beta=False, dest="s"),
+    ]
     problems = [
         Problem(nn, (32, 16, 64)),
         Problem(tn, (32, 16, 64)),
@@ -88,9 +104,10 @@ def test_a_plan_is_of_a_layout_a_batch_and_a_data_type():
         Problem(nn, (32, 16, 64), leading=(40, 40, 40, 64)),
         Problem(batched, (32, 16, 2, 64)),
         Problem(batched, (32, 16, 3, 64)),
+        *(Problem(other, (32, 16, 64)) for other in others),
     ]
-    assert plans_of(rows, "bfloat16", problems) == {problems[0]: PLAN, problems[4]: PLAN}
-    assert plans_of(rows, "float16", problems) == {}
+    assert plans_of(rows, "a GPU", problems) == {problems[0]: PLAN, problems[4]: PLAN}
+    assert plans_of(rows, "another GPU", problems) == {}
 
 
 @dataclass
@@ -128,8 +145,9 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
     (tmp_path / "list.csv").write_text(
         gemm_list_text([ListedGemm(16, 32, 64, trans_b=True), ListedGemm(8, 8, 7), ListedGemm(4, 4, 8, batch=5)])
     )
+    (tmp_path / "again.csv").write_text(gemm_list_text([ListedGemm(8, 8, 7, family="another")]))
     out = tmp_path / "plans.csv"
-    words = "plans", tmp_path / "list.csv", tmp_path / "list.csv", "--data-type", "float16", "-o", out, "--json"
+    words = "plans", tmp_path / "list.csv", tmp_path / "again.csv", "--data-type", "float16", "-o", out, "--json"
     document = json.loads(command(*words).stdout)
     assert document == {"products": 2, "silent": 1, "written": str(out)}
     assert [problem.type.name for problem in FakeLauncher.problems] == [
@@ -138,8 +156,20 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
         "Cijk_Ailk_Bljk_H",
     ]
     assert [problem.sizes for problem in FakeLauncher.problems] == [(32, 16, 64), (8, 8, 7), (4, 4, 5, 8)]
-    assert [(found.row.k, found.data_type) for found in read_plans([out])] == [(64, "float16"), (8, "float16")]
+    assert [(found.row.k, found.type, found.device) for found in read_plans([out])] == [
+        (64, "Cij_Aki_Bkj_H", "a GPU"),
+        (8, "Cijk_Ailk_Bljk_H", "a GPU"),
+    ]
     assert "the library says nothing of 1 others" in command(*words[:-1]).stdout
+
+
+@pytest.mark.parametrize("name", [*LETTERS, TF32])
+def test_every_data_type_can_be_asked_for(device, tmp_path, name):
+    (tmp_path / "list.csv").write_text(gemm_list_text([ListedGemm(16, 32, 64, trans_b=True)]))
+    write_plans([tmp_path / "list.csv"], tmp_path / "plans.csv", name, None)
+    (problem,) = FakeLauncher.problems
+    assert data_type_of(problem).split(" ")[0] == name
+    assert set(plans_of(list(read_plans([tmp_path / "plans.csv"])), "a GPU", [problem])) == {problem}
 
 
 def test_what_cannot_be_asked_or_written_is_told(device, tmp_path):
@@ -147,10 +177,10 @@ def test_what_cannot_be_asked_or_written_is_told(device, tmp_path):
     listed.write_text(gemm_list_text([ListedGemm(8, 8, 7)]))
     with pytest.raises(UserError, match=r"there is no words; there are .*bfloat16"):
         write_plans([listed], tmp_path / "plans.csv", "words", None)
-    with pytest.raises(UserError, match="has no library that says"):
+    with pytest.raises(UserError, match="its library does not say"):
         write_plans([listed], tmp_path / "plans.csv", "bfloat16", None)
     text = listed.read_text()
-    with pytest.raises(UserError, match="there is no column data_type"):
+    with pytest.raises(UserError, match="there is no column type"):
         write_plans([listed], listed, "bfloat16", None)
     assert listed.read_text() == text
 
@@ -158,22 +188,39 @@ def test_what_cannot_be_asked_or_written_is_told(device, tmp_path):
 def test_a_fit_and_a_judgement_take_the_plans(run, tmp_path, monkeypatch):
     """The fake device has no library, so that the model has no trees for one. The matrices have the plans."""
     folder, listed = run
-    rows = [replace(planned(), row=row, data_type="float32") for row in products()]
+    (bare,) = read_matrices(MatrixTask((folder,), (listed,), with_vendor=True)).subjects
+    device, kind = bare.target.name, bare.matrix.problems[0].type.name
+    rows = [replace(planned(kind, device), row=row) for row in products()]
     (tmp_path / "plans.csv").write_text(plans_text(rows))
-    task = MatrixTask((folder,), (listed,), with_vendor=True, plans=(tmp_path / "plans.csv",))
-    (subject,) = read_matrices(task).subjects
-    assert set(subject.matrix.plans) == set(subject.matrix.problems)
-    assert len(subject.matrix.plans) == len(rows)
+    (tmp_path / "some.csv").write_text(plans_text(rows[:-1]))
+    (tmp_path / "others.csv").write_text(plans_text([replace(row, device="another") for row in rows]))
+    passed_on = []
+    fitted, ordered = fit_choice_module.fit_choice, choosers.expected_order
+
+    def spied_fit(matrix, *arguments):
+        passed_on.append(matrix.plans)
+        return fitted(matrix, *arguments)
+
+    def spied_order(model, matrix):
+        passed_on.append(matrix.plans)
+        return ordered(model, matrix)
+
+    for module in (fit_choice_module, choosers):
+        monkeypatch.setattr(module, "fit_choice", spied_fit)
+    monkeypatch.setattr(choosers, "expected_order", spied_order)
     options = "--plans", tmp_path / "plans.csv"
     model = tmp_path / "choice.yaml"
     fit = "fit", folder, "--method", "choice", "--sizes", listed, "-o", model
+    words = "judge", folder, "--choices", "--taught", folder, "--device", "none", "--sizes", listed
+    judge = *words, "-o", tmp_path / "judged"
     assert command(*fit, *options).exit_code == 0
     assert read_choice_model(model).library is None
-    passed_on = []
-    monkeypatch.setattr(choosers, "expected_order", lambda model, matrix: passed_on.append(matrix.plans) or [])
-    judge = "judge", folder, "--choices", "--taught", folder, "--model", model, "--device", "none", "-o", tmp_path / "j"
-    command(*judge, "--sizes", listed, *options)
-    assert [set(plans) for plans in passed_on] == [set(subject.matrix.problems)]
+    assert command(*judge, *options).exit_code == command(*judge, "--model", model, *options).exit_code == 0
+    assert [len(plans) for plans in passed_on] == [len(rows)] * 4
+    shown = command(*fit, "--plans", tmp_path / "some.csv").output
+    assert f"1 of {len(rows)} products have no plan in" in " ".join(shown.split())
+    failed = command(*fit, "--plans", tmp_path / "others.csv")
+    assert f"has no plan of the {len(products())} products" in str(failed.exception)
 
 
 def test_plans_mean_nothing_elsewhere(run, tmp_path):

@@ -18,7 +18,9 @@ def plans(
         list[Path], typer.Argument(metavar="LIST...", help="Lists of GEMMs, as `heuristics design` writes.")
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The products with the library's plans, as CSV.")],
-    data_type: Annotated[str, typer.Option("--data-type", help="The operands' type, by NumPy's name.")] = "bfloat16",
+    data_type: Annotated[
+        str, typer.Option("--data-type", help="The operands' type, by NumPy's name, or tf32.")
+    ] = "bfloat16",
     device: Annotated[str | None, typer.Option("--device", help="The device; the first CUDA device if absent.")] = None,
     as_json: Json = False,
 ) -> None:

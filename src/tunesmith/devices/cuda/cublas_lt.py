@@ -103,10 +103,11 @@ class CuBlasLt:
         return enqueue
 
     def foreseen(self, step: GemmCall) -> LibraryPlan:
-        """The first result of the heuristic, for operands that are aligned to ALIGNMENT. Raises LaunchError for a call
-        that the library does not support."""
+        """The first result of the heuristic, for operands that are aligned to ALIGNMENT. Sums may be as loose as those
+        of calls that are timed (`GemmCall.loose_sums`). Raises LaunchError for a call that the library does not
+        support."""
         self._open()
-        step = replace(step, workspace_bytes=step.workspace_bytes or WORKSPACE)
+        step = step if step.needs_cublas_lt else replace(step, workspace_bytes=WORKSPACE)
         descriptors = _Descriptors(self._library, step, dict.fromkeys(_pointer_operands(step), ALIGNMENT))
         heuristic = descriptors.heuristic(self._handle, (ALIGNMENT,) * len(_ALIGNMENTS))
         values = {name: self._attribute(heuristic, *at) for name, at in _ATTRIBUTES.items()}

@@ -194,10 +194,7 @@ class CudaDevice(Device):
 
     def foreseen(self, step: LibraryCall, program: Any) -> LibraryPlan | None:
         CUDA.use()
-        try:
-            return program.foreseen(step) if isinstance(program, CuBlas) else None
-        except LaunchError:
-            return None
+        return program.foreseen(step) if isinstance(program, CuBlas) else None
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> RepeatedLaunch:
         """A launch to repeat by `launch`, which must write the operands' addresses."""

@@ -33,6 +33,7 @@ from tunesmith.records import (
     Value,
 )
 
+from ._foreseen import foreseen
 from ._heuristic import heuristic_choices, heuristic_refusals
 from ._host_launch import (
     NOTHING,
@@ -197,13 +198,11 @@ class Launcher:
         return ReadyLaunch.of(record, compiled)
 
     def foreseen(self, problem: Problem) -> LibraryPlan | None:
-        """How the vendor's BLAS would compute a problem, without computing it. None if it does not say."""
-        ready = self.by_vendor(problem, {}, aligned=True) if self.on_gpu else None
-        if ready is None:
+        """How a GPU's BLAS would compute a problem, without computing it. None if it does not say. It is not asked for
+        types whose logic is of a sibling device, whose BLAS may plan otherwise."""
+        if not self.on_gpu or problem.type in self._of_siblings:
             return None
-        steps = [step for step in ready.launched.plan.steps if isinstance(step, LibraryCall)]
-        with self.at_home():
-            return self.device.foreseen(steps[0], ready.compiled.programs[steps[0].module]) if steps else None
+        return foreseen(self.gpu, lambda: self.by_vendor(problem, {}, aligned=True))
 
     def ready_of(self, choice: Choice, problem: Problem) -> ReadyLaunch | None:
         """A choice with its plan for a problem, for which it need not have been made. None if it cannot run it here."""

@@ -127,7 +127,8 @@ class ExpectedTimes:
 
     def _expected(self, rows: Floats, plan: LibraryPlan | None) -> tuple[Floats, NDArray[np.bool_]]:
         """The expected logarithms of all solutions, and which of them compete: those about which all trees are
-        asked. The library's plan tells more of its time than these trees do."""
+        asked. With a plan, the library's own trees expect its time, and the early trees' times are compared with
+        that."""
         early, late = self._model.early_and_late
         logs, is_asked = early.predict(rows), np.ones(len(rows), bool)
         if self._model.library and plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ _HEAD = """\
 """
 _BEGINNING = 4096
 _FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "solutions", "types", "features")
-_ENSEMBLES, _LIBRARY = ("times", "doubts"), "library"
+_ENSEMBLES = ("times", "doubts")
+_LIBRARY, _PLANS = "library", "library-features"
+"""The keys of a model that was fitted with plans: its trees for the library, and their features behind the others."""
 _ARRAYS = ("roots", "feature", "threshold", "value")
 _REMARKS = {"scores": "  # best time / time of the choice, on families that were held out"}
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
@@ -65,6 +67,7 @@ def plain_of_model(model: ChoiceModel) -> dict[str, Any]:
             for kernel, configuration in model.solutions
         ],
         "types": {name: list(indices) for name, indices in model.types.items()},
+        **({_PLANS: list(PLAN_FEATURES)} if model.library else {}),
         **{
             name: {"base": trees.base, **{array: packed(getattr(trees, array)) for array in _ARRAYS}}
             for name, trees in ensembles.items()
@@ -125,7 +128,7 @@ def _model(root: Node) -> ChoiceModel:
         raise UserError(
             version.location, f"format {shortened(version.content)}, this tunesmith reads {FORMAT}", "fit again"
         )
-    parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES), (_LIBRARY,))
+    parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES), (_LIBRARY, _PLANS))
     made = parts["made"].fields("made", ("tunesmith", "date"))
     fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "products", "times", "families"))
     columns = tuple(map(_column, parts["columns"].sequence("columns")))
@@ -151,8 +154,19 @@ def _model(root: Node) -> ChoiceModel:
         _trees(parts["doubts"], "doubts", len(features)),
         _number(parts["caution"], "caution"),
         {name: _number(node, name) for name, node in parts["scores"].mapping("scores").items()},
-        _trees(parts[_LIBRARY], _LIBRARY, len(features) + len(PLAN_FEATURES)) if _LIBRARY in parts else None,
+        _library(root, parts, len(features)),
     )
+
+
+def _library(root: Node, parts: Mapping[str, Node], features: int) -> TreeEnsemble | None:
+    """The trees of the vendor's library, whose features are the others and those of a plan."""
+    if _LIBRARY not in parts:
+        return None
+    if _PLANS not in parts:
+        raise root.wrong(f"there is {_LIBRARY} without {_PLANS}", _REMEDY)
+    if tuple(node.word("a feature") for node in parts[_PLANS].sequence(_PLANS)) != PLAN_FEATURES:
+        raise parts[_PLANS].wrong("these are not the features of this tunesmith", "fit again with this version")
+    return _trees(parts[_LIBRARY], _LIBRARY, features + len(PLAN_FEATURES))
 
 
 def _indices(node: Node, solutions: int) -> tuple[int, ...]:

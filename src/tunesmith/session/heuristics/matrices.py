@@ -154,6 +154,12 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
     if not subjects:
         what = f"no product{' of the list' if listed else ''} on which {LEAST_SOLUTIONS} configurations ran"
         raise UserError(names, what, "give a store or the final's tables of a run that tuned GEMMs to its end")
+    if task.plans:
+        files, products = ", ".join(map(str, task.plans)), sum(len(subject.matrix.problems) for subject in subjects)
+        unplanned = products - sum(len(subject.matrix.plans) for subject in subjects)
+        if unplanned == products:
+            raise UserError(files, f"has no plan of the {products} products", "ask on their device, in their data type")
+        notes += [f"{unplanned} of {products} products have no plan in {files}"] if unplanned else []
     if listed and (missing := listed.missing(subjects)):
         lists = ", ".join(map(str, task.sizes))
         notes.append(f"{missing} of {len(listed.rows)} products of {lists} are in no matrix")
@@ -219,7 +225,7 @@ def _subject(
             solutions,
             seconds,
             failed=failed & np.isnan(seconds),
-            plans=plans_of(planned, data_type, problems),
+            plans=plans_of(planned, gathered.target.name, problems),
         ),
         "families of the list" if is_listed else "products of equal M and N",
         _noise([cells for problem in families for cells in gathered.times[problem].values()]),

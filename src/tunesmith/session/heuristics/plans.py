@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -16,17 +16,19 @@ from tunesmith.devices import choose, open_device
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.logic import write_atomically
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type
+from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.problems.gemm.listed import COLUMNS, NEEDED, ListedGemm, gemm_row, read_gemm_list
 from tunesmith.problems.lists import Column, read_list
-from tunesmith.records import LibraryPlan, Problem, UserError
+from tunesmith.records import LibraryPlan, Problem, ProblemType, UserError
 
 
 @dataclass(frozen=True, slots=True)
 class ForeseenProduct:
-    """A product in a data type, by NumPy's name, and the library's plan for it."""
+    """A product as a GEMM of the problem type `type`, and the plan for it of the library on `device`, both by name."""
 
     row: ListedGemm
-    data_type: str
+    type: str
+    device: str
     plan: LibraryPlan
 
 
@@ -57,46 +59,54 @@ PLAN_COLUMNS = {
     else Column(_whole, "a whole number of at least zero", "a number of the plan")
     for field in fields(LibraryPlan)
 }
-DATA_TYPE = {"data_type": Column(lambda text: text or None, "a data type, such as bfloat16", "of the operands")}
+NAMES = {
+    "type": Column(lambda text: text or None, "the name of a problem type", "the GEMM that the library was asked for"),
+    "device": Column(lambda text: text or None, "the name of a device", "the device whose library was asked"),
+}
+
+
+TF32, LETTERS = "tf32", {DATA_TYPES[letter].dtype: letter for letter in INPUTS}
+"""The letters of the operands' types by their names; TF32 is made of float32."""
 
 
 def read_plans(paths: Sequence[Path]) -> Iterator[ForeseenProduct]:
     """The rows of files. Raises UserError for a file that cannot be read or has a mistake."""
-    columns, needed = COLUMNS | DATA_TYPE | PLAN_COLUMNS, (*NEEDED, *DATA_TYPE, *PLAN_COLUMNS)
+    columns, needed = COLUMNS | NAMES | PLAN_COLUMNS, (*NEEDED, *NAMES, *PLAN_COLUMNS)
     for path in paths:
         for values in read_list(path, columns, needed, "plans"):
             plan = LibraryPlan(**{name: values.pop(name) for name in PLAN_COLUMNS})
-            data_type = values.pop("data_type")
-            yield ForeseenProduct(ListedGemm(**values), data_type, plan)
+            kind, device = (values.pop(name) for name in NAMES)
+            yield ForeseenProduct(ListedGemm(**values), kind, device, plan)
 
 
 def plans_text(products: Sequence[ForeseenProduct]) -> str:
-    """The text of a file, from which `read_plans` reads the same rows."""
+    """The text of a file, from which `read_plans` reads the same rows, but for their weights."""
     text = io.StringIO()
-    rows = [gemm_row(product.row) | {"data_type": product.data_type} | asdict(product.plan) for product in products]
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    names = (*gemm_row(ListedGemm(1, 1, 1)), *NAMES, *PLAN_COLUMNS)
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for product in products:
+        written = {"type": product.type, "device": product.device}
+        writer.writerow(gemm_row(product.row) | written | asdict(product.plan))
     return text.getvalue()
 
 
 def plans_of(
-    products: Sequence[ForeseenProduct], data_type: str, problems: Sequence[Problem]
+    products: Iterable[ForeseenProduct], device: str, problems: Sequence[Problem]
 ) -> Mapping[Problem, LibraryPlan]:
-    """The plan of each problem that is one of the products, in this data type and with natural leading dimensions."""
-    by_sizes: dict[tuple[int, ...], list[ForeseenProduct]] = {}
-    for product in products:
-        if product.data_type == data_type:
-            row = product.row
-            by_sizes.setdefault((row.m, row.n, row.k, row.batch), []).append(product)
+    """The plan of each problem that is one of the products on the device, with natural leading dimensions."""
+    plans = {
+        (product.type, product.row.n, product.row.m, product.row.k, product.row.batch): product.plan
+        for product in products
+        if product.device == device
+    }
     found = {}
     for problem in problems:
-        sizes = dict(zip(problem.type.indices, problem.sizes, strict=True))
         # A list is row-major: its m is a problem's N.
-        key = sizes["N"], sizes["M"], sizes["K"], sizes.get("Batch", 1)
-        for product in () if problem.leading else by_sizes.get(key, ()):
-            if product.row.fits(problem.type):
-                found[problem] = product.plan
+        sizes = {"Batch": 1} | dict(zip(problem.type.indices, problem.sizes, strict=True))
+        plan = plans.get((problem.type.name, sizes["M"], sizes["N"], sizes["K"], sizes["Batch"]))
+        if plan and not problem.leading:
+            found[problem] = plan
     return found
 
 
@@ -106,27 +116,38 @@ def write_plans(lists: Sequence[Path], out: Path, data_type: str, device: str | 
     Raises UserError for a list that cannot be read, an unknown data type, a device whose library says nothing, and for
     an existing file `out` that has no plans.
     """
-    letters = {DATA_TYPES[letter].dtype: letter for letter in DATA_TYPES}
-    if data_type not in letters:
-        raise UserError("--data-type", f"there is no {data_type}", f"there are {', '.join(letters)}")
+    if data_type not in (names := (*LETTERS, TF32)):
+        raise UserError("--data-type", f"there is no {data_type}", f"there are {', '.join(names)}")
     if out.exists():
         list(read_plans([out]))
-    rows = list(dict.fromkeys(row for path in lists for row in read_gemm_list(path)))
+    rows = {(row.m, row.n, row.k, row.layout, row.batch): row for path in lists for row in read_gemm_list(path)}
+    problems = {row: Problem(kind := _type(data_type, row), row.sizes(kind)) for row in rows.values()}
     opened = open_device(choose(device or "CUDA"))
     try:
         launcher = Launcher(opened, {}, {})
-        asked = [(row, launcher.foreseen(_problem(row, letters[data_type]))) for row in rows]
-        launcher.close()
+        try:
+            plans = {row: launcher.foreseen(problem) for row, problem in problems.items()}
+        finally:
+            launcher.close()
     finally:
         opened.close()
-    products = [ForeseenProduct(row, data_type, plan) for row, plan in asked if plan]
+    name = opened.target.name
+    products = [ForeseenProduct(row, problems[row].type.name, name, plan) for row, plan in plans.items() if plan]
     if not products:
-        what = "has no library that says how it would compute a product"
-        raise UserError(opened.target.name, what, "use an NVIDIA GPU with cuBLAS")
+        raise UserError(
+            name, "its library does not say how it would compute a product", "use an NVIDIA GPU with cuBLAS"
+        )
     write_atomically(out, plans_text(products))
     return WrittenPlans(products, len(rows) - len(products), out)
 
 
-def _problem(row: ListedGemm, letter: str) -> Problem:
-    kind = gemm_type(letter, transpose_a=row.trans_b, transpose_b=row.trans_a, batched=row.batch > 1, use_beta=False)
-    return Problem(kind, row.sizes(kind))
+def _type(data_type: str, row: ListedGemm) -> ProblemType:
+    letter = "s" if data_type == TF32 else LETTERS[data_type]
+    return gemm_type(
+        letter,
+        tf32=data_type == TF32,
+        transpose_a=row.trans_b,
+        transpose_b=row.trans_a,
+        batched=row.batch > 1,
+        use_beta=False,
+    )

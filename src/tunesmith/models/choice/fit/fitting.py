@@ -26,6 +26,8 @@ UNMEASURED = 1500
 """Products of the design by way of which the trees are taught. With 500 they learn less of what their teachers know: on
 1,265 products of an H200 with families held out, choices with at most two regrets reached 0.925 of the best speed,
 and 0.939 with 1,500 (without `VENDOR_WEIGHT`)."""
+LEAST_PLANS = 50
+"""The fewest products with a plan from which the library's times are learned by it."""
 TOP = 3
 
 
@@ -46,6 +48,8 @@ class ChoiceLesson:
         cells = time_cells(matrix, target, features)
         if len(cells.logs) < LEAST_TIMES:
             raise ValueError(f"{len(cells.logs)} times, {LEAST_TIMES} are needed")
+        if np.count_nonzero(cells.planned) < LEAST_PLANS:
+            cells = replace(cells, plans=np.full_like(cells.plans, np.nan))
         kinds = tuple(features.by_type)
         found = ((row, kind) for row in designed(UNMEASURED, seed) for kind in kinds if row.fits(kind))
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]

@@ -29,8 +29,6 @@ TEACHER: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 2, "max_feat
 STUDENT = {"min_samples_leaf": 5, "max_features": 0.5, "early_stopping": False}
 TIMES = STUDENT | {"max_iter": 400, "learning_rate": 0.08, "max_leaf_nodes": 255, "max_depth": 12}
 LIBRARY = STUDENT | {"max_iter": 300, "learning_rate": 0.05, "max_leaf_nodes": 31}
-LEAST_PLANS = 50
-"""The fewest products with a plan from which the library's times are learned by it."""
 DOUBTS = STUDENT | {"max_iter": 40, "learning_rate": 0.2, "max_leaf_nodes": 31, "max_depth": 6}
 LEAST_DOUBT = 0.05
 """Trees that agree more closely than this are not trusted more."""
@@ -76,7 +74,7 @@ def grown(cells: TimeCells, unmeasured: PairRows, seed: int) -> GrownModel:
 def _library(boosted: Any, cells: TimeCells, seed: int) -> TreeEnsemble | None:
     """The trees of the vendor's library, which learn from its times themselves: they are few, and the plans of products
     that nobody measured are not known."""
-    if np.count_nonzero(cells.planned) < LEAST_PLANS:
+    if not cells.planned.any():
         return None
     features = cells.planned_features.astype(np.float32)
     return _student(boosted(random_state=seed, **LIBRARY).fit(features, cells.logs[cells.planned]), features).rounded(

@@ -1,0 +1,90 @@
+"""A GPU's BLAS is asked how it would compute a problem, and an error of it is no reason to fail."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from tunesmith.devices import LaunchError, choose, open_device
+from tunesmith.library.launch import _launcher
+from tunesmith.library.launch._foreseen import foreseen
+from tunesmith.library.launch._launcher import Launcher
+from tunesmith.problems.gemm import gemm_type
+from tunesmith.records import Configuration, LibraryCall, LibraryPlan, Plan, Problem
+
+PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
+CALL = LibraryCall(1, "gemm", Configuration({}))
+
+
+class Gpu:
+    lost = False
+
+    def __init__(self, error=None, capturing=False):
+        self.error, self.is_capturing, self.asked = error, capturing, []
+
+    def capturing(self):
+        return self.is_capturing
+
+    def on(self, stream):
+        assert stream is None
+        return nullcontext()
+
+    def foreseen(self, step, program):
+        self.asked.append((step, program))
+        if self.error:
+            raise self.error
+        return PLAN
+
+
+def ready(*steps):
+    launched, compiled = SimpleNamespace(plan=Plan(steps)), SimpleNamespace(programs=("first", "second"))
+    return SimpleNamespace(launched=launched, compiled=compiled)
+
+
+def test_the_library_is_asked_about_its_call():
+    gpu = Gpu()
+    assert foreseen(gpu, lambda: ready(CALL)) == PLAN
+    assert gpu.asked == [(CALL, "second")]
+
+
+def test_without_a_call_nothing_is_asked():
+    gpu = Gpu()
+    assert foreseen(gpu, lambda: None) is None
+    assert foreseen(gpu, ready) is None
+    assert gpu.asked == []
+
+
+def test_nothing_is_asked_in_a_child_and_in_a_capture():
+    forked = Gpu()
+    forked.lost = True
+    for gpu in (forked, Gpu(capturing=True)):
+        assert foreseen(gpu, lambda: pytest.fail("nothing may be loaded")) is None
+        assert gpu.asked == []
+
+
+def test_an_error_means_that_nothing_is_known_unless_the_gpu_is_lost():
+    def broken():
+        raise LaunchError("no library", "libcublasLt")
+
+    assert foreseen(Gpu(), broken) is None
+    assert foreseen(Gpu(LaunchError("not supported", "")), lambda: ready(CALL)) is None
+    with pytest.raises(LaunchError):
+        foreseen(Gpu(LaunchError("fault", "", poisoned=True)), lambda: ready(CALL))
+
+
+def test_a_launcher_asks_for_its_choices_on_a_gpu_and_not_for_a_siblings_logic(monkeypatch):
+    """The fake device is no GPU of which anything is asked, until it says that it is one."""
+    launcher = Launcher(open_device(choose("fake:GPU:8")), {}, {})
+    problem, other = (Problem(gemm_type(letter, use_beta=False), (64, 64, 64)) for letter in "sd")
+    asked = []
+    monkeypatch.setattr(_launcher, "foreseen", lambda gpu, by_vendor: asked.append((gpu, by_vendor())) or PLAN)
+    assert launcher._predicted._foreseen == launcher.foreseen
+    assert launcher.foreseen(problem) is None
+    monkeypatch.setattr(Launcher, "on_gpu", True)
+    launcher._of_siblings = {other.type}
+    assert launcher.foreseen(other) is None
+    assert asked == []
+    assert launcher.foreseen(problem) == PLAN
+    assert asked == [(launcher.device, None)], "the fake device has no BLAS"
