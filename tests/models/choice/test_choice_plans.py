@@ -11,10 +11,13 @@ import pytest
 
 import choice_machine as machine
 from tunesmith.kernels import VENDOR
+from tunesmith.models.choice import model as choice_model
+from tunesmith.models.choice.features import ProductNumbers
 from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, parse_choice_model, plain_of_model
 from tunesmith.models.choice.plans import NO_PLAN, PLAN_FEATURES, plan_features
+from tunesmith.models.choice.trees import ensemble
 from tunesmith.records import LibraryPlan, UserError
 
 pytest.importorskip("sklearn")
@@ -79,6 +82,21 @@ def test_a_plan_tells_what_sizes_do_not(model):
     other = matrix(20, seed=5)
     assert np.abs(errors(model, other, {})).mean() > 0.25
     assert np.abs(errors(model, other, other.plans)).mean() < 0.12
+
+
+def test_the_librarys_trees_alone_expect_its_time(model, monkeypatch):
+    """Also where the late trees are asked about the others."""
+    monkeypatch.setattr(choice_model, "EARLY_TREES", 20)
+    other = matrix(5, seed=6)
+    known = replace(model, library=ensemble(0.25, []))
+    for problem, plan in other.plans.items():
+        solutions = [solution for solution in other.solutions if solution.type == problem.type]
+        (seconds,) = (
+            time.seconds
+            for time in known.times_of(problem.type, solutions).ranked(problem, plan)
+            if solutions[time.index].kernel == VENDOR
+        )
+        assert seconds == pytest.approx(math.exp(0.25) * ProductNumbers.of(problem, machine.TARGET).floor)
 
 
 def test_own_solutions_are_expected_as_before(model):

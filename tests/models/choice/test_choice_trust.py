@@ -34,10 +34,10 @@ def two_solutions(rows, lost, gain=-0.3, doubtful_gain=-0.05, loss=0.4):
     return HeldOutTimes(logs, doubts, times, np.zeros(rows, int), np.array([False, True]))
 
 
-@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(6, 0.4, True), (7, 0.4, False), (200, 0.03, True)])
+@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(14, 0.2, True), (15, 0.2, False), (200, 0.03, True)])
 def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted):
-    """500 doubted gains of 0.05 are worth six losses of 0.4, since what is beyond 3 % of them counts ten times. What is
-    lost up to there counts once."""
+    """500 doubted gains of 0.05 are worth fourteen losses of 0.2, since what is beyond 3 % of them counts ten times.
+    What is lost up to there counts once."""
     held_out = two_solutions(1000, lost, loss=loss)
     trust = Trust.of(held_out, 0.0)
     chosen = trust.cautious(held_out).argmin(axis=1)
