@@ -165,22 +165,16 @@ def plain_call(**changes):
 
 
 def test_the_extension_says_how_cublas_would_make_a_call():
-    """The algorithm's numbers by their attributes; cuBLAS's own workspace bounds what it may choose."""
+    """The algorithm's numbers by their attributes; the call's workspace bounds what it may choose."""
     fake = FakeLt()
-    found = CuBlas(None, fake).foreseen(plain_call())
+    found = CuBlas(None, fake).foreseen(plain_call(workspace_bytes=1000))
     assert found == LibraryPlan(100, 101, 102, 103, 105, 106, 108, workspace=4096, waves=1.5)
     asked = fake.calls_of("cublasLtMatmulPreferenceSetAttribute")
-    assert [arguments[1:3] for arguments in asked] == [(1, 32 * 2**20), *((kind, 256) for kind in (5, 6, 7, 8))]
+    assert [arguments[1:3] for arguments in asked] == [(1, 1000), *((kind, 256) for kind in (5, 6, 7, 8))]
     assert len(fake.calls_of("cublasLtMatmulAlgoGetHeuristic")) == 1
     assert fake.calls_of("cublasLtMatmul") == []
     gc.collect()
     assert sum(map(bool, fake.alive)) == 1, "the handle alone"
-
-
-def test_a_call_with_a_bias_is_asked_about_with_its_own_workspace():
-    fake = FakeLt()
-    CuBlas(None, fake).foreseen(extended(workspace_bytes=1000))
-    assert fake.calls_of("cublasLtMatmulPreferenceSetAttribute")[0][1:3] == (1, 1000)
 
 
 def test_a_number_that_an_older_extension_does_not_have_is_zero():

@@ -75,16 +75,19 @@ def test_an_error_means_that_nothing_is_known_unless_the_gpu_is_lost():
 
 
 def test_a_launcher_asks_for_its_choices_on_a_gpu_and_not_for_a_siblings_logic(monkeypatch):
-    """The fake device is no GPU of which anything is asked, until it says that it is one."""
+    """The fake device is no GPU of which anything is asked, until it says that it is one. cuBLAS is asked with the
+    workspace that it has on its own."""
     launcher = Launcher(open_device(choose("fake:GPU:8")), {}, {})
     problem, other = (Problem(gemm_type(letter, use_beta=False), (64, 64, 64)) for letter in "sd")
     asked = []
     monkeypatch.setattr(_launcher, "foreseen", lambda gpu, by_vendor: asked.append((gpu, by_vendor())) or PLAN)
-    assert launcher._predicted._foreseen == launcher.foreseen
+    assert launcher._predicted._plan.__wrapped__ == launcher.foreseen
+    assert launcher.by_vendor(problem, {}, aligned=True) is None, "the fake device has no BLAS"
     assert launcher.foreseen(problem) is None
     monkeypatch.setattr(Launcher, "on_gpu", True)
+    monkeypatch.setattr(Launcher, "by_vendor", lambda self, problem, changes, aligned: (problem, changes, aligned))
     launcher._of_siblings = {other.type}
     assert launcher.foreseen(other) is None
     assert asked == []
     assert launcher.foreseen(problem) == PLAN
-    assert asked == [(launcher.device, None)], "the fake device has no BLAS"
+    assert asked == [(launcher.device, (problem, {"workspace_bytes": 32 * 2**20}, True))]

@@ -61,12 +61,14 @@ def test_a_model_with_such_trees_asks_once_for_a_problem(choices, asked, monkeyp
     assert asked == problems
 
 
-def test_only_so_many_plans_are_kept(choices, asked, monkeypatch):
+def test_only_so_many_plans_are_kept(asked, monkeypatch):
     monkeypatch.setattr(_predicted, "REMEMBERED", 2)
+    choices = PredictedChoices([FILE], lambda problem: asked.append(problem) or PLAN)
     monkeypatch.setattr(model_module.ExpectedTimes, "uses_plans", True)
     logic = read_shipped(FILE).logics[0]
     first = sizes_of(logic, 70, 1000, 333)
     for problem in (first, sizes_of(logic, 71, 1000, 333), first, sizes_of(logic, 72, 1000, 333), first):
         next(choices.candidates(logic, problem))
+    assert [problem.sizes[0] for problem in asked] == [70, 71, 72]
+    next(choices.candidates(logic, sizes_of(logic, 71, 1000, 333)))
     assert len(asked) == 4
-    assert len(choices._plans) <= 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.records import Binary, LibraryCall, LibraryPlan, Plan, Target
+from tunesmith.records import Binary, Plan, Target
 
 Bytes = NDArray[np.uint8]
 Buffer = Any
@@ -117,10 +117,6 @@ class Device(ABC):
         self, plan: Plan, programs: Sequence[Program], operands: Mapping[str, Buffer], workspace: Buffer | None
     ) -> Prepared:
         """Bind a plan: `programs[i]` is module i of its launches. Raises LaunchError."""
-
-    def foreseen(self, step: LibraryCall, program: Program) -> LibraryPlan | None:
-        """How the library would make a call, without making it. None if it does not say. Raises LaunchError."""
-        return None
 
     @abstractmethod
     def time(self, executions: Sequence[Prepared]) -> float:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import choice_machine as machine
+from few_trees import few_trees
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.models.choice import model as choice_model
-from tunesmith.models.choice.fit import fitting, growing
+from tunesmith.models.choice.fit import growing
 from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.learning import products_to_learn
@@ -25,14 +26,8 @@ ExtraTreesRegressor = pytest.importorskip("sklearn.ensemble").ExtraTreesRegresso
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_trees():
-    """So that the tests are quick."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(growing.TEACHER, "n_estimators", 25)
-        for name, value in {"max_iter": 60, "learning_rate": 0.09, "max_leaf_nodes": 127, "max_depth": 9}.items():
-            patch.setitem(growing.TIMES, name, value)
-        patch.setitem(growing.DOUBTS, "max_iter", 20)
-        patch.setattr(fitting, "UNMEASURED", 60)
+def quick_fits():
+    with few_trees(times=60, unmeasured=60):
         yield
 
 

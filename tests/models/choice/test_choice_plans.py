@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import choice_machine as machine
+from few_trees import few_trees
 from tunesmith.kernels import VENDOR
 from tunesmith.models.choice import model as choice_model
 from tunesmith.models.choice.features import ProductNumbers
-from tunesmith.models.choice.fit import fitting, growing
+from tunesmith.models.choice.fit import fitting
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, parse_choice_model, plain_of_model
 from tunesmith.models.choice.plans import NO_PLAN, PLAN_FEATURES, plan_features
@@ -26,14 +27,8 @@ SLOW, QUICK = (LibraryPlan(66, tile, 1, 0, 3, 35, 4, 0, 0.5) for tile in (15, 24
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_trees():
-    """So that the tests are quick."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(growing.TEACHER, "n_estimators", 25)
-        patch.setitem(growing.TIMES, "max_iter", 60)
-        patch.setitem(growing.DOUBTS, "max_iter", 20)
-        patch.setitem(growing.LIBRARY, "max_iter", 100)
-        patch.setattr(fitting, "UNMEASURED", 60)
+def quick_fits():
+    with few_trees(times=60, unmeasured=60):
         yield
 
 
@@ -154,8 +149,9 @@ def test_the_librarys_trees_come_back(model):
     for changes in ({"library-features": ["library's tile"]}, {"library-features": None}):
         with pytest.raises(UserError, match="features"):
             model_of(plain | changes, "kept")
-    with pytest.raises(UserError, match="library without library-features"):
-        model_of({name: value for name, value in plain.items() if name != "library-features"}, "kept")
+    for missing in ("library", "library-features"):
+        with pytest.raises(UserError, match="go together"):
+            model_of({name: value for name, value in plain.items() if name != missing}, "kept")
     broken = plain["library"] | {"feature": plain["times"]["feature"]}
     with pytest.raises(UserError, match="nodes"):
         model_of(plain | {"library": broken}, "kept")

@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 import tunesmith
 from choice_fakes import products, tuned
+from few_trees import few_trees
 from tunesmith.cli.app import app
 from tunesmith.kernels import KERNELS
 from tunesmith.library.launch._predicted import PredictedChoices
 from tunesmith.logic import Logic, Rule, logic_files
 from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped_model
-from tunesmith.models.choice.fit import fitting, growing
+from tunesmith.models.choice.fit import fitting
 from tunesmith.models.choice.model_file import model_of, read_choice_model
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
@@ -37,13 +38,8 @@ pytest.importorskip("sklearn")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_trees():
-    """So that the tests are quick."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(growing.TEACHER, "n_estimators", 25)
-        patch.setitem(growing.TIMES, "max_iter", 40)
-        patch.setitem(growing.DOUBTS, "max_iter", 20)
-        patch.setattr(fitting, "UNMEASURED", 40)
+def quick_fits():
+    with few_trees():
         yield
 
 

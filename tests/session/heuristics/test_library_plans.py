@@ -11,10 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from choice_fakes import products, tuned
+from few_trees import few_trees
 from tunesmith.cli.app import app
-from tunesmith.models.choice.fit import fitting, growing
 from tunesmith.models.choice.model_file import read_choice_model
-from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm import DATA_TYPES, gemm_type, gemm_type_named
+from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text
 from tunesmith.records import LibraryPlan, Problem, UserError
 from tunesmith.session.heuristics import choosers
@@ -22,8 +23,6 @@ from tunesmith.session.heuristics import fit_choice as fit_choice_module
 from tunesmith.session.heuristics import plans as plans_module
 from tunesmith.session.heuristics.matrices import MatrixTask, data_type_of, read_matrices
 from tunesmith.session.heuristics.plans import (
-    LETTERS,
-    TF32,
     ForeseenProduct,
     plans_of,
     plans_text,
@@ -35,17 +34,12 @@ PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
 
 
 def planned(kind="Cij_Aik_Bkj_B", device="a GPU", **row):
-    return ForeseenProduct(ListedGemm(**{"m": 16, "n": 32, "k": 64} | row), kind, device, PLAN)
+    return ForeseenProduct(ListedGemm(**{"m": 16, "n": 32, "k": 64} | row), gemm_type_named(kind), device, PLAN)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_trees():
-    """So that the tests are quick."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(growing.TEACHER, "n_estimators", 25)
-        for settings in (growing.TIMES, growing.DOUBTS, growing.LIBRARY):
-            patch.setitem(settings, "max_iter", 10)
-        patch.setattr(fitting, "UNMEASURED", 20)
+def quick_fits():
+    with few_trees(times=10, unmeasured=20):
         yield
 
 
@@ -72,6 +66,7 @@ def test_a_file_has_what_was_written(tmp_path):
         ("0.5", "nan", "waves"),
         ("0.5", "-0.5", "waves"),
         ("a GPU", "", "device"),
+        ("Cij_Aik_Bkj_B", "Cij", "type"),
         (",waves", ",ripples", "ripples"),
         ("0.5", "0.5,1", "cells"),
     ],
@@ -147,7 +142,7 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
     )
     (tmp_path / "again.csv").write_text(gemm_list_text([ListedGemm(8, 8, 7, family="another")]))
     out = tmp_path / "plans.csv"
-    words = "plans", tmp_path / "list.csv", tmp_path / "again.csv", "--data-type", "float16", "-o", out, "--json"
+    words = "plans", tmp_path / "list.csv", tmp_path / "again.csv", "--type", "float16", "-o", out, "--json"
     document = json.loads(command(*words).stdout)
     assert document == {"products": 2, "silent": 1, "written": str(out)}
     assert [problem.type.name for problem in FakeLauncher.problems] == [
@@ -156,14 +151,14 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
         "Cijk_Ailk_Bljk_H",
     ]
     assert [problem.sizes for problem in FakeLauncher.problems] == [(32, 16, 64), (8, 8, 7), (4, 4, 5, 8)]
-    assert [(found.row.k, found.type, found.device) for found in read_plans([out])] == [
+    assert [(found.row.k, found.type.name, found.device) for found in read_plans([out])] == [
         (64, "Cij_Aki_Bkj_H", "a GPU"),
         (8, "Cijk_Ailk_Bljk_H", "a GPU"),
     ]
     assert "the library says nothing of 1 others" in command(*words[:-1]).stdout
 
 
-@pytest.mark.parametrize("name", [*LETTERS, TF32])
+@pytest.mark.parametrize("name", [*(DATA_TYPES[letter].dtype for letter in INPUTS), "tf32"])
 def test_every_data_type_can_be_asked_for(device, tmp_path, name):
     (tmp_path / "list.csv").write_text(gemm_list_text([ListedGemm(16, 32, 64, trans_b=True)]))
     write_plans([tmp_path / "list.csv"], tmp_path / "plans.csv", name, None)
@@ -175,7 +170,7 @@ def test_every_data_type_can_be_asked_for(device, tmp_path, name):
 def test_what_cannot_be_asked_or_written_is_told(device, tmp_path):
     listed = tmp_path / "list.csv"
     listed.write_text(gemm_list_text([ListedGemm(8, 8, 7)]))
-    with pytest.raises(UserError, match=r"there is no words; there are .*bfloat16"):
+    with pytest.raises(UserError, match=r"no data type.*tf32"):
         write_plans([listed], tmp_path / "plans.csv", "words", None)
     with pytest.raises(UserError, match="its library does not say"):
         write_plans([listed], tmp_path / "plans.csv", "bfloat16", None)

@@ -18,9 +18,7 @@ def plans(
         list[Path], typer.Argument(metavar="LIST...", help="Lists of GEMMs, as `heuristics design` writes.")
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="The products with the library's plans, as CSV.")],
-    data_type: Annotated[
-        str, typer.Option("--data-type", help="The operands' type, by NumPy's name, or tf32.")
-    ] = "bfloat16",
+    data_type: Annotated[str, typer.Option("--type", help="The operands' type: b, h, s, tf32, f8, ...")] = "b",
     device: Annotated[str | None, typer.Option("--device", help="The device; the first CUDA device if absent.")] = None,
     as_json: Json = False,
 ) -> None:

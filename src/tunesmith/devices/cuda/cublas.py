@@ -122,8 +122,7 @@ class CuBlas:
         return on_stream, NativeStep(name, address_of(getattr(self._library, name)), words, writes, kept=arguments)
 
     def foreseen(self, called: LibraryCall) -> LibraryPlan:
-        """How cuBLAS would make a call, as cuBLASLt tells it: cuBLAS asks it, too. Raises LaunchError if there is no
-        way."""
+        """How cuBLASLt would make a call of cuBLAS with the call's workspace. Raises LaunchError if there is no way."""
         return self._extension.foreseen(GemmCall.of(called))
 
     def call_state(self, step: LibraryCall) -> BlasCallState:

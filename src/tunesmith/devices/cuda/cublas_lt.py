@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tunesmith.records import LibraryPlan
@@ -38,8 +37,6 @@ _ATTRIBUTES = {
 }
 """CUBLASLT_ALGO_CONFIG_ID, _TILE_ID, _SPLITK_NUM, _REDUCTION_SCHEME, _CUSTOM_OPTION, _STAGES_ID and _CLUSTER_SHAPE_ID,
 with their types, by the fields of LibraryPlan."""
-WORKSPACE = 32 * 2**20
-"""Bytes that cuBLAS itself has on Hopper, by its documentation of cublasSetWorkspace. They bound what it may choose."""
 
 ALIGNMENT = 256
 """The largest alignment in bytes that cuBLASLt looks at."""
@@ -107,7 +104,6 @@ class CuBlasLt:
         of calls that are timed (`GemmCall.loose_sums`). Raises LaunchError for a call that the library does not
         support."""
         self._open()
-        step = step if step.needs_cublas_lt else replace(step, workspace_bytes=WORKSPACE)
         descriptors = _Descriptors(self._library, step, dict.fromkeys(_pointer_operands(step), ALIGNMENT))
         heuristic = descriptors.heuristic(self._handle, (ALIGNMENT,) * len(_ALIGNMENTS))
         values = {name: self._attribute(heuristic, *at) for name, at in _ATTRIBUTES.items()}

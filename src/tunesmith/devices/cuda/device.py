@@ -192,9 +192,10 @@ class CudaDevice(Device):
             return partial(RepeatedLaunch(step, programs[step.module], addresses).enqueue, stream, step.grid[0])
         return partial(bound_step(step, programs, addresses), stream, addresses)
 
-    def foreseen(self, step: LibraryCall, program: Any) -> LibraryPlan | None:
+    def foreseen(self, step: LibraryCall, blas: CuBlas) -> LibraryPlan:
+        """How the library would make a call, without making it. Raises LaunchError if it does not say."""
         CUDA.use()
-        return program.foreseen(step) if isinstance(program, CuBlas) else None
+        return blas.foreseen(step)
 
     def repeated(self, step: Launch, program: LoadedModule, workspace: CudaMemory | None) -> RepeatedLaunch:
         """A launch to repeat by `launch`, which must write the operands' addresses."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from tunesmith.devices import Device
 from tunesmith.kernels import KERNELS, VENDOR
+from tunesmith.kernels.vendor.blas import EXTENDED_WORKSPACE
 from tunesmith.library._shipped import is_of_sibling, packaged_types, stand_ins
 from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.arrays._view import ALIGNMENT
@@ -202,7 +203,9 @@ class Launcher:
         types whose logic is of a sibling device, whose BLAS may plan otherwise."""
         if not self.on_gpu or problem.type in self._of_siblings:
             return None
-        return foreseen(self.gpu, lambda: self.by_vendor(problem, {}, aligned=True))
+        # What cuBLAS has on its own it may use in a plain call, too.
+        changes = {"workspace_bytes": EXTENDED_WORKSPACE}
+        return foreseen(self.gpu, lambda: self.by_vendor(problem, changes, aligned=True))
 
     def ready_of(self, choice: Choice, problem: Problem) -> ReadyLaunch | None:
         """A choice with its plan for a problem, for which it need not have been made. None if it cannot run it here."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,9 +42,8 @@ class PredictedChoices:
     library would compute a problem, None if that is not known; only models that make use of it are told."""
 
     def __init__(self, files: Collection[Path], foreseen: Foreseen = lambda problem: None) -> None:
-        self._files, self._foreseen = tuple(files), foreseen
+        self._files, self._plan = tuple(files), lru_cache(REMEMBERED)(foreseen)
         self._known: dict[ProblemType, KnownSolutions | None] = {}
-        self._plans: dict[Problem, LibraryPlan | None] = {}
 
     def candidates(self, logic: Logic, problem: Problem) -> Iterator[Choice]:
         """The logic's candidates. Unless the size was measured, those come first that a model knows, by expected time,
@@ -60,13 +59,6 @@ class PredictedChoices:
             expected.add(named.solution)
             yield Choice(named.solution, named.name, Rule.PREDICTED, time.seconds, neighbour, distance, time.doubt)
         yield from (choice for choice in logic.candidates(sizes, leading) if choice.solution not in expected)
-
-    def _plan(self, problem: Problem) -> LibraryPlan | None:
-        if problem not in self._plans:
-            if len(self._plans) >= REMEMBERED:
-                self._plans.clear()
-            self._plans[problem] = self._foreseen(problem)
-        return self._plans[problem]
 
     def _known_to(self, logic: Logic) -> KnownSolutions | None:
         """What the model of a logic's type and device knows; None if there is no such model."""

@@ -19,7 +19,7 @@ from tunesmith.records import Configuration, LibraryPlan, Problem, ProblemType, 
 
 from .columns import ParameterColumn, numbers_of
 from .features import PAIR_FEATURES, PRODUCT_FEATURES, ProductNumbers, SolutionNumbers, pair_features, product_features
-from .plans import with_plan
+from .plans import plan_features, with_plans
 from .trees import TreeEnsemble
 
 Floats = NDArray[np.float64]
@@ -133,7 +133,7 @@ class ExpectedTimes:
         logs, is_asked = early.predict(rows), np.ones(len(rows), bool)
         if self._model.library and plan:
             is_asked = self._is_own
-            logs[~is_asked] = self._model.library.predict(with_plan(rows[~is_asked], plan))
+            logs[~is_asked] = self._model.library.predict(with_plans(rows[~is_asked], plan_features(plan)))
         vendors = logs[~self._is_own]
         competes = logs <= (vendors.min() + BEHIND if len(vendors) else math.inf)
         competes[np.argsort(logs, kind="stable")[:FIRST]] = True

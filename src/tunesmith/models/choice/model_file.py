@@ -160,10 +160,11 @@ def _model(root: Node) -> ChoiceModel:
 
 def _library(root: Node, parts: Mapping[str, Node], features: int) -> TreeEnsemble | None:
     """The trees of the vendor's library, whose features are the others and those of a plan."""
-    if _LIBRARY not in parts:
+    found = [key for key in (_LIBRARY, _PLANS) if key in parts]
+    if not found:
         return None
-    if _PLANS not in parts:
-        raise root.wrong(f"there is {_LIBRARY} without {_PLANS}", _REMEDY)
+    if len(found) == 1:
+        raise root.wrong(f"{_LIBRARY} and {_PLANS} go together, there is {found[0]} alone", _REMEDY)
     if tuple(node.word("a feature") for node in parts[_PLANS].sequence(_PLANS)) != PLAN_FEATURES:
         raise parts[_PLANS].wrong("these are not the features of this tunesmith", "fit again with this version")
     return _trees(parts[_LIBRARY], _LIBRARY, features + len(PLAN_FEATURES))

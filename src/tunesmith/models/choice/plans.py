@@ -31,6 +31,6 @@ def plan_features(plan: LibraryPlan | None) -> Floats:
     return np.array([*names, math.log2(workspace + 1), log_waves, log_waves - math.log2(max(plan.parts, 1))])
 
 
-def with_plan(rows: Floats, plan: LibraryPlan) -> Floats:
-    """Rows of features of the library at one product, with its plan behind."""
-    return np.hstack([rows, np.tile(plan_features(plan), (len(rows), 1))])
+def with_plans(rows: Floats, plans: Floats) -> Floats:
+    """Rows of features of the library with those of its plans behind: a row of `plans` for each, or one for all."""
+    return np.hstack([rows, np.broadcast_to(plans, (len(rows), len(PLAN_FEATURES)))])

@@ -63,21 +63,22 @@ def gemm_list_text(rows: Iterable[ListedGemm]) -> str:
     """The rows as a list's text, from which `read_gemm_list` reads the same rows. Weights are left out."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(gemm_row(ListedGemm(1, 1, 1)))
-    writer.writerows(gemm_row(row).values() for row in rows)
+    writer.writerow(HEADER)
+    writer.writerows(map(gemm_cells, rows))
     return text.getvalue()
 
 
-def gemm_row(row: ListedGemm) -> dict[str, object]:
-    """The cells of a row by column, without its weight."""
-    letters = {name: "T" if getattr(row, name) else "N" for name in ("trans_a", "trans_b")}
-    return {"family": row.family, "m": row.m, "n": row.n, "k": row.k, "batch": row.batch, **letters}
+def gemm_cells(row: ListedGemm) -> tuple[object, ...]:
+    """The cells of a row under HEADER."""
+    letters = ("T" if transposed else "N" for transposed in (row.trans_a, row.trans_b))
+    return row.family, row.m, row.n, row.k, row.batch, *letters
 
 
 def _transposed(text: str) -> bool | None:
     return {"N": False, "T": True}.get(text)
 
 
+HEADER = "family", "m", "n", "k", "batch", "trans_a", "trans_b"
 NEEDED = ("m", "n", "k")
 COLUMNS = {
     "m": size_column("rows of op(A) and of C"),

@@ -9,27 +9,31 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 from tunesmith.devices import choose, open_device
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.logic import write_atomically
-from tunesmith.problems.gemm import DATA_TYPES, gemm_type
-from tunesmith.problems.gemm.fields import INPUTS
-from tunesmith.problems.gemm.listed import COLUMNS, NEEDED, ListedGemm, gemm_row, read_gemm_list
+from tunesmith.problems.gemm import gemm_type, gemm_type_named
+from tunesmith.problems.gemm.listed import COLUMNS, HEADER, NEEDED, ListedGemm, gemm_cells, read_gemm_list
 from tunesmith.problems.lists import Column, read_list
-from tunesmith.records import LibraryPlan, Problem, ProblemType, UserError
+from tunesmith.records import Configuration, LibraryPlan, Problem, ProblemType, UserError
+from tunesmith.session.intensity.listed import TF32, letter_of
 
 
 @dataclass(frozen=True, slots=True)
 class ForeseenProduct:
-    """A product as a GEMM of the problem type `type`, and the plan for it of the library on `device`, both by name."""
+    """A product as a GEMM of a problem type, and the plan for it of the library on `device`, a device's name."""
 
     row: ListedGemm
-    type: str
+    type: ProblemType
     device: str
     plan: LibraryPlan
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.type, self.row.sizes(self.type))
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,9 @@ PLAN_COLUMNS = {
     for field in fields(LibraryPlan)
 }
 NAMES = {
-    "type": Column(lambda text: text or None, "the name of a problem type", "the GEMM that the library was asked for"),
+    "type": Column(lambda text: text if gemm_type_named(text) else None, "the name of a GEMM's type", "what was asked"),
     "device": Column(lambda text: text or None, "the name of a device", "the device whose library was asked"),
 }
-
-
-TF32, LETTERS = "tf32", {DATA_TYPES[letter].dtype: letter for letter in INPUTS}
-"""The letters of the operands' types by their names; TF32 is made of float32."""
 
 
 def read_plans(paths: Sequence[Path]) -> Iterator[ForeseenProduct]:
@@ -75,64 +75,53 @@ def read_plans(paths: Sequence[Path]) -> Iterator[ForeseenProduct]:
     for path in paths:
         for values in read_list(path, columns, needed, "plans"):
             plan = LibraryPlan(**{name: values.pop(name) for name in PLAN_COLUMNS})
-            kind, device = (values.pop(name) for name in NAMES)
-            yield ForeseenProduct(ListedGemm(**values), kind, device, plan)
+            kind, device = gemm_type_named(values.pop("type")), values.pop("device")
+            if kind:
+                yield ForeseenProduct(ListedGemm(**values), kind, device, plan)
 
 
 def plans_text(products: Sequence[ForeseenProduct]) -> str:
     """The text of a file, from which `read_plans` reads the same rows, but for their weights."""
     text = io.StringIO()
-    names = (*gemm_row(ListedGemm(1, 1, 1)), *NAMES, *PLAN_COLUMNS)
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*HEADER, *NAMES, *PLAN_COLUMNS))
     for product in products:
-        written = {"type": product.type, "device": product.device}
-        writer.writerow(gemm_row(product.row) | written | asdict(product.plan))
+        writer.writerow((*gemm_cells(product.row), product.type.name, product.device, *astuple(product.plan)))
     return text.getvalue()
 
 
 def plans_of(
     products: Iterable[ForeseenProduct], device: str, problems: Sequence[Problem]
 ) -> Mapping[Problem, LibraryPlan]:
-    """The plan of each problem that is one of the products on the device, with natural leading dimensions."""
-    plans = {
-        (product.type, product.row.n, product.row.m, product.row.k, product.row.batch): product.plan
-        for product in products
-        if product.device == device
-    }
-    found = {}
-    for problem in problems:
-        # A list is row-major: its m is a problem's N.
-        sizes = {"Batch": 1} | dict(zip(problem.type.indices, problem.sizes, strict=True))
-        plan = plans.get((problem.type.name, sizes["M"], sizes["N"], sizes["K"], sizes["Batch"]))
-        if plan and not problem.leading:
-            found[problem] = plan
-    return found
+    """The plan of each problem that is one of the products on the device. Its scalars do not matter."""
+    plans = {product.problem: product.plan for product in products if product.device == device}
+    bare = {problem: replace(problem, scalars=Configuration()) for problem in problems}
+    return {problem: plans[key] for problem, key in bare.items() if key in plans}
 
 
 def write_plans(lists: Sequence[Path], out: Path, data_type: str, device: str | None) -> WrittenPlans:
-    """Ask the library of a device for its plan of each product of the lists, and write what it says.
+    """Ask the library of a device for its plan of each product of the lists, and write what it says. `data_type` is a
+    word for the operands' type, such as b or bfloat16.
 
     Raises UserError for a list that cannot be read, an unknown data type, a device whose library says nothing, and for
     an existing file `out` that has no plans.
     """
-    if data_type not in (names := (*LETTERS, TF32)):
-        raise UserError("--data-type", f"there is no {data_type}", f"there are {', '.join(names)}")
+    letter = letter_of(data_type)
     if out.exists():
         list(read_plans([out]))
-    rows = {(row.m, row.n, row.k, row.layout, row.batch): row for path in lists for row in read_gemm_list(path)}
-    problems = {row: Problem(kind := _type(data_type, row), row.sizes(kind)) for row in rows.values()}
+    found = ((_type(letter, row), row) for path in lists for row in read_gemm_list(path))
+    rows = {Problem(kind, row.sizes(kind)): row for kind, row in found}
     opened = open_device(choose(device or "CUDA"))
     try:
         launcher = Launcher(opened, {}, {})
         try:
-            plans = {row: launcher.foreseen(problem) for row, problem in problems.items()}
+            plans = {problem: launcher.foreseen(problem) for problem in rows}
         finally:
             launcher.close()
     finally:
         opened.close()
     name = opened.target.name
-    products = [ForeseenProduct(row, problems[row].type.name, name, plan) for row, plan in plans.items() if plan]
+    products = [ForeseenProduct(rows[problem], problem.type, name, plan) for problem, plan in plans.items() if plan]
     if not products:
         raise UserError(
             name, "its library does not say how it would compute a product", "use an NVIDIA GPU with cuBLAS"
@@ -141,11 +130,11 @@ def write_plans(lists: Sequence[Path], out: Path, data_type: str, device: str | 
     return WrittenPlans(products, len(rows) - len(products), out)
 
 
-def _type(data_type: str, row: ListedGemm) -> ProblemType:
-    letter = "s" if data_type == TF32 else LETTERS[data_type]
+def _type(letter: str, row: ListedGemm) -> ProblemType:
+    is_tf32 = letter == TF32
     return gemm_type(
-        letter,
-        tf32=data_type == TF32,
+        "s" if is_tf32 else letter,
+        tf32=is_tf32,
         transpose_a=row.trans_b,
         transpose_b=row.trans_a,
         batched=row.batch > 1,

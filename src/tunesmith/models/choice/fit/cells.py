@@ -13,7 +13,7 @@ from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.columns import ParameterColumn, columns_of, numbers_of
 from tunesmith.models.choice.features import ProductNumbers, SolutionNumbers
 from tunesmith.models.choice.model import features_of
-from tunesmith.models.choice.plans import plan_features
+from tunesmith.models.choice.plans import plan_features, with_plans
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import Problem, ProblemType, Solution, Target
 
@@ -107,7 +107,7 @@ class TimeCells:
     @property
     def planned_features(self) -> Floats:
         """The features of these pairs, with those of their plans behind."""
-        return np.hstack([self.pairs.features[self.planned], self.plans[self.pairs.row[self.planned]]])
+        return with_plans(self.pairs.features[self.planned], self.plans[self.pairs.row[self.planned]])
 
 
 def time_cells(matrix: TimeMatrix, target: Target, features: ChoiceFeatures) -> TimeCells:
