@@ -11,7 +11,7 @@ from tunesmith.records import UserError
 from tunesmith.report.heuristics import choice as choice_report
 from tunesmith.report.heuristics import fitted as report
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
-from tunesmith.session.heuristics.fit_choice import fit_choice_file
+from tunesmith.session.heuristics.fit_choice import FitChoiceTask, fit_choice_file
 from tunesmith.session.heuristics.sources import Grouping, SourceTask, keep_of
 
 from ..output import Json, print_facts
@@ -35,6 +35,14 @@ Ridge = Annotated[
     float | None, typer.Option(min=1e-3, help="The device's, in FLOP per byte; that of a known chip if absent.")
 ]
 Units = Annotated[int | None, typer.Option(min=1, help="The device's compute units; those of a known chip if absent.")]
+Siblings = Annotated[
+    list[Path],
+    typer.Option(
+        "--sibling",
+        help="For --method choice: a run on another device of the same architecture, which teaches what the sources "
+        "have not measured. May be repeated.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of folds and resamples.")]
 
 
@@ -64,6 +72,7 @@ def fit(
         list[Path],
         typer.Option("--plans", help="For --method choice: a file of `heuristics plans`. May be repeated."),
     ] = [],  # noqa: B006
+    siblings: Siblings = [],  # noqa: B006
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -95,10 +104,12 @@ def fit(
         }
         for option in (name for name, value in bucket_options.items() if value):
             raise UserError(option, "means nothing to --method choice", "leave it out")
-        written = fit_choice_file(tuple(sources), tuple(sizes), tuple(plans), out, seed)
+        task = FitChoiceTask(tuple(sources), tuple(sizes), out, tuple(plans), tuple(siblings), seed)
+        written = fit_choice_file(task)
         print_facts(as_json, choice_report.fitted_document, choice_report.fitted, written)
         return
-    for option in (name for name, value in (("--sizes", sizes), ("--plans", plans)) if value):
+    choice_options = ("--sizes", sizes), ("--plans", plans), ("--sibling", siblings)
+    for option in (name for name, value in choice_options if value):
         raise UserError(option, f"means nothing to --method {method}", "leave it out")
     source = SourceTask(tuple(sources), keep_of(where), least_size, matrix_only, groups, ridge, units)
     result = fit_heuristic(FitTask(source, out, method, metric, buckets, python, seed))

@@ -34,7 +34,8 @@ were as good as those of all 400 trees, and the later ones were asked about a th
 
 @dataclass(frozen=True, slots=True)
 class ChoiceOrigin:
-    """What a model was fitted on: names of sources, numbers of products, times and families; and with what, when."""
+    """What a model was fitted on: names of sources, numbers of products, times and families; and with what, when.
+    `translated` is the number of products whose times are those of a sibling, translated."""
 
     sources: tuple[str, ...]
     products: int
@@ -42,6 +43,7 @@ class ChoiceOrigin:
     families: int
     tunesmith: str
     date: str
+    translated: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,11 @@ _HEAD = """\
 """
 _BEGINNING = 4096
 _FACTS = ("made", "fitted-on", "device", "scores", "caution", "columns", "solutions", "types", "features")
+_FITTED = ("sources", "data-type", "products", "times", "families")
 _ENSEMBLES = ("times", "doubts")
 _LIBRARY, _PLANS = "library", "library-features"
 """The keys of a model that was fitted with plans: its trees for the library, and their features behind the others."""
+_TRANSLATED = "translated"
 _ARRAYS = ("roots", "feature", "threshold", "value")
 _REMARKS = {"scores": "  # best time / time of the choice, on families that were held out"}
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
@@ -54,6 +56,7 @@ def plain_of_model(model: ChoiceModel) -> dict[str, Any]:
             "products": origin.products,
             "times": origin.times,
             "families": origin.families,
+            **({_TRANSLATED: origin.translated} if origin.translated else {}),
         },
         "device": {name: getattr(model.target, name) for name in _DEVICE},
         "scores": {name: _digits(score) for name, score in model.scores.items()},
@@ -130,7 +133,7 @@ def _model(root: Node) -> ChoiceModel:
         )
     parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES), (_LIBRARY, _PLANS))
     made = parts["made"].fields("made", ("tunesmith", "date"))
-    fitted = parts["fitted-on"].fields("fitted-on", ("sources", "data-type", "products", "times", "families"))
+    fitted = parts["fitted-on"].fields("fitted-on", _FITTED, (_TRANSLATED,))
     columns = tuple(map(_column, parts["columns"].sequence("columns")))
     features = tuple(node.word("a feature") for node in parts["features"].sequence("features"))
     if features != feature_names(columns):
@@ -144,6 +147,7 @@ def _model(root: Node) -> ChoiceModel:
             _whole(fitted["families"], "families"),
             made["tunesmith"].word("tunesmith"),
             made["date"].word("date"),
+            _whole(fitted[_TRANSLATED], _TRANSLATED) if _TRANSLATED in fitted else 0,
         ),
         _target(parts["device"]),
         fitted["data-type"].word("data-type"),

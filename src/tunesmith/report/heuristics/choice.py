@@ -23,6 +23,7 @@ def fitted(written: WrittenChoice) -> RenderableType:
     return Group(
         titled(title, f"best time / time of the choice, on {subject.groups} that were held out", scores),
         "",
+        *([f"{origin.translated} more products, with times of a sibling, teach it"] if origin.translated else []),
         f"top 3: {model.scores['top-3']:.3f}",
         f"a kernel is preferred to the vendor's library if its gain is more than {model.caution:g} times the doubt",
         *(f"left out: {note}" for note in written.notes),
@@ -38,6 +39,7 @@ def fitted_document(written: WrittenChoice) -> Document:
         "data_type": subject.data_type,
         "products": model.origin.products,
         "times": model.origin.times,
+        "translated": model.origin.translated,
         "configurations": len(model.solutions),
         "scores": dict(model.scores),
         "families": [

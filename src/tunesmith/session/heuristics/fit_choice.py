@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,10 +10,26 @@ from pathlib import Path
 from tunesmith import __version__
 from tunesmith.logic import write_atomically
 from tunesmith.models.choice.fit.fitting import ChoiceFit, fit_choice
+from tunesmith.models.choice.fit.siblings import Sibling
 from tunesmith.models.choice.model_file import dump_choice_model, is_choice_file
 from tunesmith.records import UserError
 
 from .matrices import JudgedSubject, MatrixTask, read_matrices
+from .plans import plans_of, read_plans
+
+
+@dataclass(frozen=True)
+class FitChoiceTask:
+    """The sources of a choice model, and its file. `sizes` are lists with the families of the products, which are held
+    out together, `plans` files of `heuristics plans`, and `siblings` sources with times of other devices of the same
+    architecture."""
+
+    sources: tuple[Path, ...]
+    sizes: tuple[Path, ...]
+    out: Path
+    plans: tuple[Path, ...] = ()
+    siblings: tuple[Path, ...] = ()
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -25,35 +42,48 @@ class WrittenChoice:
     notes: tuple[str, ...]
 
 
-def fit_choice_file(
-    sources: tuple[Path, ...], sizes: tuple[Path, ...], plans: tuple[Path, ...], out: Path, seed: int
-) -> WrittenChoice:
-    """Fit, and write. `sizes` are lists with the families of the products, which are held out together, and `plans`
-    files of `heuristics plans`.
+def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
+    """Fit, and write.
 
-    Raises UserError for sources of several devices or data types, or with too few times, and for an existing file `out`
-    that is no choice model, since it might be somebody's work.
+    Raises UserError for sources of several devices or data types, or with too few times, for siblings of another
+    architecture or data type, and for an existing file that is no choice model, since it might be somebody's work.
     """
+    out = task.out
     if out.exists() and not is_choice_file(out):
         raise UserError(str(out), "is there, and is no choice model", "give another name, or remove it")
-    read = read_matrices(MatrixTask(sources, sizes, with_vendor=True, plans=plans))
-    names = ", ".join(map(str, sources))
+    read = read_matrices(MatrixTask(task.sources, task.sizes, with_vendor=True, plans=task.plans))
+    names = ", ".join(map(str, task.sources))
     if len(read.subjects) > 1:
         found = "; ".join(map(str, read.subjects))
         raise UserError(names, f"times of several devices or data types: {found}", "fit each by itself")
     (subject,) = read.subjects
     made = __version__, datetime.now(UTC).date().isoformat()
+    siblings = tuple(_siblings(task, subject)) if task.siblings else ()
     try:
         fit = fit_choice(
             subject.matrix,
             subject.target,
             subject.data_type,
-            tuple(source.name for source in sources),
+            tuple(source.name for source in task.sources),
             made,
             subject.noise.of_a_time,
-            seed,
+            task.seed,
+            siblings,
         )
     except ValueError as error:
         raise UserError(names, str(error), "give more products, or --sizes with their families") from error
     write_atomically(out, dump_choice_model(fit.model))
     return WrittenChoice(fit, subject, out, read.notes)
+
+
+def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> Iterator[Sibling]:
+    """The devices of the sources of siblings. Raises UserError for one that is not like the subject's."""
+    names, here = ", ".join(map(str, task.siblings)), subject.target
+    planned = list(read_plans(task.plans))
+    for found in read_matrices(MatrixTask(task.siblings, task.sizes, with_vendor=True, plans=task.plans)).subjects:
+        there = found.target
+        is_like = (there.api, there.architecture, found.data_type) == (here.api, here.architecture, subject.data_type)
+        if there.name == here.name or not is_like:
+            what = f"{found} is no sibling of {subject}: that needs another device of {here.architecture}"
+            raise UserError(names, what, "leave it out; times of the same device are a source")
+        yield Sibling(there, found.matrix, plans_of(planned, here.name, found.matrix.problems))

@@ -110,8 +110,23 @@ class TimeCells:
         return with_plans(self.pairs.features[self.planned], self.plans[self.pairs.row[self.planned]])
 
 
+def joined(parts: Sequence[TimeCells]) -> TimeCells:
+    """The cells of all parts, which have the same solutions; the rows of each part are behind those of the others."""
+    first, *_ = parts
+    rows = np.cumsum([0, *(part.pairs.shape[0] for part in parts)])
+    pairs = PairRows(
+        np.concatenate([part.pairs.features for part in parts]),
+        np.concatenate([part.pairs.row + start for part, start in zip(parts, rows, strict=False)]),
+        np.concatenate([part.pairs.column for part in parts]),
+        (int(rows[-1]), first.pairs.shape[1]),
+        first.pairs.vendors,
+    )
+    logs, plans = (np.concatenate([getattr(part, name) for part in parts]) for name in ("logs", "plans"))
+    return replace(first, pairs=pairs, logs=logs, plans=plans)
+
+
 def time_cells(matrix: TimeMatrix, target: Target, features: ChoiceFeatures) -> TimeCells:
-    """Every time of a matrix of GEMMs, whose problems have no size of zero."""
+    """Every time of a matrix of GEMMs, whose problems have no size of zero, over the product's floor on `target`."""
     pairs = pair_rows(features, matrix.problems, matrix.solutions)
     seconds = matrix.seconds[pairs.row, pairs.column]
     ran = np.isfinite(seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from .candidates import CandidateTimes
 from .cells import ChoiceFeatures, PairRows, TimeCells, pair_rows, time_cells
 from .growing import grown
 from .held_out import HeldOutTimes, Trust, held_out_times
+from .siblings import Sibling, SiblingCells, with_siblings
 
 Floats = NDArray[np.float64]
 LEAST_TIMES = 200
@@ -33,14 +34,16 @@ TOP = 3
 
 @dataclass(frozen=True)
 class ChoiceLesson:
-    """What a model is fitted to: the times of a matrix's candidates, and pairs that were not measured."""
+    """What a model is fitted to: the times of a matrix's candidates, those of siblings, and pairs that were not
+    measured."""
 
     candidates: CandidateTimes
     cells: TimeCells
     unmeasured: PairRows
+    siblings: tuple[SiblingCells, ...] = ()
 
     @staticmethod
-    def of(whole: TimeMatrix, target: Target, seed: int) -> ChoiceLesson:
+    def of(whole: TimeMatrix, target: Target, seed: int, siblings: Sequence[Sibling] = ()) -> ChoiceLesson:
         """Raises ValueError for fewer than LEAST_TIMES times."""
         candidates = CandidateTimes.of(whole, target)
         matrix = candidates.matrix
@@ -53,11 +56,13 @@ class ChoiceLesson:
         kinds = tuple(features.by_type)
         found = ((row, kind) for row in designed(UNMEASURED, seed) for kind in kinds if row.fits(kind))
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
-        return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions))
+        others = tuple(SiblingCells.of(sibling, matrix, features) for sibling in siblings)
+        return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions), others)
 
     def held_out(self, seed: int) -> HeldOutTimes:
-        """What models expect without the families of the products. Raises ValueError for a single family."""
-        return held_out_times(self.candidates.matrix.families, self.cells, self.unmeasured, seed)
+        """What models expect without the families of the products. Raises ValueError for a single family, and for a
+        sibling with too few of the same products."""
+        return held_out_times(self.candidates.matrix.families, self.cells, self.unmeasured, seed, self.siblings)
 
 
 @dataclass(frozen=True)
@@ -77,21 +82,24 @@ def fit_choice(
     made: tuple[str, str],
     noise: float = 0.0,
     seed: int = 0,
+    siblings: Sequence[Sibling] = (),
 ) -> ChoiceFit:
     """The model of a device's matrix. `made` is the version of tunesmith, and the date. `noise` is the relative
-    half-width of a time's interval.
+    half-width of a time's interval. The times of `siblings` teach it, too, but are no part of its scores.
 
-    Raises ValueError for fewer than LEAST_TIMES times and for a single family.
+    Raises ValueError for fewer than LEAST_TIMES times, for a single family, and for a sibling with too few of the same
+    products.
     """
-    lesson = ChoiceLesson.of(whole, target, seed)
+    lesson = ChoiceLesson.of(whole, target, seed, siblings)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
     trust = Trust.of(held_out, noise)
     first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
-    model = grown(lesson.cells, lesson.unmeasured, seed)
+    taught = with_siblings(lesson.cells, lesson.siblings, seed)
+    model = grown(taught, lesson.unmeasured, seed)
     return ChoiceFit(
         ChoiceModel(
-            ChoiceOrigin(sources, len(matrix.problems), len(lesson.cells.logs), len(set(matrix.families)), *made),
+            _origin(lesson, taught, sources, made),
             target,
             data_type,
             lesson.cells.types,
@@ -106,6 +114,12 @@ def fit_choice(
         first,
         matrix.families,
     )
+
+
+def _origin(lesson: ChoiceLesson, taught: TimeCells, sources: tuple[str, ...], made: tuple[str, str]) -> ChoiceOrigin:
+    matrix, times = lesson.candidates.matrix, len(lesson.cells.logs)
+    translated = len(np.unique(taught.pairs.row[times:]))
+    return ChoiceOrigin(sources, len(matrix.problems), times, len(set(matrix.families)), *made, translated)
 
 
 def best_of_first(matrix: TimeMatrix, best: Floats, expected: Floats, count: int) -> Floats:

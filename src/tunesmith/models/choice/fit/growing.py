@@ -57,7 +57,7 @@ class GrownModel:
 def grown(cells: TimeCells, unmeasured: PairRows, seed: int) -> GrownModel:
     """The ensembles that `cells` teach, by way of pairs that were not measured. Raises UserError if scikit-learn is not
     installed, and if it lays its trees out in an unknown way."""
-    forest, boosted = _regressors()
+    forest, boosted = regressors()
     teachers = _Teachers.taught(forest, cells, seed)
     known = teachers.know(unmeasured)
     lessons = [_lesson(teachers, pairs) for pairs in (cells.pairs, unmeasured.only(known)) if len(pairs.row)]
@@ -191,7 +191,8 @@ def _singles(pairs: PairRows) -> Singles:
     return pairs.features.astype(np.float32)
 
 
-def _regressors() -> tuple[Any, Any]:
+def regressors() -> tuple[Any, Any]:
+    """scikit-learn's extremely randomised trees, and its boosted ones. Raises UserError if it is not installed."""
     try:
         # Imported here because scikit-learn is an extra, and its import takes a second.
         from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.models.intensity.fit.bootstrap import drawn_counts
 from tunesmith.models.intensity.fit.cross_validation import fold_numbers
 
 from .cells import PairRows, TimeCells
 from .growing import grown
+from .siblings import SiblingCells, with_siblings
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -21,12 +23,13 @@ Rows = NDArray[np.bool_]
 FOLDS = 6
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
-CAUTIONS = (*(step / 20 for step in range(40)), 2.0, 2.5, 3.0, 4.0)
-LOST_BELOW, LOSS_WEIGHT = 0.97, 10.0
-"""Whoever loads a logic instead of calling the vendor's library should not lose by that. So what a choice loses below
+CAUTION_STEP = 0.05
+CAUTIONS = (*(CAUTION_STEP * step for step in range(40)), 2.0, 2.5, 3.0, 4.0)
+RESAMPLES = 400
+LOST_BELOW, LOSS_WEIGHT = 0.97, 100.0
+"""Whoever loads a logic instead of calling the vendor's library must not regret it. So what a choice loses below
 LOST_BELOW of the library's speed, and beyond the times' noise, counts LOSS_WEIGHT times as much as what another gains.
-On 4,730 products of an H200 weights from 8 to 30 give nearly the same caution; three other lists were looked at before
-this one was taken (benchmarks/recorded/choice_h200)."""
+Four lists of an H200 were looked at before this weight was taken (benchmarks/recorded/choice_h200)."""
 FEW, FEW_CAUTION = 500, 1.25
 """With fewer products than FEW that the vendor ran, the least caution: that none of them loses says little. Cautions of
 1.0 and 0.6, which 170 products in TF32 and float8 asked for, lost at 3 and 1 of 120 others (H200, 2026-11-27). Both
@@ -52,13 +55,22 @@ class HeldOutTimes:
         return HeldOutTimes(self.logs[rows], self.doubts[rows], self.times[rows], self.folds[rows], self.vendors)
 
 
-def held_out_times(families: Sequence[str], cells: TimeCells, unmeasured: PairRows, seed: int) -> HeldOutTimes:
-    """The expectations for every time, with whole families held out. Raises ValueError for a single family."""
+def held_out_times(
+    families: Sequence[str],
+    cells: TimeCells,
+    unmeasured: PairRows,
+    seed: int,
+    siblings: Sequence[SiblingCells] = (),
+) -> HeldOutTimes:
+    """The expectations for every time, with whole families held out, also of the siblings' times. Raises ValueError for
+    a single family, and for a sibling with too few of the same products."""
     folds = fold_numbers(families, FOLDS, seed)
     logs, doubts = np.empty(len(cells.logs)), np.empty(len(cells.logs))
     for fold in np.unique(folds):
         out = (folds == fold)[cells.pairs.row]
-        model, asked = grown(cells.only(~out), unmeasured, seed), cells.only(out)
+        left_out = {family for family, number in zip(families, folds, strict=True) if number == fold}
+        taught, asked = with_siblings(cells.only(~out), siblings, seed, left_out), cells.only(out)
+        model = grown(taught, unmeasured, seed)
         features, expected = asked.pairs.features, model.times.predict(asked.pairs.features)
         if model.library:
             expected[asked.planned] = model.library.predict(asked.planned_features)
@@ -78,23 +90,28 @@ class Trust:
     @staticmethod
     def of(held_out: HeldOutTimes, noise: float) -> Trust:
         """The caution is the one of CAUTIONS with which choices are worth most beside the vendor's library, the least
-        of them if several are: what they gain in all, less what they lose (LOSS_WEIGHT).
+        of them if several are: what they gain in all, less what they lose (LOSS_WEIGHT). Few products decide on the
+        losses, so it is the mean of those of RESAMPLES draws of the products.
 
         `noise` is the relative half-width of a time's interval, not NaN; that of a ratio of two times is sqrt(2) times
         as wide."""
         factor, vendors, numbers = doubt_factor(held_out), _vendors(held_out), np.arange(len(held_out.logs))
         least = FEW_CAUTION if 0 < np.count_nonzero(np.isfinite(vendors)) < FEW else 0.0
-        trusts = [Trust(factor, caution) for caution in CAUTIONS if caution >= least]
+        cautions = np.array([caution for caution in CAUTIONS if caution >= least])
         border = math.log(LOST_BELOW) - math.sqrt(2) * noise
 
-        def worth(trust: Trust) -> float:
-            """In logarithms of time. A product without the vendor's time has no say."""
-            chosen = np.nanargmin(trust.cautious(held_out), axis=1)
-            gains = vendors - held_out.times[numbers, chosen]
-            # The sum of the gains has each loss once.
-            return float(np.nansum(gains) + (LOSS_WEIGHT - 1) * np.nansum(np.minimum(gains - border, 0.0)))
+        def worths_of(caution: float) -> Floats:
+            """Of the products, in logarithms of time. One without the vendor's time has no say."""
+            chosen = np.nanargmin(Trust(factor, caution).cautious(held_out), axis=1)
+            gains = np.nan_to_num(vendors - held_out.times[numbers, chosen])
+            # The gains have each loss once.
+            worths: Floats = gains + (LOSS_WEIGHT - 1) * np.minimum(gains - border, 0.0)
+            return worths
 
-        return max(trusts, key=worth)
+        of_cautions = np.column_stack([worths_of(caution) for caution in cautions.tolist()])
+        drawn = drawn_counts(len(numbers), RESAMPLES, seed=0) @ of_cautions
+        mean = float(cautions[drawn.argmax(axis=1)].mean())
+        return Trust(factor, round(round(mean / CAUTION_STEP) * CAUTION_STEP, 2))
 
     def cautious(self, held_out: HeldOutTimes) -> Floats:
         """The expected logarithms, with the doubt on top for our own solutions."""

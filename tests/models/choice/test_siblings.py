@@ -1,0 +1,174 @@
+"""Times of a sibling teach what a device has not measured, by way of the products that both measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import choice_machine as machine
+from few_trees import few_trees
+from tunesmith.kernels import VENDOR
+from tunesmith.models.choice.fit import siblings as siblings_module
+from tunesmith.models.choice.fit.cells import ChoiceFeatures, joined, time_cells
+from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
+from tunesmith.models.choice.fit.siblings import Sibling, SiblingCells, with_siblings
+from tunesmith.models.choice.model_file import dump_choice_model, parse_choice_model
+from tunesmith.models.intensity.scoring import TimeMatrix
+from tunesmith.problems.gemm import Gemm
+from tunesmith.records import Configuration, LibraryPlan
+
+pytest.importorskip("sklearn.ensemble")
+
+MEASURED = 15
+"""Products of each family that both devices measure."""
+PLAN, OTHER_PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5), LibraryPlan(66, 24, 1, 0, 3, 35, 4, 1024, 0.5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_fits():
+    with few_trees(times=60, unmeasured=60):
+        yield
+
+
+def slower(problem, solution):
+    """How much longer the sibling takes: it has a slow memory, and its library suffers more."""
+    gemm = Gemm.of(problem)
+    return (1.5 if min(gemm.m, gemm.n) < 256 else 1.1) * (1.2 if solution.kernel == VENDOR else 1.0)
+
+
+def on_sibling(matrix):
+    factors = [[slower(problem, solution) for solution in matrix.solutions] for problem in matrix.problems]
+    return replace(matrix, seconds=matrix.seconds * np.array(factors))
+
+
+def rows_of(matrix, rows):
+    return TimeMatrix(
+        tuple(matrix.problems[row] for row in rows),
+        tuple(matrix.families[row] for row in rows),
+        matrix.solutions,
+        matrix.seconds[rows],
+    )
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The times of this device at all products, of which it has measured the first of each family."""
+    return machine.matrix(60)
+
+
+@pytest.fixture(scope="module")
+def here(whole):
+    return rows_of(whole, [row for row in range(len(whole.problems)) if row % 60 < MEASURED])
+
+
+@pytest.fixture(scope="module")
+def sibling(whole):
+    # A store keeps the scalars of a problem, a table does not.
+    problems = tuple(replace(problem, scalars=Configuration({"alpha": 1.0})) for problem in whole.problems)
+    return Sibling(machine.TARGET, replace(on_sibling(whole), problems=problems), {})
+
+
+@pytest.fixture(scope="module")
+def lesson(here, sibling):
+    return ChoiceLesson.of(here, machine.TARGET, 0, (sibling,))
+
+
+def test_what_the_sibling_alone_measured_becomes_times_of_this_device(whole, lesson):
+    taught = with_siblings(lesson.cells, lesson.siblings, 0)
+    count = len(lesson.cells.logs)
+    np.testing.assert_array_equal(taught.logs[:count], lesson.cells.logs)
+    rows = np.unique(taught.pairs.row[count:]) - len(lesson.candidates.matrix.problems)
+    assert [row % 60 >= MEASURED for row in rows] == [True] * 4 * (60 - MEASURED)
+    truth = time_cells(whole, machine.TARGET, ChoiceFeatures(lesson.candidates.matrix.solutions, machine.TARGET))
+    translated = taught.times[len(lesson.candidates.matrix.problems) :]
+    errors = (translated - truth.times)[rows]
+    sibling_is_off = (lesson.siblings[0].cells.times - truth.times)[rows]
+    assert np.nanmedian(np.abs(errors)) < 0.03
+    assert np.nanmedian(np.abs(errors)) < np.nanmedian(np.abs(sibling_is_off)) / 5
+
+
+def test_a_fit_learns_from_the_sibling(here, sibling):
+    others = machine.matrix(30, seed=1)
+    of_types = {kind: [solution for solution in others.solutions if solution.type == kind] for kind in machine.TYPES}
+
+    def reached(model):
+        times = {kind: model.times_of(kind, solutions) for kind, solutions in of_types.items()}
+        errors = [
+            np.log(time.seconds / others.seconds[row, others.columns[of_types[problem.type][time.index]]])
+            for row, problem in enumerate(others.problems)
+            for time in times[problem.type].ranked(problem)
+        ]
+        return np.nanmedian(np.abs(errors))
+
+    made = ("a",), ("0", "2026-01-02")
+    alone = fit_choice(here, machine.TARGET, "bfloat16", *made)
+    taught = fit_choice(here, machine.TARGET, "bfloat16", *made, siblings=(sibling,))
+    assert reached(taught.model) < 0.8 * reached(alone.model)
+    assert len(taught.efficiencies) == len(here.problems), "the scores are of this device's products alone"
+    assert (alone.model.origin.translated, taught.model.origin.translated) == (0, 4 * (60 - MEASURED))
+    assert taught.model.origin.products == alone.model.origin.products == len(here.problems)
+    text = dump_choice_model(taught.model)
+    assert parse_choice_model(text, "a").origin == taught.model.origin
+    assert "translated" not in dump_choice_model(alone.model)
+
+
+def test_a_family_that_is_held_out_is_also_left_out_of_the_sibling(here, sibling, lesson):
+    held_out = lesson.held_out(0)
+    few = np.array(sibling.matrix.families) == "few"
+    seconds = np.where(few[:, None], 3 * sibling.matrix.seconds, sibling.matrix.seconds)
+    changed = replace(sibling, matrix=replace(sibling.matrix, seconds=seconds))
+    again = ChoiceLesson.of(here, machine.TARGET, 0, (changed,)).held_out(0)
+    is_few = np.array(here.families) == "few"
+    np.testing.assert_array_equal(held_out.logs[is_few], again.logs[is_few])
+    assert not np.array_equal(held_out.logs[~is_few], again.logs[~is_few], equal_nan=True)
+    left = with_siblings(lesson.cells, lesson.siblings, 0, {"few", "deep"})
+    assert len(np.unique(left.pairs.row[len(lesson.cells.logs) :])) == 2 * (60 - MEASURED)
+
+
+def test_a_time_of_the_library_is_kept_if_it_would_run_the_same_kernel(here, sibling, lesson):
+    first, second, third, *_ = sibling.matrix.problems
+    there = replace(sibling.matrix, plans={first: PLAN, second: PLAN, third: PLAN})
+    cells = SiblingCells.of(
+        Sibling(sibling.target, there, {first: PLAN, second: OTHER_PLAN}),
+        lesson.candidates.matrix,
+        ChoiceFeatures(lesson.candidates.matrix.solutions, machine.TARGET),
+    ).cells
+    vendors = cells.pairs.vendors
+    assert np.isfinite(cells.times[:4, vendors]).any(axis=1).tolist() == [True, False, True, True]
+    assert np.isfinite(cells.times[1, ~vendors]).any()
+    assert np.isfinite(cells.plans[:4, 0]).tolist() == [True, True, False, False], "plans are those of this device"
+
+
+def test_solutions_and_types_that_this_device_lacks_are_left_out(here, sibling, lesson):
+    kind = machine.TYPES[0]
+    of_kind = [column for column, solution in enumerate(here.solutions) if solution.type == kind][:3]
+    solutions = tuple(here.solutions[column] for column in of_kind)
+    rows = [row for row, problem in enumerate(here.problems) if problem.type == kind]
+    part = replace(rows_of(here, rows), solutions=solutions, seconds=here.seconds[np.ix_(rows, of_kind)])
+    cells = SiblingCells.of(sibling, part, ChoiceFeatures(solutions, machine.TARGET))
+    of_kind_there = [row for row, problem in enumerate(sibling.matrix.problems) if problem.type == kind]
+    assert cells.cells.pairs.shape == (len(cells.families), 3)
+    there = np.isfinite(sibling.matrix.seconds[np.ix_(of_kind_there, of_kind)])
+    assert len(cells.cells.logs) == there.sum()
+
+
+def test_parts_are_joined_row_behind_row(lesson):
+    twice = joined([lesson.cells, lesson.cells])
+    rows = lesson.cells.pairs.shape[0]
+    np.testing.assert_array_equal(twice.times[:rows], lesson.cells.times)
+    np.testing.assert_array_equal(twice.times[rows:], lesson.cells.times)
+    assert twice.plans.shape[0] == 2 * rows
+
+
+def test_a_sibling_needs_products_that_this_device_measured(here, lesson, monkeypatch):
+    other = Sibling(machine.TARGET, machine.matrix(20, seed=7), {})
+    with pytest.raises(ValueError, match="0 times are of products that the sibling measured, too, 200 are needed"):
+        with_siblings(lesson.cells, ChoiceLesson.of(here, machine.TARGET, 0, (other,)).siblings, 0)
+    shared = np.isfinite(lesson.cells.times).sum()
+    monkeypatch.setattr(siblings_module, "LEAST_SHARED", int(shared))
+    with_siblings(lesson.cells, lesson.siblings, 0)
+    monkeypatch.setattr(siblings_module, "LEAST_SHARED", int(shared) + 1)
+    with pytest.raises(ValueError, match=f"{shared} times"):
+        with_siblings(lesson.cells, lesson.siblings, 0)

@@ -1,0 +1,118 @@
+"""A fit that other devices of the same architecture teach: their sources are beside those of the device."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from choice_fakes import products, tuned
+from few_trees import few_trees
+from tunesmith.cli.app import app
+from tunesmith.models.choice.fit import siblings
+from tunesmith.models.choice.model_file import read_choice_model
+from tunesmith.models.intensity.scoring import TimeMatrix
+from tunesmith.records import LibraryPlan
+from tunesmith.session.heuristics import fit_choice as fit_choice_module
+from tunesmith.session.heuristics.matrices import read_matrices
+from tunesmith.session.heuristics.plans import ForeseenProduct, plans_text
+
+PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_fits():
+    with few_trees(times=10, unmeasured=20), pytest.MonkeyPatch.context() as patch:
+        # Two thirds of the products are left where a family is held out.
+        patch.setattr(siblings, "LEAST_SHARED", 100)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tuned(tmp_path_factory.mktemp("siblings"))
+
+
+@pytest.fixture
+def fit(run, tmp_path, monkeypatch):
+    """Runs the command on all products but two, which only the sibling has. The fake device is the only one of its
+    architecture, so the sibling is the same run with other facts of the device."""
+    folder, listed = run
+    there = tmp_path / "there"
+    there.symlink_to(folder, target_is_directory=True)
+
+    def read(task, **facts):
+        found = read_matrices(task)
+        (subject,) = found.subjects
+        if task.sources == (there,):
+            data_type = facts.pop("data_type", subject.data_type)
+            subject = replace(subject, target=replace(subject.target, **facts), data_type=data_type)
+        else:
+            subject = replace(subject, matrix=all_but_two(subject.matrix))
+        return replace(found, subjects=(subject,))
+
+    def command(*words, **facts):
+        monkeypatch.setattr(fit_choice_module, "read_matrices", lambda task: read(task, **facts))
+        options = "--method", "choice", "--sizes", listed, "-o", tmp_path / "choice.yaml"
+        return CliRunner().invoke(app, list(map(str, ["heuristics", "fit", folder, *options, *words])))
+
+    return command, there
+
+
+def all_but_two(matrix):
+    parts = matrix.problems[:-2], matrix.families[:-2], matrix.solutions, matrix.seconds[:-2]
+    return TimeMatrix(*parts, plans=matrix.plans)
+
+
+def test_a_sibling_teaches_what_was_not_measured(fit, tmp_path):
+    command, there = fit
+    result = command("--sibling", there, "--json", name="another GPU")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    origin = read_choice_model(tmp_path / "choice.yaml").origin
+    measured, translated = document["products"], document["translated"]
+    assert (measured, translated) == (len(products()) - 2, 2)
+    assert (origin.products, origin.translated, origin.sources) == (measured, translated, ("run",))
+    shown = " ".join(command("--sibling", there, name="another GPU").output.split())
+    assert f"{translated} more products, with times of a sibling, teach it" in shown
+    assert json.loads(command("--json").stdout)["translated"] == 0
+
+
+def test_the_plans_of_a_sibling_and_of_the_device_are_told_apart(fit, run, tmp_path, monkeypatch):
+    command, there = fit
+    (subject,) = read_matrices(fit_choice_module.MatrixTask((run[0],), (run[1],), with_vendor=True)).subjects
+    kind = subject.matrix.problems[0].type
+    rows = [ForeseenProduct(row, kind, subject.target.name, PLAN) for row in products()]
+    others = [replace(row, device="another GPU", plan=replace(PLAN, parts=9)) for row in rows]
+    (tmp_path / "plans.csv").write_text(plans_text([*rows, *others]))
+    passed_on, fitted = [], fit_choice_module.fit_choice
+
+    def spied_fit(*arguments):
+        passed_on.extend(arguments[-1])
+        return fitted(*arguments)
+
+    monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
+    assert command("--sibling", there, "--plans", tmp_path / "plans.csv", name="another GPU").exit_code == 0
+    (sibling,) = passed_on
+    assert {plan.parts for plan in sibling.plans.values()} == {PLAN.parts}
+    assert len(sibling.plans) == len(sibling.matrix.problems)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{}, {"name": "another", "architecture": "fake 2"}, {"name": "another", "api": "CUDA"}, {"data_type": "bfloat16"}],
+)
+def test_a_device_unlike_the_one_of_the_fit_is_no_sibling(fit, tmp_path, facts):
+    command, there = fit
+    failed = command("--sibling", there, **facts)
+    assert "is no sibling of" in str(failed.exception)
+    assert str(there) in str(failed.exception)
+    assert not (tmp_path / "choice.yaml").exists()
+
+
+def test_siblings_mean_nothing_to_other_methods(run, tmp_path):
+    words = "heuristics", "fit", run[0], "--sibling", run[0], "-o", tmp_path / "out"
+    failed = CliRunner().invoke(app, list(map(str, words)))
+    assert "--sibling: means nothing to --method dp" in str(failed.exception)
