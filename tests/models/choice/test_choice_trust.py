@@ -34,10 +34,10 @@ def two_solutions(rows, lost, gain=-0.3, doubtful_gain=-0.05, loss=0.4):
     return HeldOutTimes(logs, doubts, times, np.zeros(rows, int), np.array([False, True]))
 
 
-@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(14, 0.2, True), (15, 0.2, False), (200, 0.03, True)])
+@pytest.mark.parametrize(("lost", "loss", "takes_doubted"), [(10, 0.04, True), (50, 0.04, False), (200, 0.03, True)])
 def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted):
-    """500 doubted gains of 0.05 are worth fourteen losses of 0.2, since what is beyond 3 % of them counts ten times.
-    What is lost up to there counts once."""
+    """500 doubted gains of 0.05 are worth about 25 losses of 0.04, since what is beyond 3 % of them counts a hundred
+    times. What is lost up to there counts once."""
     held_out = two_solutions(1000, lost, loss=loss)
     trust = Trust.of(held_out, 0.0)
     chosen = trust.cautious(held_out).argmin(axis=1)
@@ -47,8 +47,8 @@ def test_caution_keeps_from_losing_against_the_vendor(lost, loss, takes_doubted)
 
 @pytest.mark.parametrize(("noise", "is_bold"), [(0.0, False), (0.001, False), (0.0145, True)])
 def test_what_noise_explains_is_not_regretted(noise, is_bold):
-    """100 losses of 0.05 in logarithms beside 400 gains of 0.05. Of each loss 0.03 count once; the other 0.02 count ten
-    times, but for the noise: 0.001 of two times of 0.001 each, 0.02 of two times of 0.0145."""
+    """100 losses of 0.05 in logarithms beside 400 gains of 0.05. Of each loss 0.03 count once; the other 0.02 count a
+    hundred times, but for the noise: 0.001 of two times of 0.001 each, 0.02 of two times of 0.0145."""
     trust = Trust.of(two_solutions(1000, 100, loss=0.05), noise)
     assert (trust.caution == 0.0) == is_bold
 
@@ -62,17 +62,24 @@ def test_the_least_caution_that_avoids_the_losses_is_taken():
     assert below * doubted <= 0.05 < trust.caution * doubted
 
 
+def test_where_losses_and_gains_are_in_balance_the_caution_is_a_mean():
+    """Of the draws of the products, some have more losses than gains, and some less."""
+    cautions = [Trust.of(two_solutions(1000, lost, loss=0.04), 0.0).caution for lost in (10, 24, 50)]
+    assert cautions[0] == 0.0 < cautions[1] < cautions[2]
+    again = Trust.of(two_solutions(1000, 24, loss=0.04), 0.0).caution
+    assert again == cautions[1], "the draws are the same"
+
+
 def test_only_rows_that_are_kept_decide():
-    """Three losses beside 492 gains are worth it, five beside 300 are not. Both parts have doubts."""
-    held_out = two_solutions(1000, 8)
-    few = np.arange(1000) < 10
-    bold, timid = (Trust.of(held_out.only(rows), 0.0) for rows in (~few, few | (np.arange(1000) >= 400)))
+    """Ten losses beside 440 gains are worth it, sixty beside 300 are not. Both parts have doubts."""
+    held_out, rows = two_solutions(1000, 60, loss=0.04), np.arange(1000)
+    bold, timid = (Trust.of(held_out.only(kept), 0.0) for kept in (rows >= 100, (rows < 120) | (rows >= 400)))
     assert bold.caution == 0.0 < timid.caution
     assert min(bold.factor, timid.factor) > 0
 
 
 def test_a_product_that_the_vendor_did_not_run_has_no_say():
-    held_out = two_solutions(1000, 6)
+    held_out = two_solutions(1000, 6, loss=0.04)
     assert Trust.of(held_out, 0.0).caution == 0.0
     lost = held_out.times[:, 0] > 0
     for table in (held_out.logs, held_out.times):
@@ -82,7 +89,7 @@ def test_a_product_that_the_vendor_did_not_run_has_no_say():
 
 def test_few_products_do_not_make_a_model_bold():
     """One loss, so that the doubt is not zero."""
-    cautions = [Trust.of(two_solutions(count, 1), 0.0).caution for count in (499, 500)]
+    cautions = [Trust.of(two_solutions(count, 1, loss=0.04), 0.0).caution for count in (499, 500)]
     assert cautions == [FEW_CAUTION, 0.0]
 
 
