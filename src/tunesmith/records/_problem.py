@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ._configuration import Configuration, thaw
@@ -56,6 +56,11 @@ class Problem:
 
     def size(self, index: str) -> int:
         return self.sizes[self.type.indices.index(index)]
+
+    @property
+    def bare(self) -> Problem:
+        """The problem without its scalars, as in a table."""
+        return replace(self, scalars=Configuration())
 
     def to_json(self) -> str:
         """Canonical text with everything that could change a measurement."""

@@ -13,7 +13,7 @@ from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.fit import siblings as siblings_module
 from tunesmith.models.choice.fit.cells import ChoiceFeatures, joined, time_cells
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
-from tunesmith.models.choice.fit.siblings import Sibling, SiblingCells, with_siblings
+from tunesmith.models.choice.fit.siblings import FewSharedError, Sibling, SiblingCells, with_siblings
 from tunesmith.models.choice.model_file import dump_choice_model, parse_choice_model
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.problems.gemm import Gemm
@@ -23,12 +23,13 @@ pytest.importorskip("sklearn.ensemble")
 
 MEASURED = 15
 """Products of each family that both devices measure."""
-PLAN, OTHER_PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5), LibraryPlan(66, 24, 1, 0, 3, 35, 4, 1024, 0.5)
+PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_fits():
-    with few_trees(times=60, unmeasured=60):
+    with few_trees(times=60, unmeasured=60), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(siblings_module.FOREST, "n_estimators", 40)
         yield
 
 
@@ -107,7 +108,8 @@ def test_a_fit_learns_from_the_sibling(here, sibling):
     taught = fit_choice(here, machine.TARGET, "bfloat16", *made, siblings=(sibling,))
     assert reached(taught.model) < 0.8 * reached(alone.model)
     assert len(taught.efficiencies) == len(here.problems), "the scores are of this device's products alone"
-    assert (alone.model.origin.translated, taught.model.origin.translated) == (0, 4 * (60 - MEASURED))
+    assert (alone.model.origin.siblings, alone.model.origin.translated) == ((), 0)
+    assert (taught.model.origin.siblings, taught.model.origin.translated) == (("NVIDIA H200",), 4 * (60 - MEASURED))
     assert taught.model.origin.products == alone.model.origin.products == len(here.problems)
     text = dump_choice_model(taught.model)
     assert parse_choice_model(text, "a").origin == taught.model.origin
@@ -127,21 +129,23 @@ def test_a_family_that_is_held_out_is_also_left_out_of_the_sibling(here, sibling
     assert len(np.unique(left.pairs.row[len(lesson.cells.logs) :])) == 2 * (60 - MEASURED)
 
 
-def test_a_time_of_the_library_is_kept_if_it_would_run_the_same_kernel(here, sibling, lesson):
-    first, second, third, *_ = sibling.matrix.problems
-    there = replace(sibling.matrix, plans={first: PLAN, second: PLAN, third: PLAN})
+def test_a_time_of_the_library_is_kept_if_it_would_run_the_same_kernel(sibling, lesson):
+    same, other, unknown, unknown_there, other_units, *_ = sibling.matrix.problems
+    there = replace(sibling.matrix, plans=dict.fromkeys((same, other, unknown, other_units), PLAN))
+    here = {same: PLAN, other: replace(PLAN, parts=1), unknown_there: PLAN, other_units: replace(PLAN, waves=0.6)}
     cells = SiblingCells.of(
-        Sibling(sibling.target, there, {first: PLAN, second: OTHER_PLAN}),
+        Sibling(sibling.target, there, here),
         lesson.candidates.matrix,
         ChoiceFeatures(lesson.candidates.matrix.solutions, machine.TARGET),
     ).cells
     vendors = cells.pairs.vendors
-    assert np.isfinite(cells.times[:4, vendors]).any(axis=1).tolist() == [True, False, True, True]
+    assert np.isfinite(cells.times[:5, vendors]).any(axis=1).tolist() == [True, False, True, True, True]
     assert np.isfinite(cells.times[1, ~vendors]).any()
-    assert np.isfinite(cells.plans[:4, 0]).tolist() == [True, True, False, False], "plans are those of this device"
+    assert np.isfinite(cells.plans[:5, 0]).tolist() == [True, True, False, True, True], "plans are of this device"
 
 
-def test_solutions_and_types_that_this_device_lacks_are_left_out(here, sibling, lesson):
+def test_solutions_and_types_that_this_device_lacks_are_left_out(here, sibling, monkeypatch):
+    monkeypatch.setattr(siblings_module, "LEAST_SHARED", 50)
     kind = machine.TYPES[0]
     of_kind = [column for column, solution in enumerate(here.solutions) if solution.type == kind][:3]
     solutions = tuple(here.solutions[column] for column in of_kind)
@@ -162,13 +166,35 @@ def test_parts_are_joined_row_behind_row(lesson):
     assert twice.plans.shape[0] == 2 * rows
 
 
-def test_a_sibling_needs_products_that_this_device_measured(here, lesson, monkeypatch):
-    other = Sibling(machine.TARGET, machine.matrix(20, seed=7), {})
-    with pytest.raises(ValueError, match="0 times are of products that the sibling measured, too, 200 are needed"):
-        with_siblings(lesson.cells, ChoiceLesson.of(here, machine.TARGET, 0, (other,)).siblings, 0)
-    shared = np.isfinite(lesson.cells.times).sum()
-    monkeypatch.setattr(siblings_module, "LEAST_SHARED", int(shared))
+@pytest.mark.parametrize(("known", "is_used"), [(49, False), (50, True)])
+def test_few_plans_of_this_device_teach_nothing_with_those_of_the_sibling(here, sibling, known, is_used):
+    plans = dict.fromkeys(here.problems[:known], PLAN)
+    planned = replace(sibling, plans_here=dict.fromkeys(sibling.matrix.problems, PLAN))
+    lesson = ChoiceLesson.of(replace(here, plans=plans), machine.TARGET, 0, (planned,))
+    assert with_siblings(lesson.cells, lesson.siblings, 0).planned.any() == is_used
+
+
+def test_a_sibling_that_measured_nothing_else_changes_nothing(here, lesson):
+    lesson = ChoiceLesson.of(here, machine.TARGET, 0, (Sibling(machine.TARGET, on_sibling(here), {}),))
+    taught = with_siblings(lesson.cells, lesson.siblings, 0)
+    np.testing.assert_array_equal(taught.logs, lesson.cells.logs)
+
+
+def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkeypatch):
+    shared = int(np.isfinite(lesson.cells.times).sum())
+    other_products = machine.matrix(20, seed=7)
+    other_solutions = replace(here, solutions=here.solutions[:1], seconds=here.seconds[:, :1])
+    of_one_type = [row for row, problem in enumerate(here.problems) if problem.type == machine.TYPES[0]]
+    only = ChoiceLesson.of(rows_of(here, of_one_type), machine.TARGET, 0)
+    rest = rows_of(here, [row for row in range(len(here.problems)) if row not in of_one_type])
+    assert with_siblings(only.cells, (), 0) is only.cells
+    for matrix, there in ((here, other_products), (here, other_solutions), (rows_of(here, of_one_type), rest)):
+        with pytest.raises(FewSharedError, match=r"^\d+ times were measured on both devices, and 200 are needed$"):
+            ChoiceLesson.of(matrix, machine.TARGET, 0, (Sibling(machine.TARGET, there, {}),))
+    monkeypatch.setattr(siblings_module, "LEAST_SHARED", shared)
     with_siblings(lesson.cells, lesson.siblings, 0)
-    monkeypatch.setattr(siblings_module, "LEAST_SHARED", int(shared) + 1)
-    with pytest.raises(ValueError, match=f"{shared} times"):
-        with_siblings(lesson.cells, lesson.siblings, 0)
+    few = np.array(lesson.candidates.matrix.families) == "few"
+    without = lesson.cells.only(~few[lesson.cells.pairs.row])
+    left = int(np.isfinite(without.times).sum())
+    with pytest.raises(FewSharedError, match=f"^{left} times were measured on both devices without a family"):
+        with_siblings(without, lesson.siblings, 0, {"few"})

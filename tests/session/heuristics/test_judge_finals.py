@@ -20,7 +20,7 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Estimate, Measurement, Outcome, Solution, UserError
 from tunesmith.session.heuristics.entrants import entrants
 from tunesmith.session.heuristics.judge import JudgeTask, judge_heuristics
-from tunesmith.session.heuristics.matrices import MatrixTask, bare_of, read_matrices
+from tunesmith.session.heuristics.matrices import MatrixTask, read_matrices
 from tunesmith.session.heuristics.verdicts import judged
 from tunesmith.store import FILE_NAME, Store
 
@@ -185,7 +185,7 @@ def failing(run, folder, outcome, reason):
     (latency,) = entrants(("latency",), kernels=("FakeGemm",))
     ((choice, *_),) = [latency.ranked(before.matrix.problems[0], before.target, 1)]
     with Store.open(folder / FILE_NAME) as store:
-        entry = next(entry for entry in store.entries() if bare_of(entry.problem) == bare_of(before.matrix.problems[0]))
+        entry = next(entry for entry in store.entries() if entry.problem.bare == before.matrix.problems[0].bare)
         failure = Measurement(outcome, reason)
         store.commit([replace(entry, key="a failure", solution=choice, measurement=failure)])
     return subject_of(folder), choice

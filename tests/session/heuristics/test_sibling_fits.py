@@ -27,6 +27,7 @@ def quick_fits():
     with few_trees(times=10, unmeasured=20), pytest.MonkeyPatch.context() as patch:
         # Two thirds of the products are left where a family is held out.
         patch.setattr(siblings, "LEAST_SHARED", 100)
+        patch.setitem(siblings.FOREST, "n_estimators", 20)
         yield
 
 
@@ -76,8 +77,9 @@ def test_a_sibling_teaches_what_was_not_measured(fit, tmp_path):
     assert (measured, translated) == (len(products()) - 2, 2)
     assert (origin.products, origin.translated, origin.sources) == (measured, translated, ("run",))
     shown = " ".join(command("--sibling", there, name="another GPU").output.split())
-    assert f"{translated} more products, with times of a sibling, teach it" in shown
-    assert json.loads(command("--json").stdout)["translated"] == 0
+    assert f"{translated} more products, of another GPU, teach it" in shown
+    alone = json.loads(command("--json").stdout)
+    assert (alone["siblings"], alone["translated"]) == ([], 0)
 
 
 def test_the_plans_of_a_sibling_and_of_the_device_are_told_apart(fit, run, tmp_path, monkeypatch):
@@ -96,8 +98,12 @@ def test_the_plans_of_a_sibling_and_of_the_device_are_told_apart(fit, run, tmp_p
     monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
     assert command("--sibling", there, "--plans", tmp_path / "plans.csv", name="another GPU").exit_code == 0
     (sibling,) = passed_on
-    assert {plan.parts for plan in sibling.plans.values()} == {PLAN.parts}
-    assert len(sibling.plans) == len(sibling.matrix.problems)
+    assert {plan.parts for plan in sibling.plans_here.values()} == {PLAN.parts}
+    assert {plan.parts for plan in sibling.matrix.plans.values()} == {9}
+    assert len(sibling.plans_here) == len(sibling.matrix.plans) == len(sibling.matrix.problems)
+    (tmp_path / "plans.csv").write_text(plans_text(rows))
+    assert command("--sibling", there, "--plans", tmp_path / "plans.csv", name="another GPU").exit_code == 0
+    assert not passed_on[1].matrix.plans
 
 
 @pytest.mark.parametrize(
@@ -107,8 +113,19 @@ def test_the_plans_of_a_sibling_and_of_the_device_are_told_apart(fit, run, tmp_p
 def test_a_device_unlike_the_one_of_the_fit_is_no_sibling(fit, tmp_path, facts):
     command, there = fit
     failed = command("--sibling", there, **facts)
-    assert "is no sibling of" in str(failed.exception)
-    assert str(there) in str(failed.exception)
+    assert f"{there}: times of" in str(failed.exception)
+    assert "none of a sibling of float32 on fake GPU; give float32 on another device of fake" in str(failed.exception)
+    assert not (tmp_path / "choice.yaml").exists()
+
+
+def test_too_few_times_on_both_devices_are_told_with_the_sibling(fit, tmp_path, monkeypatch):
+    command, there = fit
+    monkeypatch.setattr(siblings, "LEAST_SHARED", 10000)
+    failed = command("--sibling", there, name="another GPU")
+    assert str(failed.exception).startswith(f"{there}: ")
+    assert "times were measured on both devices, and 10000 are needed; measure more of the same" in str(
+        failed.exception
+    )
     assert not (tmp_path / "choice.yaml").exists()
 
 

@@ -35,7 +35,8 @@ were as good as those of all 400 trees, and the later ones were asked about a th
 @dataclass(frozen=True, slots=True)
 class ChoiceOrigin:
     """What a model was fitted on: names of sources, numbers of products, times and families; and with what, when.
-    `translated` is the number of products whose times are those of a sibling, translated."""
+    `siblings` are the names of other devices, and `translated` is the number of their products whose times were
+    translated to those of this one."""
 
     sources: tuple[str, ...]
     products: int
@@ -43,6 +44,7 @@ class ChoiceOrigin:
     families: int
     tunesmith: str
     date: str
+    siblings: tuple[str, ...] = ()
     translated: int = 0
 
 

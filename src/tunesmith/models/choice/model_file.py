@@ -36,7 +36,7 @@ _FITTED = ("sources", "data-type", "products", "times", "families")
 _ENSEMBLES = ("times", "doubts")
 _LIBRARY, _PLANS = "library", "library-features"
 """The keys of a model that was fitted with plans: its trees for the library, and their features behind the others."""
-_TRANSLATED = "translated"
+_SIBLINGS, _TRANSLATED = "siblings", "translated"
 _ARRAYS = ("roots", "feature", "threshold", "value")
 _REMARKS = {"scores": "  # best time / time of the choice, on families that were held out"}
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
@@ -56,7 +56,7 @@ def plain_of_model(model: ChoiceModel) -> dict[str, Any]:
             "products": origin.products,
             "times": origin.times,
             "families": origin.families,
-            **({_TRANSLATED: origin.translated} if origin.translated else {}),
+            **({_SIBLINGS: list(origin.siblings), _TRANSLATED: origin.translated} if origin.siblings else {}),
         },
         "device": {name: getattr(model.target, name) for name in _DEVICE},
         "scores": {name: _digits(score) for name, score in model.scores.items()},
@@ -133,7 +133,7 @@ def _model(root: Node) -> ChoiceModel:
         )
     parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES), (_LIBRARY, _PLANS))
     made = parts["made"].fields("made", ("tunesmith", "date"))
-    fitted = parts["fitted-on"].fields("fitted-on", _FITTED, (_TRANSLATED,))
+    fitted = parts["fitted-on"].fields("fitted-on", _FITTED, (_SIBLINGS, _TRANSLATED))
     columns = tuple(map(_column, parts["columns"].sequence("columns")))
     features = tuple(node.word("a feature") for node in parts["features"].sequence("features"))
     if features != feature_names(columns):
@@ -147,7 +147,7 @@ def _model(root: Node) -> ChoiceModel:
             _whole(fitted["families"], "families"),
             made["tunesmith"].word("tunesmith"),
             made["date"].word("date"),
-            _whole(fitted[_TRANSLATED], _TRANSLATED) if _TRANSLATED in fitted else 0,
+            *_siblings(fitted),
         ),
         _target(parts["device"]),
         fitted["data-type"].word("data-type"),
@@ -160,6 +160,14 @@ def _model(root: Node) -> ChoiceModel:
         {name: _number(node, name) for name, node in parts["scores"].mapping("scores").items()},
         _library(root, parts, len(features)),
     )
+
+
+def _siblings(fitted: Mapping[str, Node]) -> tuple[tuple[str, ...], int]:
+    """The names of a fit's siblings, and how many of their products teach it; none of a fit without them."""
+    if _SIBLINGS not in fitted or _TRANSLATED not in fitted:
+        return (), 0
+    names = tuple(node.word("a sibling") for node in fitted[_SIBLINGS].sequence(_SIBLINGS))
+    return names, _whole(fitted[_TRANSLATED], _TRANSLATED)
 
 
 def _library(root: Node, parts: Mapping[str, Node], features: int) -> TreeEnsemble | None:

@@ -15,7 +15,7 @@ from ..table import table, titled
 def fitted(written: WrittenChoice) -> RenderableType:
     """The scores by family, then the caution, then the file."""
     model, subject = written.fit.model, written.subject
-    origin = model.origin
+    origin, siblings = model.origin, " and ".join(model.origin.siblings)
     title = f"{subject}: {origin.products} products, {origin.times} times, {len(model.solutions)} configurations"
     scores = table("family", "products", "geomean", "10th %", "worst", right=("products", "geomean", "10th %", "worst"))
     for name, products, *efficiencies in _by_family(written):
@@ -23,7 +23,7 @@ def fitted(written: WrittenChoice) -> RenderableType:
     return Group(
         titled(title, f"best time / time of the choice, on {subject.groups} that were held out", scores),
         "",
-        *([f"{origin.translated} more products, with times of a sibling, teach it"] if origin.translated else []),
+        *([f"{origin.translated} more products, of {siblings}, teach it"] if siblings else []),
         f"top 3: {model.scores['top-3']:.3f}",
         f"a kernel is preferred to the vendor's library if its gain is more than {model.caution:g} times the doubt",
         *(f"left out: {note}" for note in written.notes),
@@ -39,6 +39,7 @@ def fitted_document(written: WrittenChoice) -> Document:
         "data_type": subject.data_type,
         "products": model.origin.products,
         "times": model.origin.times,
+        "siblings": list(model.origin.siblings),
         "translated": model.origin.translated,
         "configurations": len(model.solutions),
         "scores": dict(model.scores),

@@ -76,7 +76,7 @@ def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mappin
     for fold in np.unique(held_out.folds):
         taught = held_out.folds != fold
         logics = logics_of(matrix, subject.target, taught)
-        expected = Trust.of(held_out.only(taught), subject.noise.of_a_time).cautious(held_out)
+        expected = Trust.of(held_out.only(taught), subject.noise.of_a_time, seed).cautious(held_out)
         for row in np.flatnonzero(~taught).tolist():
             order = np.argsort(np.where(np.isfinite(expected[row]), expected[row], np.inf)).tolist()
             expected_solutions = [matrix.solutions[column] for column in order]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tunesmith import __version__
 from tunesmith.logic import write_atomically
 from tunesmith.models.choice.fit.fitting import ChoiceFit, fit_choice
-from tunesmith.models.choice.fit.siblings import Sibling
+from tunesmith.models.choice.fit.siblings import FewSharedError, Sibling
 from tunesmith.models.choice.model_file import dump_choice_model, is_choice_file
 from tunesmith.records import UserError
 
@@ -58,7 +57,7 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
         raise UserError(names, f"times of several devices or data types: {found}", "fit each by itself")
     (subject,) = read.subjects
     made = __version__, datetime.now(UTC).date().isoformat()
-    siblings = tuple(_siblings(task, subject)) if task.siblings else ()
+    siblings, notes = _siblings(task, subject) if task.siblings else ((), ())
     try:
         fit = fit_choice(
             subject.matrix,
@@ -70,20 +69,38 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
             task.seed,
             siblings,
         )
+    except FewSharedError as error:
+        remedy = "measure more of the same products with the same solutions on both"
+        raise UserError(", ".join(map(str, task.siblings)), str(error), remedy) from error
     except ValueError as error:
         raise UserError(names, str(error), "give more products, or --sizes with their families") from error
     write_atomically(out, dump_choice_model(fit.model))
-    return WrittenChoice(fit, subject, out, read.notes)
+    return WrittenChoice(fit, subject, out, (*read.notes, *notes))
 
 
-def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> Iterator[Sibling]:
-    """The devices of the sources of siblings. Raises UserError for one that is not like the subject's."""
+def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
+    """The devices of the sources of siblings that are like the subject's, and sentences about what was left out. Raises
+    UserError if there is none."""
     names, here = ", ".join(map(str, task.siblings)), subject.target
     planned = list(read_plans(task.plans))
-    for found in read_matrices(MatrixTask(task.siblings, task.sizes, with_vendor=True, plans=task.plans)).subjects:
-        there = found.target
-        is_like = (there.api, there.architecture, found.data_type) == (here.api, here.architecture, subject.data_type)
-        if there.name == here.name or not is_like:
-            what = f"{found} is no sibling of {subject}: that needs another device of {here.architecture}"
-            raise UserError(names, what, "leave it out; times of the same device are a source")
-        yield Sibling(there, found.matrix, plans_of(planned, here.name, found.matrix.problems))
+    read = read_matrices(MatrixTask(task.siblings, task.sizes, with_vendor=True))
+    like = tuple(found for found in read.subjects if _is_sibling(found, subject))
+    if not like:
+        what = f"times of {', '.join(map(str, read.subjects))}, none of a sibling of {subject}"
+        raise UserError(names, what, f"give {subject.data_type} on another device of {here.architecture}")
+    others = tuple(f"{found}, which is no sibling" for found in read.subjects if not _is_sibling(found, subject))
+    siblings = tuple(
+        Sibling(
+            found.target,
+            replace(found.matrix, plans=plans_of(planned, found.target.name, found.matrix.problems)),
+            plans_of(planned, here.name, found.matrix.problems),
+        )
+        for found in like
+    )
+    return siblings, (*read.notes, *others)
+
+
+def _is_sibling(found: JudgedSubject, subject: JudgedSubject) -> bool:
+    there, here = found.target, subject.target
+    is_like = (there.api, there.architecture, found.data_type) == (here.api, here.architecture, subject.data_type)
+    return is_like and there.name != here.name

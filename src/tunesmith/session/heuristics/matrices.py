@@ -16,7 +16,7 @@ from tunesmith.kernels import VENDOR
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.problems.gemm import Gemm
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
-from tunesmith.records import Configuration, Estimate, Problem, Solution, Target, UserError
+from tunesmith.records import Estimate, Problem, Solution, Target, UserError
 from tunesmith.store import FILE_NAME, RACE, FolderStore, StoreLocation
 
 from .finals import FailedCell, MatrixCell, TimedCell, cells_of_final, cells_of_store
@@ -97,7 +97,7 @@ class _Gathered:
     problems: dict[Problem, Problem] = field(default_factory=dict)
 
     def add(self, cell: MatrixCell) -> None:
-        bare = bare_of(cell.problem)
+        bare = cell.problem.bare
         if isinstance(cell, FailedCell):
             self.failures.setdefault(bare, {})[cell.solution] = None
             return
@@ -139,13 +139,13 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
     names = ", ".join(map(str, task.sources))
     notes: list[str] = []
     cells_without = (cell for path in task.without for cell in _cells(path, notes.append, task.with_vendor))
-    left_out = {bare_of(cell.problem) for cell in cells_without if isinstance(cell, TimedCell)}
+    left_out = {cell.problem.bare for cell in cells_without if isinstance(cell, TimedCell)}
     gathered: dict[tuple[str, str, str, str], _Gathered] = {}
     for path in task.sources:
         for cell in _cells(path, notes.append, task.with_vendor):
             target, kind = cell.target, data_type_of(cell.problem)
             key = (target.api, target.name, target.architecture, kind)
-            if bare_of(cell.problem) not in left_out:
+            if cell.problem.bare not in left_out:
                 gathered.setdefault(key, _Gathered(target)).add(cell)
     listed = _ProductList.read(task.sizes) if task.sizes else None
     planned = list(read_plans(task.plans))
@@ -164,11 +164,6 @@ def read_matrices(task: MatrixTask) -> ReadMatrices:
         lists = ", ".join(map(str, task.sizes))
         notes.append(f"{missing} of {len(listed.rows)} products of {lists} are in no matrix")
     return ReadMatrices(tuple(subjects), tuple(dict.fromkeys(notes)))
-
-
-def bare_of(problem: Problem) -> Problem:
-    """A problem without its scalars, as in a table."""
-    return replace(problem, scalars=Configuration())
 
 
 def data_type_of(problem: Problem) -> str:

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from tunesmith.devices import choose, open_device
@@ -18,7 +18,7 @@ from tunesmith.logic import write_atomically
 from tunesmith.problems.gemm import gemm_type, gemm_type_named
 from tunesmith.problems.gemm.listed import COLUMNS, HEADER, NEEDED, ListedGemm, gemm_cells, read_gemm_list
 from tunesmith.problems.lists import Column, read_list
-from tunesmith.records import Configuration, LibraryPlan, Problem, ProblemType, UserError
+from tunesmith.records import LibraryPlan, Problem, ProblemType, UserError
 from tunesmith.session.intensity.listed import TF32, letter_of
 
 
@@ -95,8 +95,7 @@ def plans_of(
 ) -> Mapping[Problem, LibraryPlan]:
     """The plan of each problem that is one of the products on the device. Its scalars do not matter."""
     plans = {product.problem: product.plan for product in products if product.device == device}
-    bare = {problem: replace(problem, scalars=Configuration()) for problem in problems}
-    return {problem: plans[key] for problem, key in bare.items() if key in plans}
+    return {problem: plans[problem.bare] for problem in problems if problem.bare in plans}
 
 
 def write_plans(lists: Sequence[Path], out: Path, data_type: str, device: str | None) -> WrittenPlans:

@@ -95,6 +95,10 @@ class TimeCells:
         """The logarithms as a matrix."""
         return self.pairs.table(self.logs)
 
+    @property
+    def without_plans(self) -> TimeCells:
+        return replace(self, plans=np.full_like(self.plans, np.nan))
+
     def only(self, kept: NDArray[np.bool_]) -> TimeCells:
         return replace(self, pairs=self.pairs.only(kept), logs=self.logs[kept])
 

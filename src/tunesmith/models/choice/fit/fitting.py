@@ -44,24 +44,25 @@ class ChoiceLesson:
 
     @staticmethod
     def of(whole: TimeMatrix, target: Target, seed: int, siblings: Sequence[Sibling] = ()) -> ChoiceLesson:
-        """Raises ValueError for fewer than LEAST_TIMES times."""
+        """Raises ValueError for fewer than LEAST_TIMES times, and FewSharedError."""
         candidates = CandidateTimes.of(whole, target)
         matrix = candidates.matrix
         features = ChoiceFeatures(matrix.solutions, target)
         cells = time_cells(matrix, target, features)
         if len(cells.logs) < LEAST_TIMES:
             raise ValueError(f"{len(cells.logs)} times, {LEAST_TIMES} are needed")
+        others = tuple(SiblingCells.of(sibling, matrix, features) for sibling in siblings)
         if np.count_nonzero(cells.planned) < LEAST_PLANS:
-            cells = replace(cells, plans=np.full_like(cells.plans, np.nan))
+            cells = cells.without_plans
+            others = tuple(replace(other, cells=other.cells.without_plans) for other in others)
         kinds = tuple(features.by_type)
         found = ((row, kind) for row in designed(UNMEASURED, seed) for kind in kinds if row.fits(kind))
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
-        others = tuple(SiblingCells.of(sibling, matrix, features) for sibling in siblings)
         return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions), others)
 
     def held_out(self, seed: int) -> HeldOutTimes:
-        """What models expect without the families of the products. Raises ValueError for a single family, and for a
-        sibling with too few of the same products."""
+        """What models expect without the families of the products. Raises ValueError for a single family, and
+        FewSharedError."""
         return held_out_times(self.candidates.matrix.families, self.cells, self.unmeasured, seed, self.siblings)
 
 
@@ -87,19 +88,18 @@ def fit_choice(
     """The model of a device's matrix. `made` is the version of tunesmith, and the date. `noise` is the relative
     half-width of a time's interval. The times of `siblings` teach it, too, but are no part of its scores.
 
-    Raises ValueError for fewer than LEAST_TIMES times, for a single family, and for a sibling with too few of the same
-    products.
+    Raises ValueError for fewer than LEAST_TIMES times and for a single family, and FewSharedError.
     """
     lesson = ChoiceLesson.of(whole, target, seed, siblings)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
-    trust = Trust.of(held_out, noise)
+    trust = Trust.of(held_out, noise, seed)
     first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
     taught = with_siblings(lesson.cells, lesson.siblings, seed)
     model = grown(taught, lesson.unmeasured, seed)
     return ChoiceFit(
         ChoiceModel(
-            _origin(lesson, taught, sources, made),
+            _origin(lesson, taught, sources, made, tuple(sibling.target.name for sibling in siblings)),
             target,
             data_type,
             lesson.cells.types,
@@ -116,10 +116,16 @@ def fit_choice(
     )
 
 
-def _origin(lesson: ChoiceLesson, taught: TimeCells, sources: tuple[str, ...], made: tuple[str, str]) -> ChoiceOrigin:
+def _origin(
+    lesson: ChoiceLesson,
+    taught: TimeCells,
+    sources: tuple[str, ...],
+    made: tuple[str, str],
+    siblings: tuple[str, ...],
+) -> ChoiceOrigin:
     matrix, times = lesson.candidates.matrix, len(lesson.cells.logs)
-    translated = len(np.unique(taught.pairs.row[times:]))
-    return ChoiceOrigin(sources, len(matrix.problems), times, len(set(matrix.families)), *made, translated)
+    translated, families = len(np.unique(taught.pairs.row[times:])), len(set(matrix.families))
+    return ChoiceOrigin(sources, len(matrix.problems), times, families, *made, siblings, translated)
 
 
 def best_of_first(matrix: TimeMatrix, best: Floats, expected: Floats, count: int) -> Floats:

@@ -23,17 +23,17 @@ Rows = NDArray[np.bool_]
 FOLDS = 6
 NEAR = 0.2
 """Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
-CAUTION_STEP = 0.05
-CAUTIONS = (*(CAUTION_STEP * step for step in range(40)), 2.0, 2.5, 3.0, 4.0)
+CAUTIONS = (*(step / 20 for step in range(40)), 2.0, 2.5, 3.0, 4.0)
 RESAMPLES = 400
+"""So many draws of the products decide on the caution. Products are drawn, since a list has too few families."""
 LOST_BELOW, LOSS_WEIGHT = 0.97, 100.0
 """Whoever loads a logic instead of calling the vendor's library must not regret it. So what a choice loses below
 LOST_BELOW of the library's speed, and beyond the times' noise, counts LOSS_WEIGHT times as much as what another gains.
 Four lists of an H200 were looked at before this weight was taken (benchmarks/recorded/choice_h200)."""
 FEW, FEW_CAUTION = 500, 1.25
 """With fewer products than FEW that the vendor ran, the least caution: that none of them loses says little. Cautions of
-1.0 and 0.6, which 170 products in TF32 and float8 asked for, lost at 3 and 1 of 120 others (H200, 2026-11-27). Both
-numbers are of the rule before this one, by which two products in a thousand might lose."""
+1.0 and 0.6, which 170 products in TF32 and float8 asked for, lost at 3 and 1 of 120 others (H200, 2026-11-27). Two
+products in a thousand might lose by the rule of that day."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def held_out_times(
     seed: int,
     siblings: Sequence[SiblingCells] = (),
 ) -> HeldOutTimes:
-    """The expectations for every time, with whole families held out, also of the siblings' times. Raises ValueError for
-    a single family, and for a sibling with too few of the same products."""
+    """The expectations for every time of this device. Whole families are held out, of its times and of the siblings'.
+    Raises ValueError for a single family, and FewSharedError."""
     folds = fold_numbers(families, FOLDS, seed)
     logs, doubts = np.empty(len(cells.logs)), np.empty(len(cells.logs))
     for fold in np.unique(folds):
@@ -88,10 +88,11 @@ class Trust:
     caution: float
 
     @staticmethod
-    def of(held_out: HeldOutTimes, noise: float) -> Trust:
-        """The caution is the one of CAUTIONS with which choices are worth most beside the vendor's library, the least
-        of them if several are: what they gain in all, less what they lose (LOSS_WEIGHT). Few products decide on the
-        losses, so it is the mean of those of RESAMPLES draws of the products.
+    def of(held_out: HeldOutTimes, noise: float, seed: int = 0) -> Trust:
+        """Choices are worth what they gain in all beside the vendor's library, less what they lose (LOSS_WEIGHT). A few
+        products decide with which caution they are worth most. So RESAMPLES times as many products are drawn, each draw
+        has the best of CAUTIONS, the least of several, and the caution is the one of these that is nearest to their
+        mean.
 
         `noise` is the relative half-width of a time's interval, not NaN; that of a ratio of two times is sqrt(2) times
         as wide."""
@@ -109,9 +110,8 @@ class Trust:
             return worths
 
         of_cautions = np.column_stack([worths_of(caution) for caution in cautions.tolist()])
-        drawn = drawn_counts(len(numbers), RESAMPLES, seed=0) @ of_cautions
-        mean = float(cautions[drawn.argmax(axis=1)].mean())
-        return Trust(factor, round(round(mean / CAUTION_STEP) * CAUTION_STEP, 2))
+        best = cautions[(drawn_counts(len(numbers), RESAMPLES, seed) @ of_cautions).argmax(axis=1)]
+        return Trust(factor, float(best[np.abs(best - best.mean()).argmin()]))
 
     def cautious(self, held_out: HeldOutTimes) -> Floats:
         """The expected logarithms, with the doubt on top for our own solutions."""

@@ -1,8 +1,8 @@
 """Times of a sibling, another device of the same architecture, translated to those of the device of a fit.
 
-Both run the same kernels and the same library, on chips that differ in memory and clock. So the ratio of their times
-is easier to expect than a time. A forest learns it from products that both have measured, and thereby turns what the
-sibling alone has measured into times of this device.
+Both devices run the same kernels and the same library. So the ratio of their times is easier to expect than a time. A
+forest learns it from products that both have measured, and thereby turns the times of products that the sibling alone
+has measured into times of this device.
 """
 
 from __future__ import annotations
@@ -16,24 +16,31 @@ from numpy.typing import NDArray
 
 from tunesmith.kernels import VENDOR
 from tunesmith.models.intensity.scoring import TimeMatrix
-from tunesmith.records import Configuration, LibraryPlan, Problem, Target
+from tunesmith.records import LibraryPlan, Problem, Target
 
 from .cells import ChoiceFeatures, TimeCells, joined, time_cells
 from .growing import regressors
 
 FOREST: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5}
 LEAST_SHARED = 200
-"""The fewest times that both devices have measured."""
+"""The fewest times that were measured on both devices, also without the products of a family."""
+
+
+class FewSharedError(ValueError):
+    """Too few times were measured on both devices."""
+
+    def __init__(self, count: int, where: str = "") -> None:
+        super().__init__(f"{count} times were measured on both devices{where}, and {LEAST_SHARED} are needed")
 
 
 @dataclass(frozen=True)
 class Sibling:
-    """Another device of the same architecture, with its times. `plans` are those of this device's library for the
-    products of `matrix`, where they are known."""
+    """Another device of the same architecture, with its times and its library's plans. `plans_here` are the plans of
+    the library on the device of the fit for these products, where they are known."""
 
     target: Target
     matrix: TimeMatrix
-    plans: Mapping[Problem, LibraryPlan]
+    plans_here: Mapping[Problem, LibraryPlan]
 
 
 @dataclass(frozen=True)
@@ -41,35 +48,37 @@ class SiblingCells:
     """The times of a sibling as cells: their features and plans are those on the device of the fit, and their
     logarithms are over the products' floors on the sibling.
 
-    `families` has the family of each row, and `measured` the row of the same product in the matrix of the fit, -1 if
-    it has none.
+    `families` has the family of each row, and `row_here` the number of the same product's row in the matrix of the
+    fit, -1 if it has none.
     """
 
     cells: TimeCells
     families: tuple[str, ...]
-    measured: NDArray[np.intp]
+    row_here: NDArray[np.intp]
 
     @staticmethod
     def of(sibling: Sibling, matrix: TimeMatrix, features: ChoiceFeatures) -> SiblingCells:
         """The times of the solutions of `matrix`, whose features are `features`. A time of the library is left out if
-        its plans on both devices are known and differ: it is of another kernel."""
-        whole, known = sibling.matrix, sibling.matrix.columns
+        its plans on both devices are known and differ: it is of another kernel. Raises FewSharedError."""
+        whole = sibling.matrix
         seconds = np.full((len(whole.problems), len(matrix.solutions)), np.nan)
         for column, solution in enumerate(matrix.solutions):
-            if solution in known:
-                seconds[:, column] = whole.seconds[:, known[solution]]
-        pairs = ((sibling.plans.get(problem), whole.plans.get(problem)) for problem in whole.problems)
-        differ = np.array([here is not None and there is not None and here != there for here, there in pairs])
-        vendors = np.array([solution.kernel == VENDOR for solution in matrix.solutions])
-        seconds[np.ix_(differ, vendors)] = np.nan
+            if solution in whole.columns:
+                seconds[:, column] = whole.seconds[:, whole.columns[solution]]
+        differ = [_differ(sibling.plans_here.get(problem), whole.plans.get(problem)) for problem in whole.problems]
+        vendors = [solution.kernel == VENDOR for solution in matrix.solutions]
+        seconds[np.ix_(np.array(differ), np.array(vendors))] = np.nan
         of_type = np.array([problem.type in features.by_type for problem in whole.problems])
         rows = np.flatnonzero(of_type & np.isfinite(seconds).any(axis=1))
-        rows_here = {_bare(problem): row for row, problem in enumerate(matrix.problems)}
         problems = tuple(whole.problems[row] for row in rows)
         families = tuple(whole.families[row] for row in rows)
-        kept = TimeMatrix(problems, families, matrix.solutions, seconds[rows], plans=sibling.plans)
-        measured = np.array([rows_here.get(_bare(problem), -1) for problem in problems], np.intp)
-        return SiblingCells(time_cells(kept, sibling.target, features), families, measured)
+        rows_here = {problem.bare: row for row, problem in enumerate(matrix.problems)}
+        row_here = np.array([rows_here.get(problem.bare, -1) for problem in problems], np.intp)
+        both = np.isfinite(seconds[rows]) & np.isfinite(matrix.seconds[row_here]) & (row_here >= 0)[:, None]
+        if (count := int(both.sum())) < LEAST_SHARED:
+            raise FewSharedError(count)
+        kept = TimeMatrix(problems, families, matrix.solutions, seconds[rows], plans=sibling.plans_here)
+        return SiblingCells(time_cells(kept, sibling.target, features), families, row_here)
 
     def without(self, families: Collection[str]) -> SiblingCells:
         """The cells of products of other families; rows keep their numbers."""
@@ -78,20 +87,20 @@ class SiblingCells:
 
     def translated(self, here: TimeCells, seed: int) -> TimeCells:
         """The cells of products that are not in the matrix of the fit, with the times that this device is expected to
-        take. `here` are the times of this device that teach the ratio. Raises ValueError if it has too few of the
-        same products."""
-        pairs, rows = self.cells.pairs, self.measured[self.cells.pairs.row]
+        take. `here` are the times of this device that teach the ratio. Raises FewSharedError."""
+        pairs, rows = self.cells.pairs, self.row_here[self.cells.pairs.row]
         ratios = np.where(rows >= 0, here.times[rows, pairs.column], np.nan) - self.cells.logs
-        is_shared = np.isfinite(ratios)
-        if (count := np.count_nonzero(is_shared)) < LEAST_SHARED:
-            raise ValueError(f"{count} times are of products that the sibling measured, too, {LEAST_SHARED} are needed")
-        asked = np.column_stack([pairs.features, self.cells.logs]).astype(np.float32)
-        forest_of, _ = regressors()
-        forest = forest_of(random_state=seed, n_jobs=-1, **FOREST).fit(asked[is_shared], ratios[is_shared])
-        is_new = rows < 0
+        is_shared, is_new = np.isfinite(ratios), rows < 0
+        if (count := int(is_shared.sum())) < LEAST_SHARED:
+            raise FewSharedError(count, " without a family that is held out")
         new = self.cells.only(is_new)
+        if not is_new.any():
+            return new
+        features = np.column_stack([pairs.features, self.cells.logs]).astype(np.float32)
+        forest_of, _ = regressors()
+        forest = forest_of(random_state=seed, n_jobs=-1, **FOREST).fit(features[is_shared], ratios[is_shared])
         # Not `forest.predict`, which adds the trees in the order in which threads finish.
-        expected = sum(tree.predict(asked[is_new]) for tree in forest.estimators_) if is_new.any() else 0.0
+        expected = sum(tree.predict(features[is_new]) for tree in forest.estimators_)
         return replace(new, logs=new.logs + expected / FOREST["n_estimators"])
 
 
@@ -99,10 +108,11 @@ def with_siblings(
     here: TimeCells, siblings: Sequence[SiblingCells], seed: int, left_out: Collection[str] = ()
 ) -> TimeCells:
     """The times of this device, and after them those of the siblings, translated; none of products of the families that
-    are `left_out`. Raises ValueError if a sibling has too few of the same products."""
-    return joined([here, *(sibling.without(left_out).translated(here, seed) for sibling in siblings)])
+    are `left_out`. Raises FewSharedError."""
+    others = [sibling.without(left_out).translated(here, seed) for sibling in siblings]
+    return joined([here, *others]) if others else here
 
 
-def _bare(problem: Problem) -> Problem:
-    """The problem without its scalars, which a table does not tell."""
-    return replace(problem, scalars=Configuration())
+def _differ(here: LibraryPlan | None, there: LibraryPlan | None) -> bool:
+    """Whether two plans are known and are of different kernels. The waves of one kernel depend on the compute units."""
+    return here is not None and there is not None and replace(here, waves=there.waves) != there
