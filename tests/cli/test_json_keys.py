@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import choice_machine
+from few_trees import few_trees
 from portblas_fakes import fake, faulty
 from portblas_fakes import tune as tune_like_portblas
 from random_benchmarks import rows
@@ -27,6 +29,7 @@ from tunesmith.formats.portblas.parameter_files import RuleSet
 from tunesmith.kernels import KERNELS
 from tunesmith.library import load
 from tunesmith.logic.random.choice import choose_shapes
+from tunesmith.models.choice.fit.fitting import fit_choice
 from tunesmith.models.intensity.policies import POLICIES
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.models.intensity.scoring import TimeMatrix
@@ -36,6 +39,7 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import CompiledFacts, Estimate, Measurement, Outcome, Problem, Rejection
 from tunesmith.report import documents, imported
+from tunesmith.report.heuristics import choice as choice_report
 from tunesmith.report.heuristics import fitted as heuristics
 from tunesmith.report.heuristics import lists as products
 from tunesmith.report.heuristics import policies
@@ -54,6 +58,7 @@ from tunesmith.session.heuristics.audit import audit_heuristics
 from tunesmith.session.heuristics.design import WantedProducts, write_design
 from tunesmith.session.heuristics.entrants import entrants
 from tunesmith.session.heuristics.fit import FitMethod, FitTask, fit_heuristic
+from tunesmith.session.heuristics.fit_choice import WrittenChoice
 from tunesmith.session.heuristics.matrices import JudgedSubject, RepeatSpread
 from tunesmith.session.heuristics.plans import WrittenPlans
 from tunesmith.session.heuristics.sources import SourceTask
@@ -84,6 +89,7 @@ COMMANDS = (
     *(f"{group} {command}" for group, (_, commands) in GROUPS.items() for command in commands),
     "random tune --arch",
     "select --logic",
+    "heuristics fit --method choice",
 )
 RUNS = (
     "tune",
@@ -184,6 +190,7 @@ def printed(tmp_path_factory):
         "stream-k explain": stream_k.explained_document(explain_stream_k(QUESTION, {})),
         "stream-k sweep": stream_k_sweep.document(_swept(folder)),
         "heuristics fit": heuristics.fitted_document(_fitted(folder)),
+        "heuristics fit --method choice": choice_report.fitted_document(_fitted_choice(folder)),
         "heuristics audit": heuristics.audited_document(audit_heuristics(SourceTask((tensile_table(folder),)))),
         "heuristics explain": _policy_explained(),
         "heuristics design": products.written_document(write_design(folder / "design.csv", WantedProducts(4, 1))),
@@ -191,6 +198,14 @@ def printed(tmp_path_factory):
         "heuristics learn": products.learned_document(write_design(folder / "next.csv", WantedProducts(4, 1))),
         "heuristics judge": policies.judged_document(_judged(folder)),
     }
+
+
+def _fitted_choice(folder):
+    matrix = choice_machine.matrix(12)
+    with few_trees(times=3, unmeasured=3):
+        fit = fit_choice(matrix, choice_machine.TARGET, "bfloat16", ("run",), ("0", "2026-01-02"))
+    subject = JudgedSubject(choice_machine.TARGET, "bfloat16", matrix, "families", RepeatSpread(0, 1.0, 0.0), 8.0)
+    return WrittenChoice(fit, subject, folder / "choice.yaml", ())
 
 
 def _counted(folder):

@@ -320,6 +320,11 @@ def test_the_variable_names_the_device(monkeypatch):
     assert open_untuned(asked) is asked
 
 
+@pytest.mark.parametrize(("named", "found"), [("fake", "fake:GPU:8"), ("fake:CPU:8", "fake:CPU:8")])
+def test_a_device_may_be_asked_for_by_a_part_of_its_name(named, found):
+    assert open_untuned(named).target.selector == found
+
+
 # --- a program of its own ---------------------------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ def orders(model, problems):
     """The solutions of each problem's type by the model."""
     for problem in problems:
         solutions = [solution for solution in machine.solutions() if solution.type == problem.type]
-        yield [(solutions[time.index], time) for time in model.times_of(problem.type, solutions).ranked(problem)]
+        yield [(solutions[time.solution], time) for time in model.times_of(problem.type, solutions).ranked(problem)]
 
 
 def efficiencies(matrix, order_of_rows):
@@ -141,7 +141,7 @@ def test_nothing_is_expected_of_solutions_that_were_not_in_the_fit(fit):
     known, *_ = machine.solutions()
     other = Solution(known.type, known.kernel, known.configuration | {"NumStages": 7})
     problem = Problem(known.type, (100, 100, 100))
-    assert [time.index for time in fit.model.times_of(known.type, [other, known]).ranked(problem)] == [1]
+    assert [time.solution for time in fit.model.times_of(known.type, [other, known]).ranked(problem)] == [1]
     assert fit.model.times_of(known.type, [other]).ranked(problem) == ()
 
 

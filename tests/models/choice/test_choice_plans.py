@@ -66,7 +66,7 @@ def errors(model, other, plans):
         (expected,) = (
             time.seconds
             for time in model.times_of(problem.type, solutions).ranked(problem, plans.get(problem))
-            if solutions[time.index].kernel == VENDOR
+            if solutions[time.solution].kernel == VENDOR
         )
         (vendor,) = (s for s in solutions if s.kernel == VENDOR)
         found.append(math.log(expected / row[other.columns[vendor]]))
@@ -89,7 +89,7 @@ def test_the_librarys_trees_alone_expect_its_time(model, monkeypatch):
         (seconds,) = (
             time.seconds
             for time in known.times_of(problem.type, solutions).ranked(problem, plan)
-            if solutions[time.index].kernel == VENDOR
+            if solutions[time.solution].kernel == VENDOR
         )
         assert seconds == pytest.approx(math.exp(0.25) * ProductNumbers.of(problem, machine.TARGET).floor)
 
@@ -100,7 +100,7 @@ def test_own_solutions_are_expected_as_before(model):
     for problem, plan in other.plans.items():
         solutions = [solution for solution in other.solutions if solution.type == problem.type]
         with_plan, without = (
-            {time.index: time.seconds for time in known.times_of(problem.type, solutions).ranked(problem, plan)}
+            {time.solution: time.seconds for time in known.times_of(problem.type, solutions).ranked(problem, plan)}
             for known in (model, plain)
         )
         assert model.times_of(problem.type, solutions).ranked(problem) == plain.times_of(

@@ -164,4 +164,4 @@ def test_choices_are_the_same(compiled, monkeypatch):
         known = {kind: model.times_of(kind, model.solutions_of(kind)) for kind in kinds}
         orders.append([known[problem.type].ranked(problem) for problem in problems])
     for by_numpy, by_compiled in zip(*orders, strict=True):
-        assert [time.index for time in by_compiled] == [time.index for time in by_numpy]
+        assert [time.solution for time in by_compiled] == [time.solution for time in by_numpy]

@@ -97,7 +97,7 @@ def test_a_fit_learns_from_the_sibling(here, sibling):
     def reached(model):
         times = {kind: model.times_of(kind, solutions) for kind, solutions in of_types.items()}
         errors = [
-            np.log(time.seconds / others.seconds[row, others.columns[of_types[problem.type][time.index]]])
+            np.log(time.seconds / others.seconds[row, others.columns[of_types[problem.type][time.solution]]])
             for row, problem in enumerate(others.problems)
             for time in times[problem.type].ranked(problem)
         ]
@@ -196,5 +196,5 @@ def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkey
     few = np.array(lesson.candidates.matrix.families) == "few"
     without = lesson.cells.only(~few[lesson.cells.pairs.row])
     left = int(np.isfinite(without.times).sum())
-    with pytest.raises(FewSharedError, match=f"^{left} times were measured on both devices without a family"):
+    with pytest.raises(FewSharedError, match=f"^{left} times were measured on both devices without families"):
         with_siblings(without, lesson.siblings, 0, {"few"})

@@ -55,7 +55,7 @@ class PredictedChoices:
         neighbour, distance = logic.nearest(sizes)
         expected = set()
         for time in known.times.ranked(problem, self._plan(problem) if known.times.uses_plans else None):
-            named = known.solutions[time.index]
+            named = known.solutions[time.solution]
             expected.add(named.solution)
             yield Choice(named.solution, named.name, Rule.PREDICTED, time.seconds, neighbour, distance, time.doubt)
         yield from (choice for choice in logic.candidates(sizes, leading) if choice.solution not in expected)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,13 +49,13 @@ class ChoiceOrigin:
     translated: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedTime:
-    """The expected seconds of a solution, by its index. `doubt` is the standard deviation of the logarithm of its ratio
-    to the vendor's expected time (0.05: five percent); for the vendor, of its ratio to the fastest other solution. Of a
-    solution far behind the vendor, the seconds are rough."""
+class ExpectedTime(NamedTuple):
+    """The expected seconds of a `solution`, by its index. `doubt` is the standard deviation of the logarithm of its
+    ratio to the vendor's expected time (0.05: five percent); for the vendor, of its ratio to the fastest other
+    solution. Of a solution far behind the vendor, the seconds are rough. A first choice makes a hundred of these, so it
+    is a tuple."""
 
-    index: int
+    solution: int
     seconds: float
     doubt: float
 
@@ -125,9 +126,9 @@ class ExpectedTimes:
         rows = features_of(product, *self._numbers)[self._positions]
         logs, competes = self._expected(rows, plan)
         doubts = np.exp(self._model.doubts.predict(rows))
-        seconds = (product.floor * np.exp(logs)).tolist()
-        order = np.lexsort((logs + self._model.caution * doubts * self._is_own, ~competes)).tolist()
-        return tuple(ExpectedTime(self._indices[known], seconds[known], float(doubts[known])) for known in order)
+        order = np.lexsort((logs + self._model.caution * doubts * self._is_own, ~competes))
+        indices, seconds = np.array(self._indices)[order], product.floor * np.exp(logs[order])
+        return tuple(map(ExpectedTime, indices.tolist(), seconds.tolist(), doubts[order].tolist()))
 
     def _expected(self, rows: Floats, plan: LibraryPlan | None) -> tuple[Floats, NDArray[np.bool_]]:
         """The expected logarithms of all solutions, and which of them compete: those about which all trees are

@@ -7,7 +7,8 @@ two. What it says that it would do explains most of that.
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, fields
+from dataclasses import fields
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ Floats = NDArray[np.float64]
 
 PLAN_FEATURES = (*(f"library's {field.name}" for field in fields(LibraryPlan)), "library's log work-groups")
 """Features of a plan, in the order of `plan_features`. Workspace and waves are binary logarithms."""
+_numbers_of = attrgetter(*(field.name for field in fields(LibraryPlan)))
 NO_PLAN = np.full(len(PLAN_FEATURES), math.nan)
 LEAST_WAVES = 2.0**-20
 
@@ -26,7 +28,7 @@ def plan_features(plan: LibraryPlan | None) -> Floats:
     """The values of PLAN_FEATURES, all NaN without a plan. The work-groups are in waves, and of one part of K."""
     if plan is None:
         return NO_PLAN
-    *names, workspace, waves = astuple(plan)
+    *names, workspace, waves = _numbers_of(plan)
     log_waves = math.log2(max(waves, LEAST_WAVES))
     return np.array([*names, math.log2(workspace + 1), log_waves, log_waves - math.log2(max(plan.parts, 1))])
 

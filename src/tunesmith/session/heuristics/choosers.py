@@ -104,7 +104,10 @@ def expected_order(model: ChoiceModel, matrix: TimeMatrix) -> list[list[Solution
     solutions = {kind: [solution for solution in matrix.solutions if solution.type == kind] for kind in kinds}
     times = {kind: model.times_of(kind, solutions[kind]) for kind in kinds}
     return [
-        [solutions[problem.type][time.index] for time in times[problem.type].ranked(problem, matrix.plans.get(problem))]
+        [
+            solutions[problem.type][time.solution]
+            for time in times[problem.type].ranked(problem, matrix.plans.get(problem))
+        ]
         for problem in matrix.problems
     ]
 

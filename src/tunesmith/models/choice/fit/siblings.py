@@ -23,7 +23,7 @@ from .growing import regressors
 
 FOREST: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5}
 LEAST_SHARED = 200
-"""The fewest times that were measured on both devices, also without the products of a family."""
+"""The fewest times that were measured on both devices, also without families that are held out."""
 
 
 class FewSharedError(ValueError):
@@ -92,7 +92,7 @@ class SiblingCells:
         ratios = np.where(rows >= 0, here.times[rows, pairs.column], np.nan) - self.cells.logs
         is_shared, is_new = np.isfinite(ratios), rows < 0
         if (count := int(is_shared.sum())) < LEAST_SHARED:
-            raise FewSharedError(count, " without a family that is held out")
+            raise FewSharedError(count, " without families that are held out")
         new = self.cells.only(is_new)
         if not is_new.any():
             return new
