@@ -24,7 +24,6 @@ from tunesmith.devices.fake import FakeDevice
 from tunesmith.devices.opencl.device import OpenCLDevice
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library import DeviceAbsentError, LaunchRecord, Library
-from tunesmith.library._device import open_untuned
 from tunesmith.library.launch import _heuristic
 from tunesmith.library.launch._heuristic import heuristic_choices, heuristic_refusals
 from tunesmith.library.launch._programs import Programs
@@ -311,18 +310,6 @@ def test_a_device_that_policies_do_not_know_is_refused_with_what_has_to_be_done(
         for call in (lambda: lib.matmul(a, a), lambda: lib.problem_types):
             with pytest.raises(UserError, match=r"no logic is loaded; tune, and load the logic"):
                 call()
-
-
-def test_the_variable_names_the_device(monkeypatch):
-    monkeypatch.setenv("TUNESMITH_DEVICE", "fake:CPU:8")
-    assert open_untuned(None).target.selector == "fake:CPU:8"
-    asked = FakeDevice(TARGET)
-    assert open_untuned(asked) is asked
-
-
-@pytest.mark.parametrize(("named", "found"), [("fake", "fake:GPU:8"), ("fake:CPU:8", "fake:CPU:8")])
-def test_a_device_may_be_asked_for_by_a_part_of_its_name(named, found):
-    assert open_untuned(named).target.selector == found
 
 
 # --- a program of its own ---------------------------------------------------------------------------------------------
