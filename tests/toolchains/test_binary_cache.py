@@ -300,12 +300,13 @@ def test_a_triton_program_is_found_with_all_that_its_launch_needs(tmp_path, monk
 
 
 @pytest.mark.opencl
-def test_a_second_process_neither_builds_an_opencl_program_nor_compiles_at_its_first_launch(tmp_path):
-    """It does not need PoCL's own cache either."""
+def test_a_second_process_neither_builds_an_opencl_program_nor_compiles_at_its_first_launch(tmp_path, tmp_path_factory):
+    """It does not need PoCL's own cache either. So each process has one of its own, in which no other test compiles."""
     target = opencl_device().target
 
     def launched_by(process):
-        variables = {**os.environ, **environment(tmp_path / process)}
+        own = {"POCL_CACHE_DIR": str(tmp_path_factory.mktemp(process))}
+        variables = {**os.environ, **environment(tmp_path / process), **own}
         done = run_forked(launch_kept, target.selector, str(tmp_path), process, env=variables)
         assert not done.returncode, done.stderr
 
