@@ -11,6 +11,7 @@ from .choice import (
     choose,
     discover,
     environment,
+    is_full_selector,
     open_device,
     target_here,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "choose",
     "discover",
     "environment",
+    "is_full_selector",
     "open_device",
     "target_here",
 ]

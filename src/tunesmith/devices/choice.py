@@ -134,6 +134,12 @@ def begin_to_choose(selector: str | Target | None = None) -> None:
     threading.Thread(target=search, name="tunesmith-devices", daemon=True).start()
 
 
+def is_full_selector(selector: str) -> bool:
+    """Whether it names an API and a device of it (`OpenCL:0:0`), so that no other API is searched."""
+    api, colon, _ = selector.partition(":")
+    return bool(colon) and api in APIS
+
+
 def open_device(device: Target | str) -> Device:
     """The live device for a target or a full selector, opened in this process. UserError if it is no longer present."""
     target = device if isinstance(device, Target) else target_here(device)
@@ -142,11 +148,10 @@ def open_device(device: Target | str) -> Device:
 
 def target_here(selector: str) -> Target:
     """The target of a full selector, found by this process, which loads the driver. UserError if it is absent."""
-    api, colon, _ = selector.partition(":")
-    if not colon or api not in APIS:
+    if not is_full_selector(selector):
         shown = ", ".join(name for name in APIS if name not in HIDDEN)
         raise UserError("device", f"{selector!r} is no selector", f"write API:number, where API is one of {shown}")
-    found = APIS[api].find()
+    found = APIS[selector.partition(":")[0]].find()
     for candidate in found:
         if candidate.target and candidate.target.selector == selector:
             return candidate.target

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from tunesmith.devices import APIS, Device, FoundDevice, choose, open_device
+from tunesmith.devices import APIS, Device, FoundDevice, choose, is_full_selector, open_device
 from tunesmith.devices.choice import SELECTOR_VARIABLE
 from tunesmith.kernels import KERNELS
 from tunesmith.logic import Logic
@@ -41,11 +41,7 @@ def open_for(logics: Logics, requested: Device | str | None) -> tuple[Device, Lo
     """
     if not logics:
         raise no_logic()
-    device = (
-        requested
-        if isinstance(requested, Device)
-        else open_device(_named(requested) if requested else _first_present(logics))
-    )
+    device = requested if isinstance(requested, Device) else open_device(_named(requested or _first_present(logics)))
     languages = set(APIS[device.target.api].languages)
     runnable = [(file, logic) for file, logic in logics if _languages(logic) <= languages]
     if not runnable:
@@ -83,16 +79,16 @@ def open_untuned(requested: Device | str | None) -> Device:
     Raises UserError if there is no usable device."""
     if isinstance(requested, Device):
         return requested
-    device = _named(requested) if requested else _host_target()
+    device = _named(requested or _host_target())
     is_cuda = (device if isinstance(device, str) else device.selector).startswith("CUDA:")
     with context_kept() if is_cuda else nullcontext():
         return open_device(device)
 
 
-def _named(selector: str) -> Target | str:
-    """A full selector as it is, since its device is opened without a search; for another, the first device that
-    matches."""
-    return selector if selector.partition(":")[0] in APIS and ":" in selector else choose(selector)
+def _named(device: Target | str) -> Target | str:
+    """A device or a full selector as it is, since it is opened without a search; for another selector, the first device
+    that matches."""
+    return device if isinstance(device, Target) or is_full_selector(device) else choose(device)
 
 
 def _host_target() -> Target:

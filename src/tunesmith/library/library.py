@@ -51,11 +51,11 @@ def load(
     """A library from one logic file, or from all of them in a folder and below. Without a `path`, from what the
     variable TUNESMITH_LOGIC names, if it is set, and from the logic that ships with tunesmith for the devices used.
 
-    `device` is a selector or an open device to use instead of the device that the logic was made on. `launched` is
-    called after every launch. With `strict`, a product that no logic is for is a UserError. Without `floor`, the host's
-    BLAS gets only what a logic gives it (docs/library.md, "The floor on a CPU"). If one of several files cannot be
-    used, it is left out with a warning; a later error about a missing type names the file. Raises UserError if no file
-    can be used, or if two files are for the same problem type and device.
+    `device` is a selector, a part of a device's name or an open device, to use instead of the device that the logic was
+    made on. `launched` is called after every launch. With `strict`, a product that no logic is for is a UserError.
+    Without `floor`, the host's BLAS gets only what a logic gives it (docs/library.md, "The floor on a CPU"). A file of
+    several that cannot be used is left out with a warning; a later error about a missing type names the file. Raises
+    UserError if no file can be used, or if two files are for the same problem type and device.
     """
     ships = path is None
     path = os.environ.get(LOGIC_VARIABLE) if path is None else path

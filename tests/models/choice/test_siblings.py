@@ -10,6 +10,7 @@ import pytest
 import choice_machine as machine
 from few_trees import few_trees
 from tunesmith.kernels import VENDOR
+from tunesmith.models.choice.fit import growing
 from tunesmith.models.choice.fit import siblings as siblings_module
 from tunesmith.models.choice.fit.cells import ChoiceFeatures, joined, time_cells
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
@@ -90,33 +91,40 @@ def test_what_the_sibling_alone_measured_becomes_times_of_this_device(whole, les
     assert np.nanmedian(np.abs(errors)) < np.nanmedian(np.abs(sibling_is_off)) / 5
 
 
-def test_a_fit_learns_from_the_sibling(here, sibling):
+def test_trees_learn_from_the_sibling(here, lesson):
     others = machine.matrix(30, seed=1)
-    of_types = {kind: [solution for solution in others.solutions if solution.type == kind] for kind in machine.TYPES}
+    truth = time_cells(others, machine.TARGET, ChoiceFeatures(here.solutions, machine.TARGET))
 
-    def reached(model):
-        times = {kind: model.times_of(kind, solutions) for kind, solutions in of_types.items()}
-        errors = [
-            np.log(time.seconds / others.seconds[row, others.columns[of_types[problem.type][time.solution]]])
-            for row, problem in enumerate(others.problems)
-            for time in times[problem.type].ranked(problem)
-        ]
-        return np.nanmedian(np.abs(errors))
+    def error(cells):
+        times = growing.grown(cells, lesson.unmeasured, 0).times
+        return np.median(np.abs(times.predict(truth.pairs.features) - truth.logs))
 
+    assert error(with_siblings(lesson.cells, lesson.siblings, 0)) < 0.8 * error(lesson.cells)
+
+
+@pytest.fixture
+def tiny_trees(monkeypatch):
+    monkeypatch.setitem(growing.TEACHER, "n_estimators", 5)
+    for settings in (growing.TIMES, growing.DOUBTS):
+        monkeypatch.setitem(settings, "max_iter", 5)
+
+
+def test_a_model_is_taught_by_the_sibling_and_says_so(here, sibling, lesson, tiny_trees):
     made = ("a",), ("0", "2026-01-02")
     alone = fit_choice(here, machine.TARGET, "bfloat16", *made)
     taught = fit_choice(here, machine.TARGET, "bfloat16", *made, siblings=(sibling,))
-    assert reached(taught.model) < 0.8 * reached(alone.model)
-    assert len(taught.efficiencies) == len(here.problems), "the scores are of this device's products alone"
     assert (alone.model.origin.siblings, alone.model.origin.translated) == ((), 0)
     assert (taught.model.origin.siblings, taught.model.origin.translated) == (("NVIDIA H200",), 4 * (60 - MEASURED))
     assert taught.model.origin.products == alone.model.origin.products == len(here.problems)
+    assert len(taught.efficiencies) == len(here.problems), "the scores are of this device's products alone"
+    expected = growing.grown(with_siblings(lesson.cells, lesson.siblings, 0), lesson.unmeasured, 0).times
+    np.testing.assert_array_equal(taught.model.times.value, expected.value)
     text = dump_choice_model(taught.model)
     assert parse_choice_model(text, "a").origin == taught.model.origin
     assert "translated" not in dump_choice_model(alone.model)
 
 
-def test_a_family_that_is_held_out_is_also_left_out_of_the_sibling(here, sibling, lesson):
+def test_a_family_that_is_held_out_is_also_left_out_of_the_sibling(here, sibling, lesson, tiny_trees):
     held_out = lesson.held_out(0)
     few = np.array(sibling.matrix.families) == "few"
     seconds = np.where(few[:, None], 3 * sibling.matrix.seconds, sibling.matrix.seconds)

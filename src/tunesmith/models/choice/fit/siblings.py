@@ -68,8 +68,7 @@ class SiblingCells:
         differ = [_differ(sibling.plans_here.get(problem), whole.plans.get(problem)) for problem in whole.problems]
         vendors = [solution.kernel == VENDOR for solution in matrix.solutions]
         seconds[np.ix_(np.array(differ), np.array(vendors))] = np.nan
-        of_type = np.array([problem.type in features.by_type for problem in whole.problems])
-        rows = np.flatnonzero(of_type & np.isfinite(seconds).any(axis=1))
+        rows = np.flatnonzero(np.isfinite(seconds).any(axis=1))
         problems = tuple(whole.problems[row] for row in rows)
         families = tuple(whole.families[row] for row in rows)
         rows_here = {problem.bare: row for row, problem in enumerate(matrix.problems)}
