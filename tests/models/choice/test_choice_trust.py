@@ -8,6 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import choice_machine
+from few_trees import few_trees
+from tunesmith.models.choice.fit import held_out as held_out_module
+from tunesmith.models.choice.fit.fitting import fit_choice
 from tunesmith.models.choice.fit.held_out import CAUTIONS, FEW_CAUTION, HeldOutTimes, Trust, doubt_factor
 
 
@@ -113,3 +117,17 @@ def test_few_products_do_not_make_a_model_bold():
 def test_without_a_vendor_there_is_no_caution():
     held_out = replace(two_solutions(100, 0), vendors=np.array([False, False]))
     assert Trust.of(held_out, 0.0).caution == 0.0
+
+
+def test_the_seed_of_a_fit_is_also_that_of_the_draws(monkeypatch):
+    pytest.importorskip("sklearn.ensemble")
+    seeds = []
+
+    def drawn(count, resamples, seed):
+        seeds.append(seed)
+        return np.ones((1, count))
+
+    monkeypatch.setattr(held_out_module, "drawn_counts", drawn)
+    with few_trees(times=2, unmeasured=2):
+        fit_choice(choice_machine.matrix(8), choice_machine.TARGET, "bfloat16", (), ("", ""), seed=7)
+    assert seeds == [7]
