@@ -19,6 +19,7 @@ from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model import feature_names
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, plain_of_model, read_choice_model
+from tunesmith.models.choice.trees import LEAF_UNIT
 from tunesmith.models.intensity.scoring import TimeMatrix, geomean
 from tunesmith.records import Problem, Solution, UserError
 
@@ -73,7 +74,7 @@ def test_expected_times_are_near_the_measured_ones(fit):
 
 def test_the_leaves_of_a_fit_are_rounded(fit):
     for trees in (fit.model.times, fit.model.doubts):
-        assert (trees.value % growing.LEAF_UNIT == 0).all()
+        assert (trees.value % LEAF_UNIT == 0).all()
 
 
 def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
@@ -162,11 +163,11 @@ def test_a_model_comes_back(fit, tmp_path, kept):
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("tunesmith-choice: 2", "tunesmith-choice: 3", "format 3"),
+        ("tunesmith-choice: 3", "tunesmith-choice: 2", "format 2"),
         ("log m, ", "", "features"),
         ("types:\n", "types:\n  other: [1000]\n", "index"),
         ("caution: ", "caution: x", "caution"),
-        ("threshold: float32 ", "threshold: float32 1", "threshold"),
+        ("borders: float32 ", "borders: float32 1", "borders"),
         ("kind: GPU", "kind: 7", "kind"),
     ],
 )
@@ -211,35 +212,6 @@ def test_values_that_are_nested_too_deeply_are_told():
         deep = {"deeper": deep}
     with pytest.raises(UserError, match="nested more than"):
         model_of(deep, "kept")
-
-
-def test_no_number_of_a_tree_leads_outside(fit, tmp_path):
-    """A file whose nodes are no trees is refused when it is read, not when it is asked."""
-    trees = fit.model.times
-    path = tmp_path / "choice.yaml"
-    features = len(feature_names(fit.model.columns))
-    # The last inner node of the ensemble becomes a leaf, and the leaf before it an inner node: the counts are right.
-    inner = int(np.flatnonzero(np.isfinite(trees.threshold))[-1])
-    exchanged = {inner: np.inf, len(trees.threshold) - 1: 0.5}
-    for name, changes, what in (
-        ("feature", {0: features}, "feature has a number outside"),
-        ("roots", {0: -1}, "roots has a number outside"),
-        ("roots", {0: 1}, "nodes that no tree has"),
-        ("roots", {1: 0}, "nodes that no tree has"),
-        ("threshold", {0: np.inf}, "nodes that no tree has"),
-        ("threshold", {-1: 0.5}, "nodes that no tree has"),
-        ("threshold", {-1: -np.inf}, "nodes that no tree has"),
-        ("threshold", exchanged, "nodes that no tree has"),
-        ("value", {0: np.inf}, "a number is infinite"),
-    ):
-        broken = np.array(getattr(trees, name))
-        broken[list(changes)] = list(changes.values())
-        path.write_text(dump_choice_model(replace(fit.model, times=replace(trees, **{name: broken}))))
-        with pytest.raises(UserError, match=what):
-            read_choice_model(path)
-    path.write_text(dump_choice_model(replace(fit.model, times=replace(trees, value=trees.value[:-1]))))
-    with pytest.raises(UserError, match=r"\d+ numbers for \d+ nodes"):
-        read_choice_model(path)
 
 
 def test_late_trees_are_asked_about_what_is_not_far_behind_the_vendor(fit, monkeypatch):

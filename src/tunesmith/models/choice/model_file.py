@@ -8,19 +8,17 @@ from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tunesmith.problems import MOST_GENERATED_BYTES, Node, beginning_of, shortened, text_of
 from tunesmith.problems.yaml import flow, node_of, parse_yaml
 from tunesmith.records import Configuration, Target, UserError, thaw
 
 from .columns import ParameterColumn
 from .model import ChoiceModel, ChoiceOrigin, feature_names
-from .packed import packed, unpacked
 from .plans import PLAN_FEATURES
+from .tree_file import plain_of_trees, trees_of
 from .trees import TreeEnsemble
 
-FORMAT = 2
+FORMAT = 3
 """The number under `tunesmith-choice`, raised when one of two versions could not read what the other wrote."""
 
 _KEY = "tunesmith-choice"
@@ -37,7 +35,6 @@ _ENSEMBLES = ("times", "doubts")
 _LIBRARY, _PLANS = "library", "library-features"
 """The keys of a model that was fitted with plans: its trees for the library, and their features behind the others."""
 _SIBLINGS, _TRANSLATED = "siblings", "translated"
-_ARRAYS = ("roots", "feature", "threshold", "value")
 _REMARKS = {"scores": "  # best time / time of the choice, on families that were held out"}
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
 
@@ -71,10 +68,7 @@ def plain_of_model(model: ChoiceModel) -> dict[str, Any]:
         ],
         "types": {name: list(indices) for name, indices in model.types.items()},
         **({_PLANS: list(PLAN_FEATURES)} if model.library else {}),
-        **{
-            name: {"base": trees.base, **{array: packed(getattr(trees, array)) for array in _ARRAYS}}
-            for name, trees in ensembles.items()
-        },
+        **{name: plain_of_trees(trees) for name, trees in ensembles.items()},
     }
 
 
@@ -190,46 +184,10 @@ def _indices(node: Node, solutions: int) -> tuple[int, ...]:
 
 
 def _trees(node: Node, name: str, features: int) -> TreeEnsemble:
-    """The trees. Every number of a node and of a feature is checked, so that none points outside."""
-    parts = node.fields(name, ("base", *_ARRAYS))
-    arrays = {array: _array(parts[array], array) for array in _ARRAYS}
-    nodes = len(arrays["feature"])
-    for array, limit in {"roots": nodes, "feature": features}.items():
-        values = arrays[array]
-        if values.dtype.kind != "i" or (len(values) and not 0 <= values.min() <= values.max() < limit):
-            raise parts[array].wrong(f"{array} has a number outside of 0 to {limit - 1}", _REMEDY)
-        arrays[array] = values.astype(np.intp)
-    for array in ("threshold", "value"):
-        if len(arrays[array]) != nodes:
-            raise parts[array].wrong(f"{len(arrays[array])} numbers for {nodes} nodes", _REMEDY)
-    if not np.isfinite(arrays["value"]).all():
-        raise parts["value"].wrong("a number is infinite", _REMEDY)
-    trees = TreeEnsemble(base=_number(parts["base"], "base"), **arrays)
-    if not _are_trees(trees):
-        raise parts["threshold"].wrong("there are nodes that no tree has, or that lack children", _REMEDY)
-    return trees
-
-
-def _are_trees(trees: TreeEnsemble) -> bool:
-    """Whether each part from one root to the next is a whole tree: a root and two children of each inner node, which
-    follow it."""
-    roots, is_inner = trees.roots, np.isfinite(trees.threshold)
-    ends = [*roots.tolist(), len(is_inner)]
-    if ends[0] or (np.diff(ends) <= 0).any() or np.isneginf(trees.threshold).any():
-        return False
-    inner = np.add.reduceat(is_inner, roots, dtype=np.intp) if len(roots) else roots
-    has_pairs: bool = ends[1:] == (roots + 1 + 2 * inner).tolist()
-    return has_pairs and bool((trees.child[is_inner] > np.flatnonzero(is_inner)).all())
-
-
-def _array(node: Node, what: str) -> Any:
-    try:
-        array = unpacked(node.word(what))
-    except ValueError as error:
-        raise node.wrong(f"{what}: {error}", _REMEDY) from error
-    if array.ndim != 1:
-        raise node.wrong(f"{what} is no list of numbers", _REMEDY)
-    return array
+    base = node.mapping(name).get("base")
+    if base is None:
+        raise node.wrong(f"{name} has no base", _REMEDY)
+    return trees_of(node, name, _number(base, "base"), features)
 
 
 def _column(node: Node) -> ParameterColumn:

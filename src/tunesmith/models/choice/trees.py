@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 NODE = np.dtype([("threshold", "=f4"), ("feature", "=i4"), ("child", "=i4"), ("value", "=f4")])
 """A node as the compiled module takes it."""
+LEAF_UNIT = 2.0**-14
+"""Leaves are rounded to multiples of this. The sum of 400 rounded leaves is typically 0.0004 off."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,9 @@ class TreeEnsemble:
             TreeEnsemble(0.0, self.roots[count:] - first, *after),
         )
 
-    def rounded(self, unit: float) -> TreeEnsemble:
-        """The same with leaves' values that are multiples of `unit`, which compress to half the bytes."""
-        return replace(self, value=(np.rint(self.value / unit) * unit).astype(np.float32))
+    def rounded(self) -> TreeEnsemble:
+        """The same with leaves' values that are multiples of LEAF_UNIT, which a file keeps."""
+        return replace(self, value=(np.rint(self.value / LEAF_UNIT) * LEAF_UNIT).astype(np.float32))
 
 
 @cache

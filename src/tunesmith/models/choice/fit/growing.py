@@ -40,8 +40,6 @@ SAME = 1e-4
 """How closely the arrays must predict what scikit-learn predicts. They are single precision, and it is double."""
 COMPARED = 4096
 """How many of the lessons the two predict, at most."""
-LEAF_UNIT = 2.0**-14
-"""Leaves are rounded to multiples of this. The sum of 400 rounded leaves is typically 0.0004 off."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def grown(cells: TimeCells, unmeasured: PairRows, seed: int) -> GrownModel:
 
     def student(settings: dict[str, Any], values: Floats) -> TreeEnsemble:
         fitted = boosted(random_state=seed, **settings).fit(features, values, weights)
-        return _student(fitted, features).rounded(LEAF_UNIT)
+        return _student(fitted, features).rounded()
 
     return GrownModel(student(TIMES, logs), student(DOUBTS, np.log(doubts)), _library(boosted, cells, seed))
 
@@ -77,9 +75,8 @@ def _library(boosted: Any, cells: TimeCells, seed: int) -> TreeEnsemble | None:
     if not cells.planned.any():
         return None
     features = cells.planned_features.astype(np.float32)
-    return _student(boosted(random_state=seed, **LIBRARY).fit(features, cells.logs[cells.planned]), features).rounded(
-        LEAF_UNIT
-    )
+    fitted = boosted(random_state=seed, **LIBRARY).fit(features, cells.logs[cells.planned])
+    return _student(fitted, features).rounded()
 
 
 @dataclass(frozen=True)
