@@ -14,22 +14,27 @@ LoadedLogic = tuple[Path, Logic]
 
 def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[LoadedLogic]:
     """A logic for each problem type: one made on this kind of device, else one made on another device of the same
-    architecture. A damaged file is left out, with a warning if it is needed. The tests check the configurations in the
-    files."""
+    architecture, unless a type that is as fast has one of this kind of device. A damaged file is left out, with a
+    warning if it is needed. The tests check the configurations in the files."""
     from tunesmith.logic import read_shipped, shipped_for
 
     files, damaged = shipped_for(target)
     found: dict[ProblemType, LoadedLogic] = {}
+    as_fast: set[ProblemType] = set()
     for file, head in files.items():
-        if {kind.name for kind in found}.issuperset(head.types):
+        is_own = head.is_of(target)
+        served = set(found) if is_own else found.keys() | as_fast
+        if {kind.name for kind in served}.issuperset(head.types):
             continue
         try:
             logics = read_shipped(file).logics
         except UserError as reason:
             damaged.append(reason)
             continue
-        for logic in logics:
-            found.setdefault(logic.document.problem_type, (file, logic))
+        of_types = {logic.document.problem_type: (file, logic) for logic in logics}
+        found |= {kind: loaded for kind, loaded in of_types.items() if kind not in served}
+        if is_own:
+            as_fast.update(filter(None, map(equally_fast, found)))
     for error in damaged:
         warn(f"{error}; the logic in it is left out")
     return list(found.values())

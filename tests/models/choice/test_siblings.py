@@ -69,7 +69,7 @@ def here(whole):
 def sibling(whole):
     # A store keeps the scalars of a problem, a table does not.
     problems = tuple(replace(problem, scalars=Configuration({"alpha": 1.0})) for problem in whole.problems)
-    return Sibling(machine.TARGET, replace(on_sibling(whole), problems=problems), {})
+    return Sibling("sibling", machine.TARGET, replace(on_sibling(whole), problems=problems), {})
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_a_model_is_taught_by_the_sibling_and_says_so(here, sibling, lesson, tin
     alone = fit_choice(here, machine.TARGET, "bfloat16", *made)
     taught = fit_choice(here, machine.TARGET, "bfloat16", *made, siblings=(sibling,))
     assert (alone.model.origin.siblings, alone.model.origin.translated) == ((), 0)
-    assert (taught.model.origin.siblings, taught.model.origin.translated) == (("NVIDIA H200",), 4 * (60 - MEASURED))
+    assert (taught.model.origin.siblings, taught.model.origin.translated) == (("sibling",), 4 * (60 - MEASURED))
     assert taught.model.origin.products == alone.model.origin.products == len(here.problems)
     assert len(taught.efficiencies) == len(here.problems), "the scores are of this device's products alone"
     expected = growing.grown(with_siblings(lesson.cells, lesson.siblings, 0), lesson.unmeasured, 0).times
@@ -142,7 +142,7 @@ def test_a_time_of_the_library_is_kept_if_it_would_run_the_same_kernel(sibling, 
     there = replace(sibling.matrix, plans=dict.fromkeys((same, other, unknown, other_units), PLAN))
     here = {same: PLAN, other: replace(PLAN, parts=1), unknown_there: PLAN, other_units: replace(PLAN, waves=0.6)}
     cells = SiblingCells.of(
-        Sibling(sibling.target, there, here),
+        Sibling("sibling", sibling.target, there, here),
         lesson.candidates.matrix,
         ChoiceFeatures(lesson.candidates.matrix.solutions, machine.TARGET),
     ).cells
@@ -183,7 +183,7 @@ def test_few_plans_of_this_device_teach_nothing_with_those_of_the_sibling(here, 
 
 
 def test_a_sibling_that_measured_nothing_else_changes_nothing(here, lesson):
-    lesson = ChoiceLesson.of(here, machine.TARGET, 0, (Sibling(machine.TARGET, on_sibling(here), {}),))
+    lesson = ChoiceLesson.of(here, machine.TARGET, 0, (Sibling("sibling", machine.TARGET, on_sibling(here), {}),))
     taught = with_siblings(lesson.cells, lesson.siblings, 0)
     np.testing.assert_array_equal(taught.logs, lesson.cells.logs)
 
@@ -198,7 +198,7 @@ def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkey
     assert with_siblings(only.cells, (), 0) is only.cells
     for matrix, there in ((here, other_products), (here, other_solutions), (rows_of(here, of_one_type), rest)):
         with pytest.raises(FewSharedError, match=r"^\d+ times were measured on both devices, and 200 are needed$"):
-            ChoiceLesson.of(matrix, machine.TARGET, 0, (Sibling(machine.TARGET, there, {}),))
+            ChoiceLesson.of(matrix, machine.TARGET, 0, (Sibling("sibling", machine.TARGET, there, {}),))
     monkeypatch.setattr(siblings_module, "LEAST_SHARED", shared)
     with_siblings(lesson.cells, lesson.siblings, 0)
     few = np.array(lesson.candidates.matrix.families) == "few"

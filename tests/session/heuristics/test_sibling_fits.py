@@ -14,9 +14,10 @@ from tunesmith.cli.app import app
 from tunesmith.models.choice.fit import siblings
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.models.intensity.scoring import TimeMatrix
+from tunesmith.problems.gemm import gemm_type, gemm_type_named
 from tunesmith.records import LibraryPlan
 from tunesmith.session.heuristics import fit_choice as fit_choice_module
-from tunesmith.session.heuristics.matrices import read_matrices
+from tunesmith.session.heuristics.matrices import data_type_of, read_matrices
 from tunesmith.session.heuristics.plans import ForeseenProduct, plans_text
 
 PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
@@ -48,10 +49,13 @@ def fit(run, tmp_path, monkeypatch):
         found = read_matrices(task)
         (subject,) = found.subjects
         if task.sources == (there,):
-            data_type = facts.pop("data_type", subject.data_type)
-            subject = replace(subject, target=replace(subject.target, **facts), data_type=data_type)
+            there_facts = {name: value for name, value in facts.items() if name not in ("data_type", "letters")}
+            data_type = facts.get("data_type", subject.data_type)
+            subject = replace(subject, target=replace(subject.target, **there_facts), data_type=data_type)
         else:
             subject = replace(subject, matrix=all_but_two(subject.matrix))
+        if letters := facts.get("letters"):
+            subject = of_type(subject, letters[task.sources == (there,)])
         return replace(found, subjects=(subject,))
 
     def command(*words, **facts):
@@ -60,6 +64,23 @@ def fit(run, tmp_path, monkeypatch):
         return CliRunner().invoke(app, list(map(str, ["heuristics", "fit", folder, *options, *words])))
 
     return command, there
+
+
+def of_type(subject, letter):
+    """The same times, as if they were of another data type."""
+    matrix = subject.matrix
+    fields = matrix.problems[0].type.fields
+    kind = gemm_type(
+        letter,
+        transpose_a=fields.flag("TransposeA"),
+        transpose_b=fields.flag("TransposeB"),
+        use_beta=fields.flag("UseBeta"),
+    )
+    problems, solutions = (
+        tuple(replace(part, type=kind) for part in parts) for parts in (matrix.problems, matrix.solutions)
+    )
+    changed = replace(matrix, problems=problems, solutions=solutions, plans={})
+    return replace(subject, matrix=changed, data_type=data_type_of(problems[0]))
 
 
 def all_but_two(matrix):
@@ -104,6 +125,25 @@ def test_the_plans_of_a_sibling_and_of_the_device_are_told_apart(fit, run, tmp_p
     (tmp_path / "plans.csv").write_text(plans_text(rows))
     assert command("--sibling", there, "--plans", tmp_path / "plans.csv", name="another GPU").exit_code == 0
     assert not passed_on[1].matrix.plans
+
+
+@pytest.mark.parametrize("letters", ["hb", "bh"])
+def test_a_type_that_is_as_fast_is_a_sibling_on_the_same_device(fit, tmp_path, letters):
+    command, there = fit
+    result = command("--sibling", there, "--json", letters=letters)
+    assert result.exit_code == 0, result.output
+    model = read_choice_model(tmp_path / "choice.yaml")
+    names = {"h": "float16", "b": "bfloat16"}
+    assert model.data_type == names[letters[0]]
+    assert model.origin.siblings == (f"{names[letters[1]]} on fake GPU",)
+    assert json.loads(result.stdout)["translated"] == 2
+    assert {gemm_type_named(name).fields.word("DataType") for name in model.types} == {letters[0]}
+
+
+@pytest.mark.parametrize("letters", ["hh", "hs", "sh", "bs"])
+def test_any_other_type_on_the_same_device_is_no_sibling(fit, letters):
+    command, there = fit
+    assert "none of a sibling of" in str(command("--sibling", there, letters=letters).exception)
 
 
 @pytest.mark.parametrize(

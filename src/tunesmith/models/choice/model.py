@@ -36,8 +36,8 @@ were as good as those of all 400 trees, and the later ones were asked about a th
 @dataclass(frozen=True, slots=True)
 class ChoiceOrigin:
     """What a model was fitted on: names of sources, numbers of products, times and families; and with what, when.
-    `siblings` are the names of other devices, and `translated` is the number of their products whose times were
-    translated to those of this one."""
+    `siblings` names other devices, or types with a device, and `translated` is the number of their products whose times
+    were translated to those of this device and type."""
 
     sources: tuple[str, ...]
     products: int

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from tunesmith import __version__
 from tunesmith.logic import write_atomically
 from tunesmith.models.choice.fit.fitting import ChoiceFit, fit_choice
 from tunesmith.models.choice.fit.siblings import FewSharedError, Sibling
 from tunesmith.models.choice.model_file import dump_choice_model, is_choice_file
-from tunesmith.records import UserError
+from tunesmith.problems.gemm import equally_fast
+from tunesmith.records import Problem, Solution, UserError
 
-from .matrices import JudgedSubject, MatrixTask, read_matrices
-from .plans import plans_of, read_plans
+from .matrices import JudgedSubject, MatrixTask, data_type_of, read_matrices
+from .plans import ForeseenProduct, plans_of, read_plans
+
+Part = TypeVar("Part", Problem, Solution)
 
 
 @dataclass(frozen=True)
 class FitChoiceTask:
     """The sources of a choice model, and its file. `sizes` are lists with the families of the products, which are held
     out together, `plans` files of `heuristics plans`, and `siblings` sources with times of other devices of the same
-    architecture."""
+    architecture, or of a data type that is as fast."""
 
     sources: tuple[Path, ...]
     sizes: tuple[Path, ...]
@@ -89,18 +94,36 @@ def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Siblin
         what = f"times of {', '.join(map(str, read.subjects))}, none of a sibling of {subject}"
         raise UserError(names, what, f"give {subject.data_type} on another device of {here.architecture}")
     others = tuple(f"{found}, which is no sibling" for found in read.subjects if not _is_sibling(found, subject))
-    siblings = tuple(
-        Sibling(
-            found.target,
-            replace(found.matrix, plans=plans_of(planned, found.target.name, found.matrix.problems)),
-            plans_of(planned, here.name, found.matrix.problems),
-        )
-        for found in like
-    )
+    siblings = tuple(_sibling(found, subject, planned) for found in like)
     return siblings, (*read.notes, *others)
 
 
 def _is_sibling(found: JudgedSubject, subject: JudgedSubject) -> bool:
+    """Whether a subject is another device of the same architecture, or has another data type that is as fast."""
     there, here = found.target, subject.target
-    is_like = (there.api, there.architecture, found.data_type) == (here.api, here.architecture, subject.data_type)
-    return is_like and there.name != here.name
+    if (there.api, there.architecture) != (here.api, here.architecture):
+        return False
+    if found.data_type == subject.data_type:
+        return there.name != here.name
+    other = _as_fast(found.matrix.problems[0])
+    return other is not None and data_type_of(other) == subject.data_type
+
+
+def _sibling(found: JudgedSubject, subject: JudgedSubject, planned: Sequence[ForeseenProduct]) -> Sibling:
+    """A subject that is a sibling, with products and solutions of the data type of the fit."""
+    matrix, there, here = found.matrix, found.target.name, subject.target.name
+    problems, solutions, name = matrix.problems, matrix.solutions, there
+    if found.data_type != subject.data_type:
+        problems = tuple(product for problem in problems if (product := _as_fast(problem)))
+        solutions = tuple(kernel for solution in solutions if (kernel := _as_fast(solution)))
+        name = str(found)
+    own = plans_of(planned, there, matrix.problems)
+    plans = {now: own[then] for now, then in zip(problems, matrix.problems, strict=True) if then in own}
+    of_type = replace(matrix, problems=problems, solutions=solutions, plans=plans)
+    return Sibling(name, found.target, of_type, plans_of(planned, here, problems))
+
+
+def _as_fast(part: Part) -> Part | None:
+    """The same problem or solution of the type that is as fast; None without such a type."""
+    kind = equally_fast(part.type)
+    return replace(part, type=kind) if kind else None

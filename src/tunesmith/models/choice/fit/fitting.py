@@ -99,7 +99,7 @@ def fit_choice(
     model = grown(taught, lesson.unmeasured, seed)
     return ChoiceFit(
         ChoiceModel(
-            _origin(lesson, taught, sources, made, tuple(sibling.target.name for sibling in siblings)),
+            _origin(lesson, taught, sources, made, tuple(sibling.name for sibling in siblings)),
             target,
             data_type,
             lesson.cells.types,

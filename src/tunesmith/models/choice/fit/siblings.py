@@ -2,7 +2,8 @@
 
 Both devices run the same kernels and the same library. So the ratio of their times is easier to expect than a time. A
 forest learns it from products that both have measured, and thereby turns the times of products that the sibling alone
-has measured into times of this device.
+has measured into times of this device. The same holds for another data type that is as fast, such as bfloat16 for
+float16: only the library has other kernels for it.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ class FewSharedError(ValueError):
 
 @dataclass(frozen=True)
 class Sibling:
-    """Another device of the same architecture, with its times and its library's plans. `plans_here` are the plans of
-    the library on the device of the fit for these products, where they are known."""
+    """Another device of the same architecture, or the same device with another data type that is as fast: its times
+    and its library's plans, by problems and solutions of the data type of the fit. `plans_here` are the plans of the
+    library on the device of the fit and for its data type, where they are known. `name` says in words what it is."""
 
+    name: str
     target: Target
     matrix: TimeMatrix
     plans_here: Mapping[Problem, LibraryPlan]
