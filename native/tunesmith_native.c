@@ -1,9 +1,10 @@
 /* Repeats known products of torch tensors on a GPU without running Python.
 
-   `Products` keeps, for each layout of a, b and out on a stream, the steps that the Python path of `matmul` took: a
-   kernel's launch, or a call of a C library. A later call with that layout writes its addresses into the kept arguments
-   and takes the steps again. Whatever `Products` does not know it answers with None, and the caller takes the Python
-   path. tunesmith.library.gemm._native_products is the caller and describes the arguments.
+   `Products` keeps, for each layout of a, b, out and the scales of a and b on a stream, the steps that the Python path of
+   `matmul` took: a kernel's launch, or a call of a C library. A later call with that layout writes its addresses into the
+   kept arguments and takes the steps again. A product without steps is made by a function of Python's, which is kept
+   instead. Whatever `Products` does not know it answers with None, and the caller takes the Python path.
+   tunesmith.library.gemm._native_products is the caller and describes the arguments.
 
    Tensors are read through the C exchange interface of DLPack 1.3, which torch.Tensor offers as a capsule. Sources:
    dlpack.h for that interface, cuda.h for CUlaunchConfig. */
@@ -35,10 +36,11 @@ typedef struct {
 } Exchange;
 
 enum { CAPSULE_MAJOR = 1, ON_CUDA = 2, MOST_AXES = 3 };
+enum { OPTIONAL = 2, SCALES = 3, TENSORS = 5 };   /* a call's tensors: a, b, then what may be None: out, two scales */
 
 /* ---- known products ---------------------------------------------------------------------------------------------- */
 
-enum { STREAM, A, B, OUT, WORKSPACE, SLOTS };                    /* what may be written into an argument */
+enum { STREAM, A, B, OUT, WORKSPACE, SCALE_A, SCALE_B, SLOTS };  /* what may be written into an argument */
 enum { MOST_WORDS = 24, MOST_WRITES = 16, ALIGNED = 128, TABLE = 8192, MOST_KNOWN = 4096, ADDRESS_BITS = 15 };
 
 typedef struct { int32_t slot; uint64_t offset; uint64_t *target; } Write;
@@ -70,7 +72,7 @@ typedef struct {
 } Layout;
 
 typedef struct {
-    Layout a, b, out;             /* all zeros for a missing out */
+    Layout a, b, out, scale_a, scale_b;                    /* all zeros for a missing one */
     uint64_t stream;
     uint64_t setting;             /* the hash of torch's setting for a's type; 0 if there is none */
 } Key;
@@ -80,7 +82,8 @@ typedef struct {
     uint64_t hash, context, workspace, reads[2], writes;   /* bytes that are read from a and b, and written to out */
     int steps, pins, forgotten;   /* calls under way, which may not lose their steps; whether the last one frees them */
     Step *step;
-    PyObject *like, *owner;       /* torch.empty_like(like) makes the result; owner keeps what the steps point to */
+    PyObject *like, *owner;       /* torch.empty_like(like) makes the result; owner keeps what the steps point to, or
+                                     without steps makes the product */
 } Known;
 
 typedef struct {
@@ -149,23 +152,25 @@ static int takes(Products *self, PyObject *x)
     return 0;
 }
 
-/* Read a tensor's address and layout. 0: it has another kind of layout. -1: an error is set. */
-static int read_tensor(Products *self, PyObject *x, Layout *layout, uint64_t *address)
+/* Read a tensor's address and layout. 0: it has another kind of layout, or fewer axes. -1: an error is set. */
+static int read_tensor(Products *self, PyObject *x, int least_axes, Layout *layout, uint64_t *address)
 {
     Tensor tensor;
     int taken = takes(self, x);
     if (taken < 1) return taken;
     if (self->exchange->read(x, &tensor)) return -1;
     if (tensor.device.type != ON_CUDA && self->capturing) return 0;
-    if (tensor.ndim < 2 || tensor.ndim > MOST_AXES || !tensor.strides) return 0;
+    if (tensor.ndim < least_axes || tensor.ndim > MOST_AXES || (tensor.ndim && !tensor.strides)) return 0;
     *address = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;
     layout->ndim = tensor.ndim;
     layout->device_type = tensor.device.type;
     layout->device_id = tensor.device.id;
     layout->dtype = tensor.dtype.code | (uint32_t)tensor.dtype.bits << 8 | (uint32_t)tensor.dtype.lanes << 16;
     layout->misaligned = *address & ADDRESS_BITS;
-    memcpy(layout->shape, tensor.shape, sizeof(int64_t) * (size_t)tensor.ndim);
-    memcpy(layout->strides, tensor.strides, sizeof(int64_t) * (size_t)tensor.ndim);
+    for (int i = 0; i < tensor.ndim; ++i) {
+        layout->shape[i] = tensor.shape[i];
+        layout->strides[i] = tensor.strides[i];
+    }
     return 1;
 }
 
@@ -188,15 +193,20 @@ static int read_setting(Products *self, Key *key)
     return 0;
 }
 
-/* The key and the addresses of a call. 0: the call is not one of ours. -1: an error is set. */
-static int read_call(Products *self, PyObject *a, PyObject *b, PyObject *out, Key *key, uint64_t *address)
+/* The key and the addresses of a call with a, b, out and their scales. 0: the call is not one of ours. -1: an error is
+   set. */
+static int read_call(Products *self, PyObject *const *tensors, Key *key, uint64_t *address)
 {
+    static const int slots[] = {A, B, OUT, SCALE_A, SCALE_B};
     int taken;
     void *stream;
     memset(key, 0, sizeof *key);
-    if ((taken = read_tensor(self, a, &key->a, &address[A])) < 1) return taken;
-    if ((taken = read_tensor(self, b, &key->b, &address[B])) < 1) return taken;
-    if (out != Py_None && (taken = read_tensor(self, out, &key->out, &address[OUT])) < 1) return taken;
+    Layout *layouts[] = {&key->a, &key->b, &key->out, &key->scale_a, &key->scale_b};
+    for (int i = 0; i < TENSORS; ++i) {
+        if (tensors[i] == Py_None && i >= OPTIONAL) continue;
+        taken = read_tensor(self, tensors[i], i < SCALES ? 2 : 0, layouts[i], &address[slots[i]]);
+        if (taken < 1) return taken;
+    }
     if (read_setting(self, key)) return -1;
     if (self->exchange->current_stream(key->a.device_type, key->a.device_id, &stream)) return -1;
     key->stream = address[STREAM] = (uint64_t)(uintptr_t)stream;
@@ -297,21 +307,30 @@ static PyObject *launched(Products *self, Known *known, PyObject *out, uint64_t 
     return NULL;
 }
 
-PyDoc_STRVAR(repeat_doc, "repeat(a, b, out) -> the product, or None if it is not known. `out` may be None.");
+/* A product without steps, by its function. */
+static PyObject *made(Known *known, PyObject *const *tensors)
+{
+    return PyObject_Vectorcall(known->owner, tensors, TENSORS, NULL);
+}
+
+PyDoc_STRVAR(repeat_doc,
+"repeat(a, b, out, scale_a=None, scale_b=None) -> the product, or None if it is not known. `out` may be None.");
 
 static PyObject *repeat(Products *self, PyObject *const *arguments, Py_ssize_t count)
 {
     Key key;
     uint64_t address[SLOTS] = {0};
-    if (count != 3) return PyErr_Format(PyExc_TypeError, "repeat takes a, b and out");
-    int taken = self->count ? read_call(self, arguments[0], arguments[1], arguments[2], &key, address) : 0;
+    if (count != 3 && count != TENSORS) return PyErr_Format(PyExc_TypeError, "repeat takes a, b, out and two scales");
+    PyObject *tensors[TENSORS] = {arguments[0], arguments[1], arguments[2], Py_None, Py_None};
+    for (Py_ssize_t i = SCALES; i < count; ++i) tensors[i] = arguments[i];
+    int taken = self->count ? read_call(self, tensors, &key, address) : 0;
     if (taken < 0) return NULL;
     Known *known = taken ? *find(self, &key, hash_of(&key)) : NULL;
-    if (!known || (arguments[2] != Py_None && overlap(known, address))) Py_RETURN_NONE;
-    if (known->workspace && self->capturing && is_captured(self, address[STREAM])) Py_RETURN_NONE;
+    if (!known || (tensors[2] != Py_None && overlap(known, address))) Py_RETURN_NONE;
+    if ((known->workspace || !known->steps) && self->capturing && is_captured(self, address[STREAM])) Py_RETURN_NONE;
     address[WORKSPACE] = known->workspace;
     ++known->pins;
-    PyObject *result = launched(self, known, arguments[2], address);
+    PyObject *result = known->steps ? launched(self, known, tensors[2], address) : made(known, tensors);
     if (!--known->pins && known->forgotten) forget(known);
     return result;
 }
@@ -406,20 +425,21 @@ static int read_step(PyObject *described, Step *step)
 }
 
 PyDoc_STRVAR(learn_doc,
-"learn(a, b, out, steps, context, workspace, read_a, read_b, written, like, owner)\n\n"
-"Keep the steps of a product for later calls with these layouts on torch's current stream.");
+"learn(a, b, out, scale_a, scale_b, steps, context, workspace, read_a, read_b, written, like, owner)\n\n"
+"Keep the steps of a product for later calls with these layouts on torch's current stream. Without steps,\n"
+"owner(a, b, out, scale_a, scale_b) makes it, unless the stream is being captured.");
 
 static PyObject *learn(Products *self, PyObject *arguments)
 {
-    PyObject *a, *b, *out, *steps, *like, *owner;
+    PyObject *tensors[TENSORS], *steps, *like, *owner;
     unsigned long long context, workspace, read_a, read_b, written;
-    if (!PyArg_ParseTuple(arguments, "OOOO!KKKKKOO", &a, &b, &out, &PyTuple_Type, &steps, &context, &workspace, &read_a,
-                          &read_b, &written, &like, &owner))
+    if (!PyArg_ParseTuple(arguments, "OOOOOO!KKKKKOO", &tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4],
+                          &PyTuple_Type, &steps, &context, &workspace, &read_a, &read_b, &written, &like, &owner))
         return NULL;
     Key key;
     uint64_t address[SLOTS] = {0};
     if (!self->exchange) return PyErr_Format(PyExc_TypeError, "is not initialised");
-    int taken = read_call(self, a, b, out, &key, address);
+    int taken = read_call(self, tensors, &key, address);
     if (taken < 0) return NULL;
     if (!taken) Py_RETURN_FALSE;
     Known *known = calloc(1, sizeof *known);

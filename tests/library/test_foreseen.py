@@ -8,18 +8,19 @@ from types import SimpleNamespace
 import pytest
 
 from tunesmith.devices import LaunchError, choose, open_device
-from tunesmith.library.launch import _launcher
+from tunesmith.library.launch import _foreseen, _launcher
 from tunesmith.library.launch._foreseen import foreseen
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import Configuration, LibraryCall, LibraryPlan, Plan, Problem
+from tunesmith.toolchains.blas import BlasLibrary
 
 PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
 CALL = LibraryCall(1, "gemm", Configuration({}))
 
 
 class Gpu:
-    lost = False
+    lost, target = False, None
 
     def __init__(self, error=None, capturing=False):
         self.error, self.is_capturing, self.asked = error, capturing, []
@@ -64,6 +65,25 @@ def test_nothing_is_asked_in_a_child_and_in_a_capture():
         assert gpu.asked == []
 
 
+@pytest.mark.parametrize(
+    ("made_with", "asked"),
+    [
+        (None, True),
+        ("NVRTC 13.0; Triton 3.6.0; cuBLAS 13.1.0, strict sums", True),
+        ("cuBLAS 13.1.2, strict sums; NVRTC 13.1", True),
+        ("NVRTC 13.1; cuBLAS 13.2.0, strict sums", False),
+        ("cuBLAS 12.1.0, strict sums", False),
+        ("NVRTC 13.1", False),
+    ],
+)
+def test_another_release_of_the_library_is_not_asked(monkeypatch, made_with, asked):
+    here = BlasLibrary("libcublas.so.13", "cuBLAS 13.1.0, strict sums")
+    monkeypatch.setattr(_foreseen, "library", lambda target: here)
+    gpu = Gpu()
+    assert foreseen(gpu, lambda: ready(CALL), made_with) == (PLAN if asked else None)
+    assert gpu.asked == ([(CALL, "second")] if asked else [])
+
+
 def test_an_error_means_that_nothing_is_known_unless_the_gpu_is_lost():
     def broken():
         raise LaunchError("no library", "libcublasLt")
@@ -80,7 +100,9 @@ def test_a_launcher_asks_for_its_choices_on_a_gpu_and_not_for_a_siblings_logic(m
     launcher = Launcher(open_device(choose("fake:GPU:8")), {}, {})
     problem, other = (Problem(gemm_type(letter, use_beta=False), (64, 64, 64)) for letter in "sd")
     asked = []
-    monkeypatch.setattr(_launcher, "foreseen", lambda gpu, by_vendor: asked.append((gpu, by_vendor())) or PLAN)
+    monkeypatch.setattr(
+        _launcher, "foreseen", lambda gpu, by_vendor, made_with: asked.append((gpu, by_vendor(), made_with)) or PLAN
+    )
     assert launcher._predicted._plan.__wrapped__ == launcher.foreseen
     assert launcher.by_vendor(problem, {}, aligned=True) is None, "the fake device has no BLAS"
     assert launcher.foreseen(problem) is None
@@ -90,4 +112,8 @@ def test_a_launcher_asks_for_its_choices_on_a_gpu_and_not_for_a_siblings_logic(m
     assert launcher.foreseen(other) is None
     assert asked == []
     assert launcher.foreseen(problem) == PLAN
-    assert asked == [(launcher.device, (problem, {"workspace_bytes": 32 * 2**20}, True))]
+    with_workspace = (problem, {"workspace_bytes": 32 * 2**20}, True)
+    assert asked == [(launcher.device, with_workspace, None)]
+    launcher.logics = {problem.type: SimpleNamespace(document=SimpleNamespace(origin=SimpleNamespace(toolchain="its")))}
+    assert launcher.foreseen(problem) == PLAN
+    assert asked[1:] == [(launcher.device, with_workspace, "its")]

@@ -27,9 +27,16 @@ class Operator:
         self.refusals -= 1
         if self.refusals >= 0:
             raise RuntimeError("refused")
+        out = empty(a, b, out_dtype) if out is None else out
         assert out.dtype == out_dtype
         out.copy_((a.float() @ b.float()) * scale_a * scale_b)
         self.results.append(out)
+        return out
+
+
+def empty(a, b, dtype):
+    """A result that the operator makes itself."""
+    return a.new_empty((a.shape[0], b.shape[1]), dtype=dtype)
 
 
 @pytest.fixture
@@ -131,3 +138,84 @@ def test_a_graph_has_our_own_call_with_the_graphs_workspace(rig):
     ((_, stream, _, workspace, on_zeros),) = rig.device.launches
     assert (stream, on_zeros) == (9, False)
     assert workspace
+
+
+class Native:
+    """Takes the place of compiled code: it notes what it is told to keep, and makes what a function was kept for."""
+
+    def __init__(self):
+        self.launches, self.functions, self.asked = [], [], []
+
+    def learn(self, recipe, arguments, like, workspace):
+        self.launches.append(arguments)
+        return True
+
+    def learn_function(self, function, arguments):
+        self.functions.append((function, arguments))
+        return True
+
+    def repeat(self, *tensors):
+        self.asked.append(tensors)
+        return self.functions[-1][0](*tensors) if self.functions else None
+
+    def clear(self):
+        pass
+
+
+@pytest.fixture
+def native(monkeypatch):
+    native = Native()
+    monkeypatch.setattr(_torch_matmul, "native_products", lambda torch: native)
+    return native
+
+
+def test_compiled_code_calls_torchs_operator_from_the_second_call_on(rig, native):
+    lib, (a, b, scales, wide) = rig.library(*SCALED), operands(rig)
+    close(lib.matmul(a, b, **scales), wide, ROUNDING)
+    ((_, arguments),) = native.functions
+    assert arguments.scale_a is scales["scale_a"]
+    assert arguments.scale_b is scales["scale_b"]
+    calls = rig.operator.calls
+    found = lib.matmul(a, b, **scales)
+    close(found, wide, ROUNDING)
+    assert found is rig.operator.results[-1]
+    assert native.asked == [(a, b, None, scales["scale_a"], scales["scale_b"])]
+    assert rig.operator.calls == calls + 1
+    assert len(native.functions) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ({"scale_b": None}, {}),
+        ({"scale_a": 2.0}, {}),
+        ({"alpha": 2.0}, {}),
+        ({}, {"launched": lambda record: None}),
+    ],
+    ids=["one scale", "a number", "alpha", "launches are told"],
+)
+@pytest.mark.parametrize("maker", ["torch", "our kernel"])
+def test_compiled_code_keeps_no_other_call_with_scales(rig, native, monkeypatch, maker, more, options):
+    if maker == "our kernel":
+        monkeypatch.setattr(_torch_matmul, "VENDOR", "another")
+    lib, (a, b, scales, _) = rig.library(*SCALED, **options), operands(rig)
+    for _ in range(2):
+        lib.matmul(a, b, **{**scales, **more})
+    assert native.functions == native.launches == []
+
+
+def test_compiled_code_keeps_our_kernels_product_with_both_scales(rig, native, monkeypatch):
+    monkeypatch.setattr(_torch_matmul, "VENDOR", "another")
+    lib, (a, b, scales, wide) = rig.library(*SCALED), operands(rig)
+    for _ in range(2):
+        close(lib.matmul(a, b, **scales), wide, ROUNDING)
+    assert [arguments.scale_b for arguments in native.launches] == [scales["scale_b"]] * 2
+    assert native.asked == [(a, b, None, scales["scale_a"], scales["scale_b"])]
+
+
+def test_a_product_with_scales_is_no_product_of_the_hosts(rig, native):
+    """What compiled code does not know takes the way on which scales are looked at."""
+    lib, (a, b, scales, wide) = rig.library(*SCALED), operands(rig)
+    lib.matmul(a, b, **scales)
+    native.functions.clear()
+    close(lib.matmul(a, b, **scales), wide, ROUNDING)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from native_build import built
-from tunesmith.devices.cuda.native import OUT, STREAM, WORKSPACE, A, B
+from tunesmith.devices.cuda.native import OUT, SCALE_A, SCALE_B, STREAM, WORKSPACE, A, B
 from tunesmith.library.gemm._checked_call import Arguments
 from tunesmith.library.gemm._native_products import NativeProducts
 
@@ -51,12 +51,12 @@ class Machine:
         self.errors.append((owner, step, status))
         raise LookupError(f"{owner} {step} {status}")
 
-    def learn(self, a, b, out=None, steps=None, workspace=0, spans=(0, 0, 0), owner="owner"):
+    def learn(self, a, b, out=None, scales=(None, None), steps=None, workspace=0, spans=(0, 0, 0), owner="owner"):
         word_writes = ((0, A, 0), (1, B, 8), (2, OUT, 0), (3, STREAM, 1), (4, WORKSPACE, 2))
         steps = (("step", self.function("step"), tuple(range(19)), word_writes, None),) if steps is None else steps
         like = torch.empty((), dtype=a.dtype).expand(a.shape[0], b.shape[1])
         described = tuple(tuple(step)[1:] for step in steps)
-        return self.products.learn(a, b, out, described, 77, workspace, *spans, like, owner)
+        return self.products.learn(a, b, out, *scales, described, 77, workspace, *spans, like, owner)
 
     def of(self, name):
         return [words for called, words in self.calls if called == name]
@@ -179,6 +179,74 @@ def test_an_error_of_a_setting_is_the_callers(machine):
     machine.loose = []  # has no hash
     with pytest.raises(TypeError, match="unhashable"):
         machine.products.repeat(a, b, None)
+
+
+def scales(first=2.0, second=(1.5,)):
+    return torch.tensor(first), torch.tensor(second)
+
+
+def test_scales_are_part_of_a_product_and_their_addresses_of_a_call(machine):
+    a, b = matrices()
+    step = "step", machine.function("step"), (), ((0, SCALE_A, 0), (1, SCALE_B, 4)), None
+    assert machine.learn(a, b, None, scales(), steps=(step,))
+    assert machine.products.repeat(a, b, None) is None
+    assert machine.products.repeat(a, b, None, None, None) is None
+    for pair in (scales(), scales(3.0)):
+        assert machine.products.repeat(a, b, None, *pair).shape == (4, 5)
+        assert machine.of("step")[-1][:2] == (pair[0].data_ptr(), pair[1].data_ptr() + 4)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (torch.tensor(2.0), None),
+        (None, torch.tensor([1.5])),
+        (torch.tensor(2.0), torch.tensor(1.5)),
+        (torch.tensor(2.0), torch.tensor([1.5, 1.5])),
+        (torch.tensor(2.0), torch.tensor([1.5], dtype=torch.float64)),
+        (torch.tensor([0.0, 2.0])[1], torch.tensor([1.5])),
+        (2.0, torch.tensor([1.5])),
+    ],
+)
+def test_other_scales_are_left_to_the_python_path(machine, others):
+    a, b = matrices()
+    assert machine.learn(a, b, None, scales())
+    assert machine.products.repeat(a, b, None, *others) is None
+    assert not machine.of("step")
+
+
+def test_a_product_without_steps_is_made_by_its_function(machine):
+    a, b = matrices()
+    out, calls = torch.empty(4, 5), []
+
+    def function(*tensors):
+        calls.append(tensors)
+        return "made"
+
+    assert machine.learn(a, b, out, scales(), steps=(), owner=function)
+    pair = scales()
+    assert machine.products.repeat(a, b, out, *pair) == "made"
+    assert [[id(x) for x in call] for call in calls] == [[id(x) for x in (a, b, out, *pair)]]
+    assert machine.calls == []
+
+
+def test_an_error_of_such_a_function_is_the_callers_and_clearing_inside_it_is_safe(machine):
+    a, b = matrices()
+
+    def function(*tensors):
+        machine.products.clear()
+        raise LookupError("refused")
+
+    assert machine.learn(a, b, steps=(), owner=function)
+    with pytest.raises(LookupError, match="refused"):
+        machine.products.repeat(a, b, None)
+    assert machine.products.repeat(a, b, None) is None
+
+
+@pytest.mark.parametrize("count", [0, 2, 4, 6])
+def test_another_number_of_arguments_is_refused(machine, count):
+    with pytest.raises(TypeError, match="repeat takes"):
+        machine.products.repeat(*[None] * count)
 
 
 def kernel_step(machine, pointers=(), maps=()):
@@ -326,7 +394,7 @@ def test_more_products_than_the_table_keeps_begin_a_new_table(machine):
 )
 def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
     with pytest.raises(ValueError, match=message):
-        machine.products.learn(*matrices(), None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
+        machine.products.learn(*matrices(), None, None, None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
     assert machine.products.repeat(*matrices(), None) is None
 
 
@@ -334,13 +402,14 @@ class SubclassedTensor(torch.Tensor):
     """A tensor whose operations may mean something else."""
 
 
-@pytest.mark.parametrize("refused", ["subclass", "no plan on a GPU", "a launch for each matrix"])
+@pytest.mark.parametrize("refused", ["subclass", "no plan on a GPU", "a launch for each matrix", "no steps"])
 def test_what_compiled_code_cannot_repeat_is_not_kept(refused):
     kept = []
     products = object.__new__(NativeProducts)
     products.types, products._owners = (torch.Tensor, torch.nn.Parameter), {}
     products._table = SimpleNamespace(learn=lambda *described: kept.append(described) or True)
-    plan = SimpleNamespace(native=lambda slots: (), context=7)
+    step = SimpleNamespace(described=("a step",))
+    plan = SimpleNamespace(native=lambda slots: (step,), context=7)
     launched = SimpleNamespace(launched=SimpleNamespace(plan=SimpleNamespace(zeroed=0)))
     recipe = SimpleNamespace(plan=plan, launches=1, ready=launched, swapped=False, reads=((0, 4), (1, 8)), writes=16)
     a, b = matrices()
@@ -348,6 +417,10 @@ def test_what_compiled_code_cannot_repeat_is_not_kept(refused):
     assert len(kept) == 1
     if refused == "subclass":
         a = a.as_subclass(SubclassedTensor)
-    changed = {"no plan on a GPU": {"plan": None}, "a launch for each matrix": {"launches": 2}}.get(refused, {})
+    changed = {
+        "no plan on a GPU": {"plan": None},
+        "a launch for each matrix": {"launches": 2},
+        "no steps": {"plan": SimpleNamespace(native=lambda slots: (), context=7)},
+    }.get(refused, {})
     assert products.learn(SimpleNamespace(**{**vars(recipe), **changed}), Arguments(a, b), None, 0) is False
     assert len(kept) == 1

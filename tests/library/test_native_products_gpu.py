@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import tunesmith
 from cuda_runner import torch_on_gpu
 from matmul_overhead import LAUNCHES, untuned
 from native_build import built
@@ -131,6 +132,61 @@ def test_a_closed_library_forgets_its_products(torch, native):
     library.matmul(a, b)
     library.close()
     assert library._begun_products().torch.repeat(a, b, None) is None
+
+
+def float8_operands(torch, rows, inner, columns):
+    """Whole numbers, whose sums are exact, with scales that are powers of two."""
+    a, b = (
+        torch.randint(-2, 3, shape, device="cuda").to(torch.float8_e4m3fn)
+        for shape in ((rows, inner), (columns, inner))
+    )
+    scales = {
+        name: torch.tensor(2.0 ** int(torch.randint(-2, 3, ())), device="cuda") for name in ("scale_a", "scale_b")
+    }
+    exact = (a.double() @ b.double().mT) * scales["scale_a"].double() * scales["scale_b"].double()
+    return a, b.mT, scales, exact.bfloat16()
+
+
+@pytest.mark.parametrize("with_out", [False, True])
+def test_float8_products_with_scales_are_repeated_on_any_memory(torch, native, with_out):
+    """By our kernels and, where the vendor's library is the choice, by torch's operator."""
+    if torch.cuda.get_device_capability() < (8, 9):
+        pytest.skip("no float8 products on this GPU")
+    makers = set()
+    with tunesmith.load() as library:
+        for rows, inner, columns in ((16, 256, 128), (96, 256, 4096), (2048, 2048, 2048)):
+            for _ in range(3):
+                a, b, scales, right_result = float8_operands(torch, rows, inner, columns)
+                out = torch.empty(rows, columns, device="cuda", dtype=torch.bfloat16) if with_out else None
+                result = library.matmul(a, b, out, **scales)
+                assert torch.equal(result, right_result)
+                again = library._begun_products().torch.repeat(a, b, out, scales["scale_a"], scales["scale_b"])
+                assert again is not None, "compiled code does not know the product"
+                assert torch.equal(again, right_result)
+                assert out is None or again is out
+            kind = "Cij_Aki_Bkj_F8B_ScaleAB"
+            makers.add(library.select(columns, rows, inner, problem_type=kind).solution.kernel == "VendorBlas")
+    assert makers == {True, False}, "sizes of both makers are needed"
+
+
+def test_a_captured_float8_product_is_replayed_with_what_its_scales_hold_then(torch, native):
+    if torch.cuda.get_device_capability() < (8, 9):
+        pytest.skip("no float8 products on this GPU")
+    with tunesmith.load() as library:
+        for size in ((16, 256, 128), (2048, 2048, 2048)):
+            a, b, scales, right_result = float8_operands(torch, *size)
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                for _ in range(3):
+                    library.matmul(a, b, **scales)
+            stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                result = library.matmul(a, b, **scales)
+            scales["scale_a"].mul_(2)
+            graph.replay()
+            torch.cuda.synchronize()
+            assert torch.equal(result, 2 * right_result)
 
 
 def test_many_layouts_stay_apart(torch, native):

@@ -272,15 +272,14 @@ class Library:
         products = self._products or self._begun_products()
         if (
             (products.host.products or products.torch.repeat)
-            and (bias is activation is residual is c is scale_a is scale_b is out_dtype is stream is None)
+            and (bias is activation is residual is c is out_dtype is stream is None)
             and (alpha.__class__ is float and alpha == 1.0 and beta.__class__ is float and beta == 0.0)
         ):
-            if products.torch.repeat and (result := products.torch.repeat(a, b, out)) is not None:
-                return result
-            if a.__class__ is ndarray is b.__class__ and (out is None or out.__class__ is ndarray):
-                result = products.host.known_product(a, b, out)
-            else:
-                result = products.host.known_product_of_tensors(a, b, out)
+            result = products.torch.repeat(a, b, out, scale_a, scale_b) if products.torch.repeat else None
+            if result is None and scale_a is scale_b is None:
+                is_numpys = a.__class__ is ndarray is b.__class__ and (out is None or out.__class__ is ndarray)
+                host = products.host
+                result = (host.known_product if is_numpys else host.known_product_of_tensors)(a, b, out)
             if result is not None:
                 return result
         arguments = a, b, c, bias, scale_a, scale_b, out

@@ -7,6 +7,7 @@ the BLAS that SciPy was built with, which is OpenBLAS in SciPy's own wheels.
 from __future__ import annotations
 
 import ctypes
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -122,6 +123,12 @@ def cublas_library() -> BlasLibrary:
     context."""
     path, loaded = _cublas()
     return BlasLibrary(path, f"cuBLAS {'.'.join(map(str, cublas_version(loaded)))}, strict sums")
+
+
+def release_of(versions: str) -> str:
+    """Major and minor version of the cuBLAS that a text of versions names, such as 13.1. Empty if it names none."""
+    found = re.search(r"\bcuBLAS (\d+\.\d+)", versions)
+    return found[1] if found else ""
 
 
 def cublas_version(loaded: Any) -> tuple[int, ...]:

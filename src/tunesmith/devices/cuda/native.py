@@ -11,10 +11,10 @@ from .cublas_names import failure
 from .driver import error_of_status
 
 Writes = tuple[tuple[int, int, int], ...]
-"""Where an address goes: the index of a word or a parameter, the slot of the address (`STREAM` to `WORKSPACE`), and an
+"""Where an address goes: the index of a word or a parameter, the slot of the address (`STREAM` to `SCALE_B`), and an
 offset in bytes."""
 
-STREAM, A, B, OUT, WORKSPACE = range(5)
+STREAM, A, B, OUT, WORKSPACE, SCALE_A, SCALE_B = range(7)
 """The slots: the stream's handle, and addresses."""
 
 

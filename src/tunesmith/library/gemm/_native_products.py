@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakSet
 
 from tunesmith.devices.cuda.driver import driver_function
-from tunesmith.devices.cuda.native import OUT, WORKSPACE, A, B, NativeStep, address_of
+from tunesmith.devices.cuda.native import OUT, SCALE_A, SCALE_B, WORKSPACE, A, B, NativeStep, address_of
 from tunesmith.problems.gemm import DATA_TYPES
 from tunesmith.records import ZEROED_HEAD
 
@@ -18,10 +18,10 @@ from ._checked_call import Arguments
 from ._recipes import DirectLaunch
 from ._request import GemmRequest
 
-Repeat = Callable[[Any, Any, Any], Any]
+Repeat = Callable[[Any, Any, Any, Any, Any], Any]
 
-STRAIGHT = {"A": A, "B": B, "C": OUT, "D": OUT, "": WORKSPACE}
-SWAPPED = STRAIGHT | {"A": B, "B": A}
+STRAIGHT = {"A": A, "B": B, "C": OUT, "D": OUT, "": WORKSPACE, "ScaleA": SCALE_A, "ScaleB": SCALE_B}
+SWAPPED = STRAIGHT | {"A": B, "B": A, "ScaleA": SCALE_B, "ScaleB": SCALE_A}
 """The slots of a problem's operands, for the product itself and for the transposed product. Nothing reads C."""
 
 FLOATING, BRAIN_FLOATING = 2, 4
@@ -41,8 +41,9 @@ class NativeOwner:
 class NativeProducts:
     """Products of torch tensors that a library has made before, repeated by compiled code.
 
-    `repeat(a, b, out)` makes a product, or returns None if its layout on the current stream is not known; `out` may be
-    None. Only a plain product is kept, which is a call without c, bias, activation, scales or alpha.
+    `repeat(a, b, out, scale_a, scale_b)` makes a product, or returns None if its layout on the current stream is not
+    known; `out` and the scales may be None. Only a plain product is kept, which is a call without c, bias, activation
+    and alpha, with both scales or without any.
     """
 
     def __init__(self, torch: Any, module: Any, driver: tuple[int, int, int, int]) -> None:
@@ -67,10 +68,17 @@ class NativeProducts:
         spans, described = dict(recipe.reads), tuple(step.described for step in owner.steps)
         return bool(
             self._table.learn(
-                arguments.a, arguments.b, arguments.out, described, recipe.plan.context,
+                *_tensors(arguments), described, recipe.plan.context,
                 workspace, spans[0], spans[1], recipe.writes, like, owner,
             )
         )  # fmt: skip
+
+    def learn_function(self, function: Callable[..., Any], arguments: Arguments) -> bool:
+        """Keep that `function(a, b, out, scale_a, scale_b)` makes products with this layout on the current stream,
+        while no graph is captured. Returns whether it was kept."""
+        if type(arguments.a) not in self.types or type(arguments.b) not in self.types:
+            return False
+        return bool(self._table.learn(*_tensors(arguments), (), 0, 0, 0, 0, 0, None, function))
 
     def clear(self) -> None:
         """Forget all products, since their programs or workspaces will be released, and wait until none is launched."""
@@ -83,13 +91,18 @@ class NativeProducts:
         self._owners.clear()
 
     def _owner_of(self, recipe: DirectLaunch) -> NativeOwner | None:
-        """The steps of a recipe; None if compiled code cannot take them. Kept recipes keep their ids."""
+        """The steps of a recipe; None if there are none, or compiled code cannot take them. Kept recipes keep their
+        ids."""
         if id(recipe) not in self._owners:
             steps = None
             if recipe.plan is not None and recipe.launches == 1 and recipe.ready.launched.plan.zeroed <= ZEROED_HEAD:
                 steps = recipe.plan.native(SWAPPED if recipe.swapped else STRAIGHT)
-            self._owners[id(recipe)] = recipe, None if steps is None else NativeOwner(steps, recipe)
+            self._owners[id(recipe)] = recipe, NativeOwner(steps, recipe) if steps else None
         return self._owners[id(recipe)][1]
+
+
+def _tensors(arguments: Arguments) -> tuple[Any, ...]:
+    return arguments.a, arguments.b, arguments.out, arguments.scale_a, arguments.scale_b
 
 
 def settings_of(torch: Any) -> tuple[tuple[int, int, Callable[[], object]], ...]:
@@ -116,11 +129,13 @@ def native_products(torch: Any) -> NativeProducts | None:
     return NativeProducts(torch, module, (push, pop, capturing, move))
 
 
-def is_plain_product(recipe: DirectLaunch, request: GemmRequest, has_out: bool) -> bool:
-    """Whether a call is a b alone, so that a call with the same a, b and out means the same."""
-    default = DATA_TYPES[request.data].dest[0] == request.dest or has_out
+def is_plain_product(recipe: DirectLaunch, request: GemmRequest, arguments: Arguments) -> bool:
+    """Whether a call is a b alone, or with both scales, so that a call with the same a, b, out and scales means the
+    same."""
+    is_default = DATA_TYPES[request.data].dest[0] == request.dest or arguments.out is not None
     alpha = recipe.ready.launched.problem.scalars.get("alpha", 1.0)
-    return default and alpha == 1.0 and not request.epilogue
+    has_scales = not request.scaled or (arguments.scale_a is not None and arguments.scale_b is not None)
+    return is_default and has_scales and alpha == 1.0 and not replace(request, scaled=False).epilogue
 
 
 def _raise_failure(owner: NativeOwner, step: int, status: int) -> None:

@@ -3,6 +3,7 @@ as possible."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +21,8 @@ from ._recipes import Addresses, DirectLaunch
 class TorchMatmul(ArrayMatmul):
     """`matmul` on the tensors' GPU, on torch's current stream.
 
-    `repeat(a, b, out)` makes a plain product again, or returns None if it does not know it. It is None without the
-    compiled distribution, before the first product, and where a caller wants to be told of launches.
+    `repeat(a, b, out, scale_a, scale_b)` makes a plain product again, or returns None if it does not know it. It is
+    None without the compiled distribution, before the first product, and where a caller wants to be told of launches.
     """
 
     def __init__(self, *shared: Any) -> None:
@@ -63,9 +64,12 @@ class TorchMatmul(ArrayMatmul):
         if out is None:
             out = torch.empty_like(layout.like, memory_format=torch.contiguous_format)
             out_address = out.data_ptr()
+        may_learn = self._may_learn and not self._launched and is_plain_product(recipe, layout.request, arguments)
         if layout.by_torch and _by_torch(torch, arguments, out):
             if self._launched:
                 self._launched(recipe.ready.launched)
+            elif may_learn and (native := self._begun_native(torch)):
+                native.learn_function(_scaled_by_torch(torch, out.dtype), arguments)
             return out
         stream, launched, workspace = current_handle(torch)(layout.ordinal), recipe.ready.launched, 0
         if not (size := launched.plan.workspace_bytes):
@@ -80,25 +84,33 @@ class TorchMatmul(ArrayMatmul):
             recipe.enqueue(stream, workspace, addresses, out_address)
         if self._launched:
             self._launched(launched)
-        elif self._may_learn and is_plain_product(recipe, layout.request, arguments.out is not None):
-            self._learn(torch, layout, recipe, arguments, workspace)
+        elif may_learn and (native := self._begun_native(torch)):
+            self._learn(native, torch, layout, recipe, arguments, workspace)
         return out
 
-    def _learn(
-        self, torch: Any, layout: LayoutRecipe, recipe: DirectLaunch, arguments: Arguments, workspace: int
-    ) -> None:
-        """Let compiled code repeat this product from now on, if it is installed."""
+    def _begun_native(self, torch: Any) -> NativeProducts | None:
+        """What compiled code repeats, if it is installed."""
         if self._native is None:
             self._native = native_products(torch)
             self._may_learn = self._native is not None
-            if self._native is None:
-                return
-            self.repeat = self._native.repeat
+            self.repeat = self._native.repeat if self._native else None
+        return self._native
+
+    def _learn(
+        self,
+        native: NativeProducts,
+        torch: Any,
+        layout: LayoutRecipe,
+        recipe: DirectLaunch,
+        arguments: Arguments,
+        workspace: int,
+    ) -> None:
+        """Let compiled code repeat this product from now on."""
         if not torch.cuda.is_current_stream_capturing():
             with layout.launcher.at_home():
-                self._native.learn(recipe, arguments, layout.like, workspace)
+                native.learn(recipe, arguments, layout.like, workspace)
             if workspace:
-                layout.launcher.workspaces.replaced = self._native.clear
+                layout.launcher.workspaces.replaced = native.clear
 
     def _find_recipe(self, torch: Any, key: Any, arguments: Arguments, scalars: Scalars) -> LayoutRecipe:
         check_tensors(torch, arguments._asdict())
@@ -137,6 +149,16 @@ def _by_torch(torch: Any, arguments: Arguments, out: Any) -> bool:
     except (AttributeError, RuntimeError, TypeError, ValueError):
         return False
     return True
+
+
+def _scaled_by_torch(torch: Any, dtype: Any) -> Callable[..., Any]:
+    """Torch's operator as compiled code calls it, with results of this data type."""
+    multiply = torch._scaled_mm
+
+    def made(a: Any, b: Any, out: Any, scale_a: Any, scale_b: Any) -> Any:
+        return multiply(a, b, scale_a, scale_b, out_dtype=dtype, out=out)
+
+    return made
 
 
 def _torchs_settings(torch: Any, a: Any) -> tuple[bool, bool]:

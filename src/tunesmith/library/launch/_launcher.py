@@ -200,12 +200,14 @@ class Launcher:
 
     def foreseen(self, problem: Problem) -> LibraryPlan | None:
         """How a GPU's BLAS would compute a problem, without computing it. None if it does not say. It is not asked for
-        types whose logic is of a sibling device, whose BLAS may plan otherwise."""
+        types whose logic is of a sibling device or of another release of the BLAS, which may plan otherwise."""
         if not self.on_gpu or problem.type in self._of_siblings:
             return None
         # What cuBLAS has on its own it may use in a plain call, too.
         changes = {"workspace_bytes": EXTENDED_WORKSPACE}
-        return foreseen(self.gpu, lambda: self.by_vendor(problem, changes, aligned=True))
+        logic = self.logics.get(problem.type)
+        made_with = logic.document.origin.toolchain if logic else None
+        return foreseen(self.gpu, lambda: self.by_vendor(problem, changes, aligned=True), made_with)
 
     def ready_of(self, choice: Choice, problem: Problem) -> ReadyLaunch | None:
         """A choice with its plan for a problem, for which it need not have been made. None if it cannot run it here."""

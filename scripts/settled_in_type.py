@@ -1,0 +1,123 @@
+"""Makes a tuning file that measures the package's bfloat16 solutions in another data type, without steps.
+
+    python scripts/settled_in_type.py TYPE LIST.csv -o tune.yaml
+
+TYPE is h, tf32 or f8, and LIST.csv a list of GEMMs, which the file names. The solutions are those that the choice model
+of `nvidia-h200-bf16` knows of each layout, and those of the package's own file for TYPE, if there is one. Parameters
+that count elements along K are changed, so that they count as many bytes. What a kernel does not have in the type is
+left out; what is not legal on the device, the run leaves out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tunesmith.library._configurations import mistake_in
+from tunesmith.logic import read_shipped_model, shipped_files, write_atomically
+from tunesmith.models.choice.model import ChoiceModel
+from tunesmith.models.choice.model_file import model_of
+from tunesmith.problems.gemm import gemm_type, gemm_type_named
+from tunesmith.problems.gemm.listed import read_gemm_list
+from tunesmith.records import Configuration, ProblemType, Solution, Value
+from tunesmith.session.heuristics.settled import settled_file
+
+KNOWN, KNOWN_BYTES = "nvidia-h200-bf16", 2
+OF_ELEMENTS = "DepthU", "GlobalReadVectorWidth"
+MOST_STORED_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A data type: the package's file for it, the type's letter, the bytes of an operand's and a result's element, and
+    values that its kernels need, by kernel and parameter."""
+
+    file: str
+    letter: str
+    operand_bytes: int
+    result_bytes: int
+    needed: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+
+    def type_like(self, kind: ProblemType) -> ProblemType:
+        """The type of the same layout."""
+        return gemm_type(
+            self.letter,
+            dest="b" if self.letter == "f8" else "",
+            tf32=self.letter == "s",
+            scaled=self.letter == "f8",
+            transpose_a=kind.fields.flag("TransposeA"),
+            transpose_b=kind.fields.flag("TransposeB"),
+            use_beta=False,
+        )
+
+    def solution_like(self, solution: Solution) -> Solution:
+        values = dict(solution.configuration)
+        for name in OF_ELEMENTS:
+            # One element at a time is what an operand without alignment needs, in any type.
+            if name in values and values[name] != 1:
+                values[name] = max(1, int(str(values[name])) * KNOWN_BYTES // self.operand_bytes)
+        if "StoreVectorWidth" in values:
+            values["StoreVectorWidth"] = min(
+                int(str(values["StoreVectorWidth"])), MOST_STORED_BYTES // self.result_bytes
+            )
+        values |= {name: value for name, value in self.needed.get(solution.kernel, {}).items() if name in values}
+        return Solution(self.type_like(solution.type), solution.kernel, Configuration(values))
+
+
+TYPES = {
+    "h": Translation("nvidia-h200-fp16", "h", 2, 2),
+    # float32 results are not stored by the copy engine.
+    "tf32": Translation(
+        "nvidia-h200-tf32",
+        "s",
+        4,
+        4,
+        {"CudaWgmmaGemm": {"StorePath": "Direct"}, "TritonGemm": {"InputPrecision": "tf32"}},
+    ),
+    "f8": Translation("nvidia-h200-fp8", "f8", 1, 2, {"CudaWgmmaGemm": {"PromoteEvery": 1}}),
+}
+
+
+def model_named(name: str) -> ChoiceModel | None:
+    """The model of a file of the package; None without such a file."""
+    found = (path for path in shipped_files() if path.name.startswith(f"{name}."))
+    return next((model_of(read_shipped_model(path), name) for path in found), None)
+
+
+def solutions_in(model: ChoiceModel) -> list[Solution]:
+    return [solution for kind in map(gemm_type_named, model.types) if kind for solution in model.solutions_of(kind)]
+
+
+def model_in(word: str) -> ChoiceModel:
+    """The model of KNOWN with types and solutions of the data type `word`, whose expectations mean nothing."""
+    known = model_named(KNOWN)
+    if known is None:
+        raise SystemExit(f"{KNOWN} is no file of the package")
+    translation = TYPES[word]
+    own = model_named(translation.file)
+    found = [*map(translation.solution_like, solutions_in(known)), *(solutions_in(own) if own else [])]
+    by_type: dict[str, dict[Solution, None]] = {}
+    for solution in found:
+        if mistake_in(solution) is None:
+            by_type.setdefault(solution.type.name, {})[solution] = None
+    every = list(dict.fromkeys((s.kernel, s.configuration) for solutions in by_type.values() for s in solutions))
+    numbers = {solution: number for number, solution in enumerate(every)}
+    types = {name: tuple(numbers[s.kernel, s.configuration] for s in found) for name, found in by_type.items()}
+    return replace(known, types=types, solutions=tuple(every))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("type", choices=TYPES)
+    parser.add_argument("list", type=Path, metavar="LIST.csv")
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    options = parser.parse_args()
+    sizes = os.path.relpath(options.list.resolve(), options.out.resolve().parent)
+    write_atomically(options.out, settled_file(model_in(options.type), read_gemm_list(options.list), sizes))
+
+
+if __name__ == "__main__":
+    main()

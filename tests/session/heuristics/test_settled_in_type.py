@@ -1,0 +1,78 @@
+"""`scripts/settled_in_type.py` makes a tuning file of another data type from solutions that are settled in bfloat16."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tunesmith.kernels import KERNELS, VENDOR
+from tunesmith.library._configurations import mistake_in
+from tunesmith.logic import read_shipped_model, shipped_files
+from tunesmith.models.choice.model_file import model_of
+from tunesmith.models.intensity.policies.known_targets import known_target
+from tunesmith.problems.gemm import gemm_type, gemm_type_named
+from tunesmith.problems.yaml import parse_yaml
+from tunesmith.records import Configuration, Solution
+
+SCRIPT = runpy.run_path(str(Path(__file__).parents[3] / "scripts" / "settled_in_type.py"))
+TARGET = known_target("sm_90")
+LAYOUTS = 3
+
+
+def in_type(word, kernel, **values):
+    """What becomes of a bfloat16 solution."""
+    known = Solution(gemm_type("b", transpose_a=True, transpose_b=False, use_beta=False), kernel, Configuration(values))
+    return dict(SCRIPT["TYPES"][word].solution_like(known).configuration)
+
+
+@pytest.mark.parametrize(
+    ("word", "depth", "vector", "stored"), [("h", 64, 8, 8), ("tf32", 32, 4, 4), ("f8", 128, 16, 8)]
+)
+def test_what_counts_elements_counts_as_many_bytes(word, depth, vector, stored):
+    triton = in_type(word, "TritonGemm", DepthU=64, GlobalReadVectorWidth=8, StoreVectorWidth=8, NumWarps=4)
+    assert triton == {
+        "DepthU": depth,
+        "GlobalReadVectorWidth": vector,
+        "StoreVectorWidth": stored,
+        "NumWarps": 4,
+    }
+    assert in_type(word, "TritonGemv", GlobalReadVectorWidth=1) == {"GlobalReadVectorWidth": 1}
+
+
+def test_a_type_gets_the_values_that_its_kernels_need():
+    assert in_type("tf32", "TritonGemm", InputPrecision="tf32x3") == {"InputPrecision": "tf32"}
+    wgmma = {"StorePath": "TMA", "PromoteEvery": 0}
+    assert in_type("tf32", "CudaWgmmaGemm", **wgmma) == wgmma | {"StorePath": "Direct"}
+    assert in_type("f8", "CudaWgmmaGemm", **wgmma) == wgmma | {"PromoteEvery": 1}
+    assert in_type("h", "CudaWgmmaGemm", **wgmma) == wgmma
+
+
+@pytest.mark.parametrize("word", ["h", "tf32", "f8"])
+def test_the_file_has_solutions_of_every_layout_that_the_kernels_have(word, tmp_path, monkeypatch):
+    listed = tmp_path / "list.csv"
+    listed.write_text("m,n,k,batch,trans_a,trans_b\n64,96,128,1,N,T\n64,96,128,1,N,N\n64,96,128,1,T,N\n")
+    monkeypatch.setattr("sys.argv", ["settled_in_type.py", word, str(listed), "-o", str(tmp_path / "tune.yaml")])
+    SCRIPT["main"]()
+    file = parse_yaml((tmp_path / "tune.yaml").read_text(), "tune.yaml").fields(
+        "file", ("GlobalParameters", "BenchmarkProblems")
+    )
+    assert len(file["BenchmarkProblems"].sequence("problems")) == LAYOUTS
+    model = SCRIPT["model_in"](word)
+    for name in model.types:
+        kind = gemm_type_named(name)
+        solutions = model.solutions_of(kind)
+        assert len(set(solutions)) == len(solutions) > 50
+        assert [solution.kernel for solution in solutions].count(VENDOR) == 1
+        assert not any(map(mistake_in, solutions))
+        legal = [s for s in solutions if not any(KERNELS[s.kernel].rejections(s.configuration, kind, TARGET))]
+        assert len(legal) > 0.9 * len(solutions)
+
+
+def test_solutions_that_the_package_has_in_the_type_are_there():
+    path = next(path for path in shipped_files() if path.name.startswith("nvidia-h200-tf32"))
+    own = model_of(read_shipped_model(path), "own")
+    made = SCRIPT["model_in"]("tf32")
+    for kind in map(gemm_type_named, own.types):
+        assert set(own.solutions_of(kind)) <= set(made.solutions_of(kind))
