@@ -35,6 +35,7 @@ typedef struct {
     int (*current_stream)(int32_t device_type, int32_t device_id, void **stream);
 } Exchange;
 
+enum { INTERFACE = 2 };           /* raised when the caller must call in another way */
 enum { CAPSULE_MAJOR = 1, ON_CUDA = 2, MOST_AXES = 3 };
 enum { OPTIONAL = 2, SCALES = 3, TENSORS = 5 };   /* a call's tensors: a, b, then what may be None: out, two scales */
 
@@ -571,7 +572,9 @@ static struct PyModuleDef module = {
 PyMODINIT_FUNC PyInit_tunesmith_native(void)
 {
     requires_grad = PyUnicode_InternFromString("requires_grad");
-    PyObject *made = requires_grad ? PyModule_Create(&module) : NULL;
-    if (made && PyModule_AddType(made, &products_type)) Py_CLEAR(made);
-    return made;
+    PyObject *created = requires_grad ? PyModule_Create(&module) : NULL;
+    if (created &&
+        (PyModule_AddType(created, &products_type) || PyModule_AddIntConstant(created, "INTERFACE", INTERFACE)))
+        Py_CLEAR(created);
+    return created;
 }

@@ -15,7 +15,7 @@ import pytest
 from native_build import built
 from tunesmith.devices.cuda.native import OUT, SCALE_A, SCALE_B, STREAM, WORKSPACE, A, B
 from tunesmith.library.gemm._checked_call import Arguments
-from tunesmith.library.gemm._native_products import NativeProducts
+from tunesmith.library.gemm._native_products import INTERFACE, NativeProducts, native_products
 
 torch = pytest.importorskip("torch")
 
@@ -396,6 +396,17 @@ def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
     with pytest.raises(ValueError, match=message):
         machine.products.learn(*matrices(), None, None, None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
     assert machine.products.repeat(*matrices(), None) is None
+
+
+@pytest.mark.parametrize("interface", [{}, {"INTERFACE": 1}, {"INTERFACE": 3}])
+def test_a_distribution_of_another_tunesmith_is_not_used(monkeypatch, interface):
+    monkeypatch.setitem(sys.modules, "tunesmith_native", SimpleNamespace(**interface))
+    with pytest.warns(UserWarning, match="of another tunesmith"):
+        assert native_products(torch) is None
+
+
+def test_the_distribution_is_of_this_tunesmith(module):
+    assert module.INTERFACE == INTERFACE
 
 
 class SubclassedTensor(torch.Tensor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,9 @@ SWAPPED = STRAIGHT | {"A": B, "B": A, "ScaleA": SCALE_B, "ScaleB": SCALE_A}
 
 FLOATING, BRAIN_FLOATING = 2, 4
 """kDLFloat and kDLBfloat of dlpack.h."""
+
+INTERFACE = 2
+"""How compiled code is called; an older distribution is called in another way."""
 
 DRIVER = ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamIsCapturing", "cuTensorMapReplaceAddress")
 
@@ -117,13 +121,16 @@ def settings_of(torch: Any) -> tuple[tuple[int, int, Callable[[], object]], ...]
 
 
 def native_products(torch: Any) -> NativeProducts | None:
-    """The compiled short way with the CUDA driver; None if it is not installed, or torch is older than the interface
-    that it reads tensors by."""
+    """The compiled short way with the CUDA driver; None if it is not installed, if torch is older than the interface
+    that it reads tensors by, and, with a warning, if it is of another tunesmith."""
     if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
         return None
     try:
         module = importlib.import_module("tunesmith_native")
     except ImportError:
+        return None
+    if getattr(module, "INTERFACE", 1) != INTERFACE:
+        warnings.warn("tunesmith-native is of another tunesmith and not used: pip install ./native again", stacklevel=2)
         return None
     push, pop, capturing, move = (address_of(driver_function(name)) for name in DRIVER)
     return NativeProducts(torch, module, (push, pop, capturing, move))
