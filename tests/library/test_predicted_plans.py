@@ -10,6 +10,7 @@ from tunesmith.library.launch import _predicted
 from tunesmith.library.launch._predicted import PredictedChoices
 from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped
 from tunesmith.models.choice import model as model_module
+from tunesmith.models.choice import model_file
 from tunesmith.records import LibraryPlan, Problem
 
 FILE = Path(FOLDER / f"nvidia-h200-tf32{SUFFIX}")
@@ -34,7 +35,8 @@ def sizes_of(logic, *sizes):
     return Problem(logic.document.problem_type, sizes)
 
 
-def test_a_model_without_trees_for_plans_does_not_ask(choices, asked):
+def test_a_model_without_trees_for_plans_does_not_ask(choices, asked, monkeypatch):
+    monkeypatch.setattr(model_file, "_library", lambda *parts: None)
     logic = read_shipped(FILE).logics[0]
     assert next(choices.candidates(logic, sizes_of(logic, 72, 1000, 333))).expected_seconds
     assert asked == []
@@ -48,7 +50,6 @@ def test_a_model_with_such_trees_asks_once_for_a_problem(choices, asked, monkeyp
         received.append(plan)
         return ranked(self, problem)
 
-    monkeypatch.setattr(model_module.ExpectedTimes, "uses_plans", True)
     monkeypatch.setattr(model_module.ExpectedTimes, "_ranked", spied)
     logic = read_shipped(FILE).logics[0]
     problems = [sizes_of(logic, 72, 1000, 333), sizes_of(logic, 73, 1000, 333)]
@@ -64,7 +65,6 @@ def test_a_model_with_such_trees_asks_once_for_a_problem(choices, asked, monkeyp
 def test_only_so_many_plans_are_kept(asked, monkeypatch):
     monkeypatch.setattr(_predicted, "REMEMBERED", 2)
     choices = PredictedChoices([FILE], lambda problem: asked.append(problem) or PLAN)
-    monkeypatch.setattr(model_module.ExpectedTimes, "uses_plans", True)
     logic = read_shipped(FILE).logics[0]
     first = sizes_of(logic, 70, 1000, 333)
     for problem in (first, sizes_of(logic, 71, 1000, 333), first, sizes_of(logic, 72, 1000, 333), first):
