@@ -94,11 +94,11 @@ def test_an_error_means_that_nothing_is_known_unless_the_gpu_is_lost():
         foreseen(Gpu(LaunchError("fault", "", poisoned=True)), lambda: ready(CALL))
 
 
-def test_a_launcher_asks_for_its_choices_on_a_gpu_and_not_for_a_siblings_logic(monkeypatch):
+def test_a_launcher_asks_for_its_choices_on_a_gpu(monkeypatch):
     """The fake device is no GPU of which anything is asked, until it says that it is one. cuBLAS is asked with the
-    workspace that it has on its own."""
+    workspace that it has on its own, and the versions are those of the logic by which the choice is made."""
     launcher = Launcher(open_device(choose("fake:GPU:8")), {}, {})
-    problem, other = (Problem(gemm_type(letter, use_beta=False), (64, 64, 64)) for letter in "sd")
+    problem, stood_for = (Problem(gemm_type(letter, use_beta=False), (64, 64, 64)) for letter in "bh")
     asked = []
     monkeypatch.setattr(
         _launcher, "foreseen", lambda gpu, by_vendor, made_with: asked.append((gpu, by_vendor(), made_with)) or PLAN
@@ -106,14 +106,14 @@ def test_a_launcher_asks_for_its_choices_on_a_gpu_and_not_for_a_siblings_logic(m
     assert launcher._predicted._plan.__wrapped__ == launcher.foreseen
     assert launcher.by_vendor(problem, {}, aligned=True) is None, "the fake device has no BLAS"
     assert launcher.foreseen(problem) is None
+    assert asked == []
     monkeypatch.setattr(Launcher, "on_gpu", True)
     monkeypatch.setattr(Launcher, "by_vendor", lambda self, problem, changes, aligned: (problem, changes, aligned))
-    launcher._of_siblings = {other.type}
-    assert launcher.foreseen(other) is None
-    assert asked == []
     assert launcher.foreseen(problem) == PLAN
-    with_workspace = (problem, {"workspace_bytes": 32 * 2**20}, True)
-    assert asked == [(launcher.device, with_workspace, None)]
     launcher.logics = {problem.type: SimpleNamespace(document=SimpleNamespace(origin=SimpleNamespace(toolchain="its")))}
-    assert launcher.foreseen(problem) == PLAN
-    assert asked[1:] == [(launcher.device, with_workspace, "its")]
+    launcher.stand_ins = {stood_for.type: problem.type}
+    assert launcher.foreseen(problem) == launcher.foreseen(stood_for) == PLAN
+    assert asked == [
+        (launcher.device, (about, {"workspace_bytes": 32 * 2**20}, True), made_with)
+        for about, made_with in ((problem, None), (problem, "its"), (stood_for, "its"))
+    ]

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tunesmith.kernels import VENDOR
 from tunesmith.library.launch import _predicted
 from tunesmith.library.launch._predicted import PredictedChoices
 from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped
 from tunesmith.models.choice import model as model_module
 from tunesmith.models.choice import model_file
+from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import LibraryPlan, Problem
 
 FILE = Path(FOLDER / f"nvidia-h200-tf32{SUFFIX}")
@@ -72,3 +74,22 @@ def test_only_so_many_plans_are_kept(asked, monkeypatch):
     assert [problem.sizes[0] for problem in asked] == [70, 71, 72]
     next(choices.candidates(logic, sizes_of(logic, 71, 1000, 333)))
     assert len(asked) == 4
+
+
+def test_for_a_sibling_the_plan_is_that_of_the_problem_itself_and_a_kernel_must_gain_more(choices, asked, monkeypatch):
+    models = []
+    times_of = model_module.ChoiceModel.times_of
+    monkeypatch.setattr(
+        model_module.ChoiceModel, "times_of", lambda self, *of: models.append(self) or times_of(self, *of)
+    )
+    logic = read_shipped(FILE).logics[0]
+    problem = sizes_of(logic, 72, 1000, 333)
+    stood_for = Problem(gemm_type("h"), problem.sizes)
+    own = [choice.solution for choice in choices.candidates(logic, problem)]
+    siblings = [choice.solution for choice in choices.candidates(logic, problem, stood_for)]
+    assert asked == [problem, stood_for]
+    assert set(own) == set(siblings)
+    known, cautious = models
+    assert cautious.caution == 2 * known.caution > 0
+    first = [solutions.index(next(s for s in solutions if s.kernel == VENDOR)) for solutions in (own, siblings)]
+    assert first[0] >= first[1]

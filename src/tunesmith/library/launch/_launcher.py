@@ -200,12 +200,12 @@ class Launcher:
 
     def foreseen(self, problem: Problem) -> LibraryPlan | None:
         """How a GPU's BLAS would compute a problem, without computing it. None if it does not say. It is not asked for
-        types whose logic is of a sibling device or of another release of the BLAS, which may plan otherwise."""
-        if not self.on_gpu or problem.type in self._of_siblings:
+        types whose logic was made with another release of the BLAS, which has other kernels."""
+        if not self.on_gpu:
             return None
         # What cuBLAS has on its own it may use in a plain call, too.
         changes = {"workspace_bytes": EXTENDED_WORKSPACE}
-        logic = self.logics.get(problem.type)
+        logic = self.logics.get(problem.type) or self.logics.get(self.stand_ins.get(problem.type, problem.type))
         made_with = logic.document.origin.toolchain if logic else None
         return foreseen(self.gpu, lambda: self.by_vendor(problem, changes, aligned=True), made_with)
 
@@ -330,14 +330,13 @@ class Launcher:
             yield from ((choice, solution) for solution in self._stream_k.solutions(choice, problem))
 
     def _of_logic(self, logic: Logic, problem: Problem) -> Iterator[Choice]:
-        candidates = self._predicted.candidates(logic, problem)
         if problem.type not in self._of_siblings:
-            return candidates
-        return map(_unmeasured, candidates)
+            return self._predicted.candidates(logic, problem)
+        return map(_unmeasured, self._predicted.candidates(logic, problem, problem))
 
     def _of_stand_in(self, other: ProblemType, problem: Problem) -> Iterator[Choice]:
         """What the logic of the `other` type, which is as fast, says of the problem."""
-        for choice in self._predicted.candidates(self.logics[other], replace(problem, type=other)):
+        for choice in self._predicted.candidates(self.logics[other], replace(problem, type=other), problem):
             name = choice.name.replace(other.name, problem.type.name, 1)
             solution = replace(choice.solution, type=problem.type)
             yield _unmeasured(replace(choice, solution=solution, name=name))
