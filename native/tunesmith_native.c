@@ -2,8 +2,8 @@
 
    `Products` keeps, for each layout of a, b, out and the scales of a and b on a stream, the steps that the Python path of
    `matmul` took: a kernel's launch, or a call of a C library. A later call with that layout writes its addresses into the
-   kept arguments and takes the steps again. A product without steps is made by a function of Python's, which is kept
-   instead. Whatever `Products` does not know it answers with None, and the caller takes the Python path.
+   kept arguments and takes the steps again. Where torch's operator makes the product, a Python function is kept instead of
+   steps. Whatever `Products` does not know it answers with None, and the caller takes the Python path.
    tunesmith.library.gemm._native_products is the caller and describes the arguments.
 
    Tensors are read through the C exchange interface of DLPack 1.3, which torch.Tensor offers as a capsule. Sources:
@@ -37,7 +37,7 @@ typedef struct {
 
 enum { INTERFACE = 2 };           /* raised when the caller must call in another way */
 enum { CAPSULE_MAJOR = 1, ON_CUDA = 2, MOST_AXES = 3 };
-enum { OPTIONAL = 2, SCALES = 3, TENSORS = 5 };   /* a call's tensors: a, b, then what may be None: out, two scales */
+enum { FIRST_OPTIONAL = 2, FIRST_SCALE = 3, TENSORS = 5 };      /* a call's tensors: a, b, out, scale_a, scale_b */
 
 /* ---- known products ---------------------------------------------------------------------------------------------- */
 
@@ -204,8 +204,8 @@ static int read_call(Products *self, PyObject *const *tensors, Key *key, uint64_
     memset(key, 0, sizeof *key);
     Layout *layouts[] = {&key->a, &key->b, &key->out, &key->scale_a, &key->scale_b};
     for (int i = 0; i < TENSORS; ++i) {
-        if (tensors[i] == Py_None && i >= OPTIONAL) continue;
-        taken = read_tensor(self, tensors[i], i < SCALES ? 2 : 0, layouts[i], &address[slots[i]]);
+        if (tensors[i] == Py_None && i >= FIRST_OPTIONAL) continue;
+        taken = read_tensor(self, tensors[i], i < FIRST_SCALE ? 2 : 0, layouts[i], &address[slots[i]]);
         if (taken < 1) return taken;
     }
     if (read_setting(self, key)) return -1;
@@ -309,13 +309,14 @@ static PyObject *launched(Products *self, Known *known, PyObject *out, uint64_t 
 }
 
 /* A product without steps, by its function. */
-static PyObject *made(Known *known, PyObject *const *tensors)
+static PyObject *make_by_function(Known *known, PyObject *const *tensors)
 {
     return PyObject_Vectorcall(known->owner, tensors, TENSORS, NULL);
 }
 
 PyDoc_STRVAR(repeat_doc,
-"repeat(a, b, out, scale_a=None, scale_b=None) -> the product, or None if it is not known. `out` may be None.");
+"repeat(a, b, out) or repeat(a, b, out, scale_a, scale_b) -> the product, or None if it is not known.\n\n"
+"`out` and the scales may be None.");
 
 static PyObject *repeat(Products *self, PyObject *const *arguments, Py_ssize_t count)
 {
@@ -323,7 +324,7 @@ static PyObject *repeat(Products *self, PyObject *const *arguments, Py_ssize_t c
     uint64_t address[SLOTS] = {0};
     if (count != 3 && count != TENSORS) return PyErr_Format(PyExc_TypeError, "repeat takes a, b, out and two scales");
     PyObject *tensors[TENSORS] = {arguments[0], arguments[1], arguments[2], Py_None, Py_None};
-    for (Py_ssize_t i = SCALES; i < count; ++i) tensors[i] = arguments[i];
+    for (Py_ssize_t i = FIRST_SCALE; i < count; ++i) tensors[i] = arguments[i];
     int taken = self->count ? read_call(self, tensors, &key, address) : 0;
     if (taken < 0) return NULL;
     Known *known = taken ? *find(self, &key, hash_of(&key)) : NULL;
@@ -331,7 +332,7 @@ static PyObject *repeat(Products *self, PyObject *const *arguments, Py_ssize_t c
     if ((known->workspace || !known->steps) && self->capturing && is_captured(self, address[STREAM])) Py_RETURN_NONE;
     address[WORKSPACE] = known->workspace;
     ++known->pins;
-    PyObject *result = known->steps ? launched(self, known, tensors[2], address) : made(known, tensors);
+    PyObject *result = known->steps ? launched(self, known, tensors[2], address) : make_by_function(known, tensors);
     if (!--known->pins && known->forgotten) forget(known);
     return result;
 }

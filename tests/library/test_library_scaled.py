@@ -150,8 +150,9 @@ class Native:
         self.launches.append(arguments)
         return True
 
-    def learn_function(self, function, arguments):
+    def learn_function(self, function, recipe, arguments):
         self.functions.append((function, arguments))
+        assert dict(recipe.reads).keys() == {0, 1}
         return True
 
     def repeat(self, *tensors):
@@ -165,7 +166,7 @@ class Native:
 @pytest.fixture
 def native(monkeypatch):
     native = Native()
-    monkeypatch.setattr(_torch_matmul, "native_products", lambda torch: native)
+    monkeypatch.setattr(_torch_matmul, "native_products", lambda torch, warn: native)
     return native
 
 
@@ -179,9 +180,43 @@ def test_compiled_code_calls_torchs_operator_from_the_second_call_on(rig, native
     found = lib.matmul(a, b, **scales)
     close(found, wide, ROUNDING)
     assert found is rig.operator.results[-1]
+    assert found.dtype is rig.torch.bfloat16
     assert native.asked == [(a, b, None, scales["scale_a"], scales["scale_b"])]
     assert rig.operator.calls == calls + 1
     assert len(native.functions) == 1
+
+
+def test_compiled_code_lets_torchs_operator_write_into_out(rig, native):
+    lib, (a, b, scales, wide) = rig.library(*SCALED), operands(rig)
+    out = rig.on_gpu(rig.torch.zeros(6, 7, dtype=rig.torch.bfloat16))
+    for _ in range(2):
+        assert lib.matmul(a, b, out, **scales) is out
+        close(out, wide, ROUNDING)
+        out.zero_()
+    assert native.asked == [(a, b, out, scales["scale_a"], scales["scale_b"])]
+
+
+def test_what_torchs_operator_refuses_later_is_launched(rig, native):
+    lib, (a, b, scales, wide) = rig.library(*SCALED), operands(rig)
+    lib.matmul(a, b, **scales)
+    rig.operator.refusals = 2  # the compiled call, and the one after it
+    close(lib.matmul(a, b, **scales), wide, ROUNDING)
+    assert len(rig.device.launches) == 1
+
+
+def test_a_warning_that_is_an_error_comes_once(rig, monkeypatch):
+    calls = []
+
+    def refused(torch, warn):
+        calls.append(warn)
+        raise UserWarning("of another version")
+
+    monkeypatch.setattr(_torch_matmul, "native_products", refused)
+    lib, (a, b, scales, wide) = rig.library(*SCALED), operands(rig)
+    with pytest.raises(UserWarning):
+        lib.matmul(a, b, **scales)
+    close(lib.matmul(a, b, **scales), wide, ROUNDING)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -213,9 +248,14 @@ def test_compiled_code_keeps_our_kernels_product_with_both_scales(rig, native, m
     assert native.asked == [(a, b, None, scales["scale_a"], scales["scale_b"])]
 
 
-def test_a_product_with_scales_is_no_product_of_the_hosts(rig, native):
-    """What compiled code does not know takes the way on which scales are looked at."""
+def test_a_product_with_scales_is_no_product_of_the_hosts(rig, native, monkeypatch):
+    """The short way of arrays on the host looks at no scales."""
     lib, (a, b, scales, wide) = rig.library(*SCALED), operands(rig)
     lib.matmul(a, b, **scales)
     native.functions.clear()
+    host = lib._products.host
+    for name in ("known_product", "known_product_of_tensors"):
+        monkeypatch.setattr(host, name, lambda *arrays: pytest.fail("a product without scales"))
+    monkeypatch.setattr(host, "products", {"something": "known"})
     close(lib.matmul(a, b, **scales), wide, ROUNDING)
+    close(lib.matmul(a, b, **scales | {"scale_b": None}), wide / 1.5, ROUNDING)

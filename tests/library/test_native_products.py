@@ -15,7 +15,14 @@ import pytest
 from native_build import built
 from tunesmith.devices.cuda.native import OUT, SCALE_A, SCALE_B, STREAM, WORKSPACE, A, B
 from tunesmith.library.gemm._checked_call import Arguments
-from tunesmith.library.gemm._native_products import INTERFACE, NativeProducts, native_products
+from tunesmith.library.gemm._native_products import (
+    INTERFACE,
+    OTHER_VERSION,
+    STRAIGHT,
+    SWAPPED,
+    NativeProducts,
+    native_products,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -243,6 +250,39 @@ def test_an_error_of_such_a_function_is_the_callers_and_clearing_inside_it_is_sa
     assert machine.products.repeat(a, b, None) is None
 
 
+def test_a_function_does_not_get_a_product_over_an_operand(machine):
+    a, b = torch.ones(4, 4), torch.ones(4, 4)
+    function = pytest.fail
+    assert machine.learn(a, b, torch.empty(4, 4), steps=(), spans=(64, 64, 64), owner=function)
+    assert machine.products.repeat(a, b, a) is None
+    assert machine.products.repeat(a, b, b) is None
+
+
+def test_a_call_that_the_function_does_not_make_is_left_to_the_python_path(machine):
+    a, b = matrices()
+    assert machine.learn(a, b, steps=(), owner=lambda *tensors: None)
+    assert machine.products.repeat(a, b, None) is None
+
+
+def test_what_a_function_reads_and_writes_is_kept_with_it():
+    kept = []
+    products = object.__new__(NativeProducts)
+    products.types = (torch.Tensor, torch.nn.Parameter)
+    products._table = SimpleNamespace(learn=lambda *described: kept.append(described) or True)
+    a, b = matrices()
+    recipe = SimpleNamespace(reads=((0, 48), (1, 60)), writes=80)
+    assert products.learn_function(print, recipe, Arguments(a, b, scale_a="s", scale_b="t", out="o"))
+    assert kept == [(a, b, "o", "s", "t", (), 0, 0, 48, 60, 80, None, print)]
+    assert not products.learn_function(print, recipe, Arguments(a.as_subclass(SubclassedTensor), b))
+
+
+def test_the_scales_of_a_swapped_product_are_swapped():
+    of_names = {"A": A, "B": B, "ScaleA": SCALE_A, "ScaleB": SCALE_B}
+    assert STRAIGHT.items() >= of_names.items()
+    assert {SWAPPED[name] for name in ("A", "ScaleA")} == {B, SCALE_B}
+    assert {SWAPPED[name] for name in ("B", "ScaleB")} == {A, SCALE_A}
+
+
 @pytest.mark.parametrize("count", [0, 2, 4, 6])
 def test_another_number_of_arguments_is_refused(machine, count):
     with pytest.raises(TypeError, match="repeat takes"):
@@ -401,8 +441,9 @@ def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
 @pytest.mark.parametrize("interface", [{}, {"INTERFACE": 1}, {"INTERFACE": 3}])
 def test_a_distribution_of_another_tunesmith_is_not_used(monkeypatch, interface):
     monkeypatch.setitem(sys.modules, "tunesmith_native", SimpleNamespace(**interface))
-    with pytest.warns(UserWarning, match="of another tunesmith"):
-        assert native_products(torch) is None
+    told = []
+    assert native_products(torch, told.append) is None
+    assert told == [OTHER_VERSION]
 
 
 def test_the_distribution_is_of_this_tunesmith(module):

@@ -125,6 +125,19 @@ def test_a_gradient_and_overlapping_memory_are_treated_as_before(torch, native):
             library.matmul(torch.nn.Parameter(a), b)
 
 
+def test_a_float8_product_over_an_operand_is_made_on_a_copy(torch, native):
+    """The operands' memory is that of the result, as bfloat16."""
+    if torch.cuda.get_device_capability() < (8, 9):
+        pytest.skip("no float8 products on this GPU")
+    with tunesmith.load() as library:
+        for rows, inner, columns in ((16, 256, 128), (2048, 2048, 1024)):
+            a, b, scales, right_result = float8_operands(torch, rows, inner, columns)
+            library.matmul(a, b, torch.empty(rows, columns, device="cuda", dtype=torch.bfloat16), **scales)
+            out = a.view(torch.bfloat16)
+            assert library.matmul(a, b, out, **scales) is out
+            assert torch.equal(out, right_result)
+
+
 def test_a_closed_library_forgets_its_products(torch, native):
     kernel = LAUNCHES["GPU"]["a kernel"]
     library = untuned(kernel, "GPU")
@@ -169,7 +182,15 @@ def test_float8_products_with_scales_are_repeated_on_any_memory(torch, native, w
     assert makers == {True, False}, "sizes of both makers are needed"
 
 
-def test_a_captured_float8_product_is_replayed_with_what_its_scales_hold_then(torch, native):
+def test_a_captured_float8_product_is_replayed_with_what_its_scales_hold_then(torch, native, monkeypatch):
+    """Torch's operator makes none of it: a graph has a workspace of its own."""
+    multiply = torch._scaled_mm
+
+    def outside_of_captures(*arguments, **options):
+        assert not torch.cuda.is_current_stream_capturing()
+        return multiply(*arguments, **options)
+
+    monkeypatch.setattr(torch, "_scaled_mm", outside_of_captures)
     if torch.cuda.get_device_capability() < (8, 9):
         pytest.skip("no float8 products on this GPU")
     with tunesmith.load() as library:

@@ -197,12 +197,12 @@ def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkey
     rest = rows_of(here, [row for row in range(len(here.problems)) if row not in of_one_type])
     assert with_siblings(only.cells, (), 0) is only.cells
     for matrix, there in ((here, other_products), (here, other_solutions), (rows_of(here, of_one_type), rest)):
-        with pytest.raises(FewSharedError, match=r"^\d+ times were measured on both devices, and 200 are needed$"):
+        with pytest.raises(FewSharedError, match=r"^\d+ times were measured by both, and 200 are needed$"):
             ChoiceLesson.of(matrix, machine.TARGET, 0, (Sibling("sibling", machine.TARGET, there, {}),))
     monkeypatch.setattr(siblings_module, "LEAST_SHARED", shared)
     with_siblings(lesson.cells, lesson.siblings, 0)
     few = np.array(lesson.candidates.matrix.families) == "few"
     without = lesson.cells.only(~few[lesson.cells.pairs.row])
     left = int(np.isfinite(without.times).sum())
-    with pytest.raises(FewSharedError, match=f"^{left} times were measured on both devices without families"):
+    with pytest.raises(FewSharedError, match=f"^{left} times were measured by both without families"):
         with_siblings(without, lesson.siblings, 0, {"few"})

@@ -1,4 +1,4 @@
-"""Trees come back from the values of a file bit by bit, and a file whose numbers are no trees is refused."""
+"""Trees come back from the values of a file with equal numbers, and a file whose numbers are no trees is refused."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_more_borders_of_a_feature_than_a_byte_has_come_back():
 @pytest.mark.parametrize(
     ("array", "changes", "what"),
     [
-        ("roots", {0: -1}, "roots has a number outside of 0 to 7"),
-        ("roots", {1: 8}, "roots has a number outside of 0 to 7"),
+        ("roots", {0: -1}, "none of the 8 nodes"),
+        ("roots", {1: 8}, "none of the 8 nodes"),
         ("roots", {0: 1}, "nodes that no tree has"),
         ("roots", {1: 0}, "nodes that no tree has"),
         ("roots", {1: 4}, "nodes that no tree has"),
@@ -74,8 +74,8 @@ def test_more_borders_of_a_feature_than_a_byte_has_come_back():
         ("counts", {0: 2}, "counts of 4 borders, and there are 3"),
         ("counts", {0: -1, 1: 3}, "counts of 3 borders"),
         ("borders", {0: np.inf}, "a border is infinite"),
-        ("border", {0: 1}, "border has a number that its feature has not"),
-        ("border", {0: -1}, "border has a number that its feature has not"),
+        ("border", {0: 1}, "beyond the borders of its feature"),
+        ("border", {0: -1}, "beyond the borders of its feature"),
     ],
 )
 def test_no_number_leads_outside(array, changes, what):
@@ -95,12 +95,22 @@ def test_a_list_of_another_length_or_kind_is_refused(array):
     for wrong in (numbers[:-1], np.append(numbers, numbers[-1:]), numbers.reshape(1, -1)):
         with pytest.raises(UserError, match=r"^kept: "):
             again(plain | {array: packed(wrong)})
-    broken = packed(numbers.astype(float))
-    if array != "borders":
-        with pytest.raises(UserError, match="broken numbers"):
-            again(plain | {array: broken})
+    other = packed(numbers.astype(int if array == "borders" else float))
+    with pytest.raises(UserError, match=f"{array} must have (whole|broken) numbers"):
+        again(plain | {array: other})
     with pytest.raises(UserError, match=f"{array}: "):
-        again(plain | {array: broken.replace("float32", "float16")})
+        again(plain | {array: packed(numbers.astype(float)).replace("float32", "float16")})
+
+
+@pytest.mark.parametrize("value", [LEAF_UNIT / 2, 0.3, np.nan, np.inf, -np.inf])
+def test_a_leaf_between_two_multiples_is_not_written(value):
+    with pytest.raises(ValueError, match="no multiple"):
+        plain_of_trees(ensemble(0.0, [GrownTree([0], [0.0], [-1], [-1], [value])]))
+
+
+def test_a_leaf_beyond_32_bits_is_not_written():
+    with pytest.raises(ValueError, match="beyond 32 bits"):
+        plain_of_trees(ensemble(0.0, [GrownTree([0], [0.0], [-1], [-1], [2.0**20])]))
 
 
 def test_a_feature_that_the_model_lacks_is_refused():

@@ -46,7 +46,8 @@ def fit(run, tmp_path, monkeypatch):
     there.symlink_to(folder, target_is_directory=True)
 
     def read(task, **facts):
-        found = read_matrices(task)
+        # The run's own type has no plans where it is taken for another.
+        found = read_matrices(replace(task, plans=()) if "letters" in facts else task)
         (subject,) = found.subjects
         if task.sources == (there,):
             there_facts = {name: value for name, value in facts.items() if name not in ("data_type", "letters")}
@@ -140,6 +141,36 @@ def test_a_type_that_is_as_fast_is_a_sibling_on_the_same_device(fit, tmp_path, l
     assert {gemm_type_named(name).fields.word("DataType") for name in model.types} == {letters[0]}
 
 
+def test_the_plans_of_both_types_are_told_apart(fit, run, tmp_path, monkeypatch):
+    """The sibling's plans are under its products as products of the fit's type, and so are the fit's."""
+    command, there = fit
+    (subject,) = read_matrices(fit_choice_module.MatrixTask((run[0],), (run[1],), with_vendor=True)).subjects
+    kinds = {letter: of_type(subject, letter).matrix.problems[0].type for letter in "hb"}
+    name = subject.target.name
+    rows = [
+        ForeseenProduct(row, kinds[letter], name, replace(PLAN, parts=parts))
+        for letter, parts in (("h", 2), ("b", 9))
+        for row in products()
+    ]
+    (tmp_path / "plans.csv").write_text(plans_text(rows))
+    passed_on, fitted = [], fit_choice_module.fit_choice
+
+    def spied_fit(*arguments):
+        passed_on.extend(arguments[-1])
+        return fitted(*arguments)
+
+    monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
+    result = command("--sibling", there, "--plans", tmp_path / "plans.csv", letters="hb")
+    assert result.exit_code == 0, result.output
+    (sibling,) = passed_on
+    assert sibling.name == f"bfloat16 on {name}"
+    problems = set(sibling.matrix.problems)
+    assert {problem.type for problem in problems} == {kinds["h"]}
+    assert sibling.matrix.plans.keys() == sibling.plans_here.keys() == problems
+    assert {plan.parts for plan in sibling.matrix.plans.values()} == {9}
+    assert {plan.parts for plan in sibling.plans_here.values()} == {2}
+
+
 @pytest.mark.parametrize("letters", ["hh", "hs", "sh", "bs"])
 def test_any_other_type_on_the_same_device_is_no_sibling(fit, letters):
     command, there = fit
@@ -154,7 +185,9 @@ def test_a_device_unlike_the_one_of_the_fit_is_no_sibling(fit, tmp_path, facts):
     command, there = fit
     failed = command("--sibling", there, **facts)
     assert f"{there}: times of" in str(failed.exception)
-    assert "none of a sibling of float32 on fake GPU; give float32 on another device of fake" in str(failed.exception)
+    assert "none of a sibling of float32 on fake GPU; give float32 on another device of fake, or a type" in str(
+        failed.exception
+    )
     assert not (tmp_path / "choice.yaml").exists()
 
 
@@ -163,9 +196,7 @@ def test_too_few_times_on_both_devices_are_told_with_the_sibling(fit, tmp_path, 
     monkeypatch.setattr(siblings, "LEAST_SHARED", 10000)
     failed = command("--sibling", there, name="another GPU")
     assert str(failed.exception).startswith(f"{there}: ")
-    assert "times were measured on both devices, and 10000 are needed; measure more of the same" in str(
-        failed.exception
-    )
+    assert "times were measured by both, and 10000 are needed; measure more of the sources" in str(failed.exception)
     assert not (tmp_path / "choice.yaml").exists()
 
 

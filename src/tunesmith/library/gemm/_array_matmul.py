@@ -33,7 +33,8 @@ class LayoutRecipe:
 
     For torch tensors, `ordinal` is the number of their GPU. `like` is a tensor with the result's shape, type and
     device, and memory for one element: `torch.empty_like` takes half of the time of `torch.empty` with these three.
-    With `by_torch`, torch's own operator makes the product that the recipe describes.
+    With `by_torch`, torch's own operator makes the product that the recipe describes. `is_plain` is as
+    `is_plain_product`.
     """
 
     recipe: Recipe
@@ -44,6 +45,7 @@ class LayoutRecipe:
     ordinal: int = 0
     like: Any = None
     by_torch: bool = False
+    is_plain: bool = False
 
     def blank(self, axes: tuple[int, ...] = ROWS_FIRST) -> Any:
         """Uninitialised memory for the result. `axes` are the result's axes from the slowest to the fastest."""
@@ -106,15 +108,15 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
         recipe, arrays = recipe_for(launcher, call), arrays or NumPyArrays(launcher.device.alignment)
         if isinstance(recipe, ByNumPy) and not recipe.has_kernel:
             what = f"no kernel computes {recipe.type_to_tune.name} on {launcher.device.target.name}"
-            _warn_once(launcher, f"{what}: NumPy multiplies such arrays")
+            warn_once(launcher, f"{what}: NumPy multiplies such arrays")
         elif isinstance(recipe, ByNumPy | DirectLaunch) and recipe.type_to_tune:
             by, kind = "NumPy" if isinstance(recipe, ByNumPy) else "the vendor's BLAS", recipe.type_to_tune.name
             what = f"no logic is for {kind}: {by} multiplies such batches"
-            _warn_once(launcher, f"{what}; tune that type to have a kernel")
+            warn_once(launcher, f"{what}; tune that type to have a kernel")
         elif isinstance(recipe, DirectLaunch) and recipe.ready.launched.choice.rule is Rule.HEURISTIC:
-            _warn_once(launcher, untuned_sentence(launcher, recipe.ready.launched.problem.type))
+            warn_once(launcher, untuned_sentence(launcher, recipe.ready.launched.problem.type))
         elif launched := _by_blas_unasked(launcher, recipe):
-            _warn_once(launcher, blas_sentence(launcher, launched.problem.type))
+            warn_once(launcher, blas_sentence(launcher, launched.problem.type))
         return self._remember(key, LayoutRecipe(recipe, launcher, arrays, call.request, call.shape, **more))
 
     def _on_copies(self, layout: LayoutRecipe, recipe: Copied, arguments: Arguments, scalars: Scalars) -> Any:
@@ -146,7 +148,7 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
             remaining, fused = recipe.remaining, recipe.fused_type.name
             what = f"no logic is for {fused}: after the product comes {remaining.epilogue}, in steps of their own"
             advice = "tune that type to have it all in one kernel" if recipe.has_kernel else "no kernel does it in one"
-            _warn_once(layout.launcher, f"{what}; {advice}")
+            warn_once(layout.launcher, f"{what}; {advice}")
             inner = arguments._replace(c=None, bias=None, out=None)
             inner = inner if recipe.computed.scaled else inner._replace(scale_a=None, scale_b=None)
             product = self.matmul(layout.arrays.torch, inner, Scalars(None, scalars.alpha, 0.0, layout.request.result))
@@ -156,7 +158,7 @@ class ArrayMatmul(LayoutCache[LayoutRecipe], ABC):
         return _assign(layout.blank() if arguments.out is None else arguments.out, result)
 
 
-def _warn_once(launcher: Launcher, sentence: str) -> None:
+def warn_once(launcher: Launcher, sentence: str) -> None:
     """Warn at the caller's line, once for each device."""
     if sentence in launcher.warned:
         return

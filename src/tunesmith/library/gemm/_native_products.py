@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +29,10 @@ FLOATING, BRAIN_FLOATING = 2, 4
 
 INTERFACE = 2
 """How compiled code is called; an older distribution is called in another way."""
+OTHER_VERSION = (
+    "tunesmith-native was built for another version of tunesmith, so it is not used: run `pip install ./native` in the "
+    "checkout of this version"
+)
 
 DRIVER = ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuStreamIsCapturing", "cuTensorMapReplaceAddress")
 
@@ -77,12 +80,16 @@ class NativeProducts:
             )
         )  # fmt: skip
 
-    def learn_function(self, function: Callable[..., Any], arguments: Arguments) -> bool:
-        """Keep that `function(a, b, out, scale_a, scale_b)` makes products with this layout on the current stream,
-        while no graph is captured. Returns whether it was kept."""
+    def learn_function(self, function: Callable[..., Any], recipe: DirectLaunch, arguments: Arguments) -> bool:
+        """Keep that `function(a, b, out, scale_a, scale_b)` makes products with the recipe's layout on the current
+        stream, while no graph is captured. It returns None for a call that it does not make. Returns whether it was
+        kept."""
         if type(arguments.a) not in self.types or type(arguments.b) not in self.types:
             return False
-        return bool(self._table.learn(*_tensors(arguments), (), 0, 0, 0, 0, 0, None, function))
+        spans = dict(recipe.reads)
+        return bool(
+            self._table.learn(*_tensors(arguments), (), 0, 0, spans[0], spans[1], recipe.writes, None, function)
+        )
 
     def clear(self) -> None:
         """Forget all products, since their programs or workspaces will be released, and wait until none is launched."""
@@ -120,9 +127,9 @@ def settings_of(torch: Any) -> tuple[tuple[int, int, Callable[[], object]], ...]
     )
 
 
-def native_products(torch: Any) -> NativeProducts | None:
+def native_products(torch: Any, warn: Callable[[str], object]) -> NativeProducts | None:
     """The compiled short way with the CUDA driver; None if it is not installed, if torch is older than the interface
-    that it reads tensors by, and, with a warning, if it is of another tunesmith."""
+    that it reads tensors by, and, with a warning, if it was built for another version of tunesmith."""
     if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
         return None
     try:
@@ -130,7 +137,7 @@ def native_products(torch: Any) -> NativeProducts | None:
     except ImportError:
         return None
     if getattr(module, "INTERFACE", 1) != INTERFACE:
-        warnings.warn("tunesmith-native is of another tunesmith and not used: pip install ./native again", stacklevel=2)
+        warn(OTHER_VERSION)
         return None
     push, pop, capturing, move = (address_of(driver_function(name)) for name in DRIVER)
     return NativeProducts(torch, module, (push, pop, capturing, move))
@@ -138,7 +145,7 @@ def native_products(torch: Any) -> NativeProducts | None:
 
 def is_plain_product(recipe: DirectLaunch, request: GemmRequest, arguments: Arguments) -> bool:
     """Whether a call is a b alone, or with both scales, so that a call with the same a, b, out and scales means the
-    same."""
+    same. It is asked once for a layout."""
     is_default = DATA_TYPES[request.data].dest[0] == request.dest or arguments.out is not None
     alpha = recipe.ready.launched.problem.scalars.get("alpha", 1.0)
     has_scales = not request.scaled or (arguments.scale_a is not None and arguments.scale_b is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tunesmith.kernels import VENDOR
@@ -12,10 +13,13 @@ from tunesmith.library.arrays._libraries import TorchArrays, check_tensors, no_g
 from tunesmith.library.arrays._streams import current_handle, not_ready
 from tunesmith.library.arrays._view import ALIGNMENT, selector
 
-from ._array_matmul import ArrayMatmul, LayoutRecipe
+from ._array_matmul import ArrayMatmul, LayoutRecipe, warn_once
 from ._checked_call import Arguments, Scalars, checked
 from ._native_products import NativeProducts, Repeat, is_plain_product, native_products
 from ._recipes import Addresses, DirectLaunch
+
+REFUSALS = AttributeError, RuntimeError, TypeError, ValueError
+"""What torch's operator raises for a call that it does not make."""
 
 
 class TorchMatmul(ArrayMatmul):
@@ -64,12 +68,11 @@ class TorchMatmul(ArrayMatmul):
         if out is None:
             out = torch.empty_like(layout.like, memory_format=torch.contiguous_format)
             out_address = out.data_ptr()
-        may_learn = self._may_learn and not self._launched and is_plain_product(recipe, layout.request, arguments)
         if layout.by_torch and _by_torch(torch, arguments, out):
             if self._launched:
                 self._launched(recipe.ready.launched)
-            elif may_learn and (native := self._begun_native(torch)):
-                native.learn_function(_scaled_by_torch(torch, out.dtype), arguments)
+            elif self._may_learn and layout.is_plain and (native := self._begun_native(torch, layout)):
+                native.learn_function(_scaled_by_torch(torch, out.dtype), recipe, arguments)
             return out
         stream, launched, workspace = current_handle(torch)(layout.ordinal), recipe.ready.launched, 0
         if not (size := launched.plan.workspace_bytes):
@@ -84,14 +87,15 @@ class TorchMatmul(ArrayMatmul):
             recipe.enqueue(stream, workspace, addresses, out_address)
         if self._launched:
             self._launched(launched)
-        elif may_learn and (native := self._begun_native(torch)):
+        elif self._may_learn and layout.is_plain and (native := self._begun_native(torch, layout)):
             self._learn(native, torch, layout, recipe, arguments, workspace)
         return out
 
-    def _begun_native(self, torch: Any) -> NativeProducts | None:
-        """What compiled code repeats, if it is installed."""
+    def _begun_native(self, torch: Any, layout: LayoutRecipe) -> NativeProducts | None:
+        """The compiled products, created at the first call; None without the distribution."""
         if self._native is None:
-            self._native = native_products(torch)
+            self._may_learn = False  # also if a warning is an error
+            self._native = native_products(torch, partial(warn_once, layout.launcher))
             self._may_learn = self._native is not None
             self.repeat = self._native.repeat if self._native else None
         return self._native
@@ -121,9 +125,11 @@ class TorchMatmul(ArrayMatmul):
         device, ordinal = arguments.a.device, arguments.a.get_device()
         like = torch.empty((), dtype=getattr(torch, call.request.result), device=device).expand(call.shape)
         layout = self._make_recipe(key, selector(ordinal), call, TorchArrays(torch, device), ordinal=ordinal, like=like)
-        if _torch_makes(torch, layout, arguments, scalars):
-            layout = self._remember(key, replace(layout, by_torch=True))
-        return layout
+        by_torch = _torch_makes(torch, layout, arguments, scalars)
+        is_plain = isinstance(layout.recipe, DirectLaunch) and is_plain_product(
+            layout.recipe, layout.request, arguments
+        )
+        return self._remember(key, replace(layout, by_torch=by_torch, is_plain=is_plain))
 
 
 def _torch_makes(torch: Any, layout: LayoutRecipe, arguments: Arguments, scalars: Scalars) -> bool:
@@ -146,19 +152,23 @@ def _by_torch(torch: Any, arguments: Arguments, out: Any) -> bool:
         return False
     try:
         torch._scaled_mm(*arguments[:2], arguments.scale_a, arguments.scale_b, out_dtype=out.dtype, out=out)
-    except (AttributeError, RuntimeError, TypeError, ValueError):
+    except REFUSALS:
         return False
     return True
 
 
 def _scaled_by_torch(torch: Any, dtype: Any) -> Callable[..., Any]:
-    """Torch's operator as compiled code calls it, with results of this data type."""
+    """Torch's operator as compiled code calls it, with results of this data type. It returns None for a call that torch
+    refuses."""
     multiply = torch._scaled_mm
 
-    def made(a: Any, b: Any, out: Any, scale_a: Any, scale_b: Any) -> Any:
-        return multiply(a, b, scale_a, scale_b, out_dtype=dtype, out=out)
+    def multiplied(a: Any, b: Any, out: Any, scale_a: Any, scale_b: Any) -> Any:
+        try:
+            return multiply(a, b, scale_a, scale_b, out_dtype=dtype, out=out)
+        except REFUSALS:
+            return None
 
-    return made
+    return multiplied
 
 
 def _torchs_settings(torch: Any, a: Any) -> tuple[bool, bool]:

@@ -12,14 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 TYPES = {name: np.dtype(name).newbyteorder("<") for name in ("uint8", "int16", "int32", "float32")}
-"""From the narrowest to the widest. An array of whole numbers gets the first that has all of its numbers."""
+"""From the narrowest to the widest. Whole numbers are stored in the first type that can hold all of them."""
 MOST_NUMBERS = 1 << 24
 
 
 def packed(array: NDArray[Any]) -> str:
     """The type, the shape, and the compressed numbers, such as `float32 400x9 eNpj...`: first the lowest byte of each
-    number, then the next of each, since like bytes compress better beside each other."""
-    name = next(name for name, kind in TYPES.items() if kind.kind == "f" or _holds(kind, array))
+    number, then the next of each, since like bytes compress better beside each other.
+
+    Raises ValueError for whole numbers that no type can hold.
+    """
+    name = next((name for name, kind in TYPES.items() if _holds(kind, array)), None)
+    if name is None:
+        raise ValueError("a whole number is beyond 32 bits")
     shape = "x".join(map(str, array.shape))
     numbers = np.ascontiguousarray(array, TYPES[name]).reshape(-1, 1).view(np.uint8)
     return f"{name} {shape} {base64.b64encode(zlib.compress(numbers.T.tobytes(), 9)).decode()}"
@@ -49,8 +54,8 @@ def unpacked(text: str) -> NDArray[Any]:
 
 
 def _holds(kind: np.dtype[Any], array: NDArray[Any]) -> bool:
-    """Whether an array's numbers are whole, and all within a type's range."""
-    if array.dtype.kind not in "iu":
-        return False
-    range_of = np.iinfo(kind)
-    return not array.size or bool(range_of.min <= array.min() <= array.max() <= range_of.max)
+    """Whether a type can hold an array's numbers; floating-point numbers are rounded to it."""
+    if kind.kind == "f" or array.dtype.kind not in "iu":
+        return (kind.kind == "f") == (array.dtype.kind not in "iu")
+    limits = np.iinfo(kind)
+    return not array.size or bool(limits.min <= array.min() <= array.max() <= limits.max)

@@ -1,8 +1,8 @@
 """The trees of an ensemble as plain values of a file: packed arrays, each in as few bytes as its numbers need.
 
-`feature` has a number for each node: 0 for a leaf, else its feature's number and 1 more. A threshold is said by its
-number among the `borders` of its feature, of which there are `counts`: boosted trees ask each feature about at most 255
-borders. `border` and `value` have a number for each inner node and for each leaf. Values are in units of LEAF_UNIT.
+`feature` has a number for each node: 0 for a leaf, else the feature's number plus 1. A threshold is stored as its index
+in the `borders` of its feature, of which there are `counts`: the fit makes at most 255 borders for a feature. `border`
+and `value` have a number for each inner node and for each leaf. Values are in units of LEAF_UNIT.
 """
 
 from __future__ import annotations
@@ -26,20 +26,24 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def plain_of_trees(trees: TreeEnsemble) -> dict[str, Any]:
-    """The trees, whose values are multiples of LEAF_UNIT, with their base; `trees_of` gives them back."""
+    """The trees with their base; `trees_of` gives them back. Raises ValueError for leaves that are no multiples of
+    LEAF_UNIT."""
     is_inner = np.isfinite(trees.threshold)
     asked, thresholds = trees.feature[is_inner], trees.threshold[is_inner]
     borders = [np.unique(thresholds[asked == feature]) for feature in range(asked.max(initial=-1) + 1)]
     border = np.empty(len(asked), np.intp)
     for feature, known in enumerate(borders):
         border[asked == feature] = np.searchsorted(known, thresholds[asked == feature])
+    values = np.rint(trees.value[~is_inner] / LEAF_UNIT)
+    if not (np.isfinite(values).all() and (values * LEAF_UNIT == trees.value[~is_inner]).all()):
+        raise ValueError("a leaf is no multiple of LEAF_UNIT")
     arrays: Arrays = {
         "roots": trees.roots,
         "feature": np.where(is_inner, trees.feature + 1, 0),
         "counts": np.array([len(known) for known in borders], np.intp),
         "borders": np.concatenate([np.empty(0, np.float32), *borders]),
         "border": border,
-        "value": np.rint(trees.value[~is_inner] / LEAF_UNIT).astype(np.intp),
+        "value": values.astype(np.intp),
     }
     return {"base": trees.base, **{name: packed(arrays[name]) for name in ARRAYS}}
 
@@ -51,11 +55,12 @@ def trees_of(node: Node, name: str, base: float, features: int) -> TreeEnsemble:
     """
     parts = node.fields(name, ("base", *ARRAYS))
     arrays = {array: _array(parts[array], array) for array in ARRAYS}
-    for array in WHOLE:
-        if arrays[array].dtype.kind not in "iu":
-            raise parts[array].wrong(f"{array} has broken numbers", _REMEDY)
-        arrays[array] = arrays[array].astype(np.intp)
-    for array, what in _mistakes(arrays, features):
+    for array in ARRAYS:
+        if (arrays[array].dtype.kind in "iu") != (array in WHOLE):
+            raise parts[array].wrong(f"{array} must have {'whole' if array in WHOLE else 'broken'} numbers", _REMEDY)
+    arrays |= {array: arrays[array].astype(np.intp) for array in WHOLE}
+    if mistake := next(_mistakes(arrays, features), None):
+        array, what = mistake
         raise parts[array].wrong(what, _REMEDY)
     is_inner = arrays["feature"] > 0
     feature = np.maximum(arrays["feature"] - 1, 0)
@@ -71,10 +76,10 @@ def trees_of(node: Node, name: str, base: float, features: int) -> TreeEnsemble:
 
 
 def _mistakes(arrays: Arrays, features: int) -> Iterator[tuple[str, str]]:
-    """The arrays with a mistake, and what it is. An array is looked at when those before it have none."""
+    """The arrays with a mistake, and what it is. Only the first one counts: what comes after it rests on it."""
     feature, counts = arrays["feature"], arrays["counts"]
     if _is_outside(arrays["roots"], len(feature)):
-        yield "roots", f"roots has a number outside of 0 to {len(feature) - 1}"
+        yield "roots", f"roots has a number that is none of the {len(feature)} nodes"
     if _is_outside(feature, min(features, len(counts)) + 1):
         yield "feature", f"feature has a number outside of 0 to {min(features, len(counts))}"
     if (counts < 0).any() or counts.sum() != len(arrays["borders"]):
@@ -86,7 +91,7 @@ def _mistakes(arrays: Arrays, features: int) -> Iterator[tuple[str, str]]:
         if len(arrays[array]) != needed:
             yield array, f"{len(arrays[array])} numbers for {needed} nodes"
     if (arrays["border"] < 0).any() or (arrays["border"] >= counts[inner - 1]).any():
-        yield "border", "border has a number that its feature has not"
+        yield "border", "border has an index beyond the borders of its feature"
 
 
 def _is_outside(numbers: NDArray[np.intp], limit: int) -> bool:
@@ -98,7 +103,7 @@ def _are_trees(trees: TreeEnsemble) -> bool:
     follow it."""
     roots, is_inner = trees.roots, np.isfinite(trees.threshold)
     ends = [*roots.tolist(), len(is_inner)]
-    if ends[0] or (np.diff(ends) <= 0).any():
+    if ends[0]:
         return False
     inner = np.add.reduceat(is_inner, roots, dtype=np.intp) if len(roots) else roots
     has_pairs: bool = ends[1:] == (roots + 1 + 2 * inner).tolist()

@@ -19,7 +19,7 @@ from tunesmith.records import Problem, Solution, UserError
 from .matrices import JudgedSubject, MatrixTask, data_type_of, read_matrices
 from .plans import ForeseenProduct, plans_of, read_plans
 
-Part = TypeVar("Part", Problem, Solution)
+ProblemOrSolution = TypeVar("ProblemOrSolution", Problem, Solution)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
             siblings,
         )
     except FewSharedError as error:
-        remedy = "measure more of the same products with the same solutions on both"
+        remedy = "measure more of the sources' products there, with the same solutions"
         raise UserError(", ".join(map(str, task.siblings)), str(error), remedy) from error
     except ValueError as error:
         raise UserError(names, str(error), "give more products, or --sizes with their families") from error
@@ -84,15 +84,16 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
 
 
 def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
-    """The devices of the sources of siblings that are like the subject's, and sentences about what was left out. Raises
-    UserError if there is none."""
+    """The siblings of the subject in their sources, and sentences about what was left out. Raises UserError if there is
+    none."""
     names, here = ", ".join(map(str, task.siblings)), subject.target
     planned = list(read_plans(task.plans))
     read = read_matrices(MatrixTask(task.siblings, task.sizes, with_vendor=True))
     like = tuple(found for found in read.subjects if _is_sibling(found, subject))
     if not like:
         what = f"times of {', '.join(map(str, read.subjects))}, none of a sibling of {subject}"
-        raise UserError(names, what, f"give {subject.data_type} on another device of {here.architecture}")
+        remedy = f"give {subject.data_type} on another device of {here.architecture}, or a type that is as fast"
+        raise UserError(names, what, remedy)
     others = tuple(f"{found}, which is no sibling" for found in read.subjects if not _is_sibling(found, subject))
     siblings = tuple(_sibling(found, subject, planned) for found in like)
     return siblings, (*read.notes, *others)
@@ -105,25 +106,30 @@ def _is_sibling(found: JudgedSubject, subject: JudgedSubject) -> bool:
         return False
     if found.data_type == subject.data_type:
         return there.name != here.name
-    other = _as_fast(found.matrix.problems[0])
-    return other is not None and data_type_of(other) == subject.data_type
+    first = found.matrix.problems[0]
+    kind = equally_fast(first.type)
+    return kind is not None and data_type_of(replace(first, type=kind)) == subject.data_type
 
 
 def _sibling(found: JudgedSubject, subject: JudgedSubject, planned: Sequence[ForeseenProduct]) -> Sibling:
-    """A subject that is a sibling, with products and solutions of the data type of the fit."""
+    """A subject that is a sibling, with products and solutions of the data type of the fit, and plans of both types."""
     matrix, there, here = found.matrix, found.target.name, subject.target.name
     problems, solutions, name = matrix.problems, matrix.solutions, there
     if found.data_type != subject.data_type:
-        problems = tuple(product for problem in problems if (product := _as_fast(problem)))
-        solutions = tuple(kernel for solution in solutions if (kernel := _as_fast(solution)))
+        problems, solutions = tuple(map(_as_fast, problems)), tuple(map(_as_fast, solutions))
         name = str(found)
     own = plans_of(planned, there, matrix.problems)
-    plans = {now: own[then] for now, then in zip(problems, matrix.problems, strict=True) if then in own}
+    plans = {
+        translated: own[original]
+        for translated, original in zip(problems, matrix.problems, strict=True)
+        if original in own
+    }
     of_type = replace(matrix, problems=problems, solutions=solutions, plans=plans)
     return Sibling(name, found.target, of_type, plans_of(planned, here, problems))
 
 
-def _as_fast(part: Part) -> Part | None:
-    """The same problem or solution of the type that is as fast; None without such a type."""
+def _as_fast(part: ProblemOrSolution) -> ProblemOrSolution:
+    """The same problem or solution of the type that is as fast, which there must be."""
     kind = equally_fast(part.type)
-    return replace(part, type=kind) if kind else None
+    assert kind is not None, part.type
+    return replace(part, type=kind)

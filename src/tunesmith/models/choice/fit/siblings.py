@@ -24,20 +24,20 @@ from .growing import regressors
 
 FOREST: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5}
 LEAST_SHARED = 200
-"""The fewest times that were measured on both devices, also without families that are held out."""
+"""The fewest times that were measured by both, also without families that are held out."""
 
 
 class FewSharedError(ValueError):
-    """Too few times were measured on both devices."""
+    """Too few times were measured by a sibling and by the sources of the fit."""
 
     def __init__(self, count: int, where: str = "") -> None:
-        super().__init__(f"{count} times were measured on both devices{where}, and {LEAST_SHARED} are needed")
+        super().__init__(f"{count} times were measured by both{where}, and {LEAST_SHARED} are needed")
 
 
 @dataclass(frozen=True)
 class Sibling:
-    """Another device of the same architecture, or the same device with another data type that is as fast: its times
-    and its library's plans, by problems and solutions of the data type of the fit. `plans_here` are the plans of the
+    """Another device of the same architecture, or another data type that is as fast: its times and its library's plans,
+    by problems and solutions of the data type of the fit. `plans_here` are the plans of the
     library on the device of the fit and for its data type, where they are known. `name` says in words what it is."""
 
     name: str
@@ -62,7 +62,7 @@ class SiblingCells:
     @staticmethod
     def of(sibling: Sibling, matrix: TimeMatrix, features: ChoiceFeatures) -> SiblingCells:
         """The times of the solutions of `matrix`, whose features are `features`. A time of the library is left out if
-        its plans on both devices are known and differ: it is of another kernel. Raises FewSharedError."""
+        both plans are known and differ: it is of another kernel. Raises FewSharedError."""
         whole = sibling.matrix
         seconds = np.full((len(whole.problems), len(matrix.solutions)), np.nan)
         for column, solution in enumerate(matrix.solutions):
