@@ -25,7 +25,7 @@ from tunesmith.problems.gemm.listed import read_gemm_list
 from tunesmith.records import Configuration, ProblemType, Solution, Value
 from tunesmith.session.heuristics.settled import settled_file
 
-KNOWN, KNOWN_BYTES = "nvidia-h200-bf16", 2
+KNOWN_FILE, KNOWN_ELEMENT_BYTES = "nvidia-h200-bf16", 2
 OF_ELEMENTS = "DepthU", "GlobalReadVectorWidth"
 MOST_STORED_BYTES = 16
 
@@ -58,7 +58,7 @@ class Translation:
         for name in OF_ELEMENTS:
             # One element at a time is what an operand without alignment needs, in any type.
             if name in values and values[name] != 1:
-                values[name] = max(1, int(str(values[name])) * KNOWN_BYTES // self.operand_bytes)
+                values[name] = max(1, int(str(values[name])) * KNOWN_ELEMENT_BYTES // self.operand_bytes)
         if "StoreVectorWidth" in values:
             values["StoreVectorWidth"] = min(
                 int(str(values["StoreVectorWidth"])), MOST_STORED_BYTES // self.result_bytes
@@ -92,10 +92,10 @@ def solutions_in(model: ChoiceModel) -> list[Solution]:
 
 
 def model_in(word: str) -> ChoiceModel:
-    """The model of KNOWN with types and solutions of the data type `word`, whose expectations mean nothing."""
-    known = model_named(KNOWN)
+    """The model of KNOWN_FILE with types and solutions of the data type `word`, whose expectations mean nothing."""
+    known = model_named(KNOWN_FILE)
     if known is None:
-        raise SystemExit(f"{KNOWN} is no file of the package")
+        raise SystemExit(f"{KNOWN_FILE} is no file of the package")
     translation = TYPES[word]
     own = model_named(translation.file)
     found = [*map(translation.solution_like, solutions_in(known)), *(solutions_in(own) if own else [])]

@@ -84,6 +84,14 @@ def test_another_release_of_the_library_is_not_asked(monkeypatch, made_with, ask
     assert gpu.asked == ([(CALL, "second")] if asked else [])
 
 
+def test_without_a_library_nothing_is_asked(monkeypatch):
+    def missing(target):
+        raise LookupError("it is not installed")
+
+    monkeypatch.setattr(_foreseen, "library", missing)
+    assert foreseen(Gpu(), lambda: pytest.fail("nothing may be loaded"), "cuBLAS 13.1.0") is None
+
+
 def test_an_error_means_that_nothing_is_known_unless_the_gpu_is_lost():
     def broken():
         raise LaunchError("no library", "libcublasLt")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tunesmith.devices import LaunchError
-from tunesmith.records import LibraryCall, LibraryPlan
+from tunesmith.records import LibraryCall, LibraryPlan, Target
 from tunesmith.toolchains.blas import library, release_of
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def foreseen(
     A choice goes on without a plan, so an error is no reason to raise, unless the GPU cannot be used any more.
     """
     try:
-        if gpu.lost or gpu.capturing() or not (ready := by_vendor()):
-            return None
-        if made_with is not None and release_of(made_with) != release_of(library(gpu.target).version):
+        if gpu.lost or gpu.capturing() or not _is_of_release(gpu.target, made_with) or not (ready := by_vendor()):
             return None
         calls = [step for step in ready.launched.plan.steps if isinstance(step, LibraryCall)]
         with gpu.on(None):
@@ -38,3 +36,11 @@ def foreseen(
         if error.poisoned:
             raise
         return None
+
+
+def _is_of_release(target: Target, made_with: str | None) -> bool:
+    """Whether the device's library is of the release that the text names. Without a text any library is."""
+    try:
+        return made_with is None or release_of(made_with) == release_of(library(target).version)
+    except LookupError:
+        return False
