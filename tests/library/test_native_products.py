@@ -13,60 +13,17 @@ from types import SimpleNamespace
 import pytest
 
 from native_build import built
-from tunesmith.devices.cuda.native import OUT, SCALE_A, SCALE_B, STREAM, WORKSPACE, A, B
+from native_machine import Machine
+from tunesmith.devices.cuda.native import OUT, A, B
 from tunesmith.library.gemm._checked_call import Arguments
 from tunesmith.library.gemm._native_products import (
     INTERFACE,
     OTHER_VERSION,
-    STRAIGHT,
-    SWAPPED,
     NativeProducts,
     native_products,
 )
 
 torch = pytest.importorskip("torch")
-
-FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * 19)
-NOT_CAPTURED = 0
-
-
-class Machine:
-    """C functions that note the words of their calls, and what `Products` is made from."""
-
-    def __init__(self, module):
-        self.calls, self.statuses, self.errors = [], {}, []
-        self.kept = []
-        self.precision, self.loose = "highest", (True, True)
-        self.products = module.Products(
-            torch.Tensor.__dlpack_c_exchange_api__, (torch.Tensor, torch.nn.Parameter), torch.is_grad_enabled,
-            ((2, 32, lambda: self.precision), (4, 16, lambda: self.loose)),
-            torch.empty_like, torch.contiguous_format, self.fail,
-            self.function("push"), self.function("pop"), NOT_CAPTURED, self.function("move"),
-        )  # fmt: skip
-
-    def function(self, name, read=lambda words: words):
-        """The address of a function that notes its name and what `read` makes of its words."""
-
-        def noted(*words):
-            self.calls.append((name, read(words)))
-            return self.statuses.get(name, 0)
-
-        self.kept.append(FUNCTION(noted))
-        return ctypes.cast(self.kept[-1], ctypes.c_void_p).value
-
-    def fail(self, owner, step, status):
-        self.errors.append((owner, step, status))
-        raise LookupError(f"{owner} {step} {status}")
-
-    def learn(self, a, b, out=None, scales=(None, None), steps=None, workspace=0, spans=(0, 0, 0), owner="owner"):
-        word_writes = ((0, A, 0), (1, B, 8), (2, OUT, 0), (3, STREAM, 1), (4, WORKSPACE, 2))
-        steps = (("step", self.function("step"), tuple(range(19)), word_writes, None),) if steps is None else steps
-        like = torch.empty((), dtype=a.dtype).expand(a.shape[0], b.shape[1])
-        described = tuple(tuple(step)[1:] for step in steps)
-        return self.products.learn(a, b, out, *scales, described, 77, workspace, *spans, like, owner)
-
-    def of(self, name):
-        return [words for called, words in self.calls if called == name]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +36,7 @@ def module(tmp_path_factory):
 
 @pytest.fixture
 def machine(module):
-    return Machine(module)
+    return Machine(torch, module)
 
 
 def matrices(rows=4, inner=3, columns=5, dtype=torch.float32):
@@ -186,107 +143,6 @@ def test_an_error_of_a_setting_is_the_callers(machine):
     machine.loose = []  # has no hash
     with pytest.raises(TypeError, match="unhashable"):
         machine.products.repeat(a, b, None)
-
-
-def scales(first=2.0, second=(1.5,)):
-    return torch.tensor(first), torch.tensor(second)
-
-
-def test_scales_are_part_of_a_product_and_their_addresses_of_a_call(machine):
-    a, b = matrices()
-    step = "step", machine.function("step"), (), ((0, SCALE_A, 0), (1, SCALE_B, 4)), None
-    assert machine.learn(a, b, None, scales(), steps=(step,))
-    assert machine.products.repeat(a, b, None) is None
-    assert machine.products.repeat(a, b, None, None, None) is None
-    for pair in (scales(), scales(3.0)):
-        assert machine.products.repeat(a, b, None, *pair).shape == (4, 5)
-        assert machine.of("step")[-1][:2] == (pair[0].data_ptr(), pair[1].data_ptr() + 4)
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        (torch.tensor(2.0), None),
-        (None, torch.tensor([1.5])),
-        (torch.tensor(2.0), torch.tensor(1.5)),
-        (torch.tensor(2.0), torch.tensor([1.5, 1.5])),
-        (torch.tensor(2.0), torch.tensor([1.5], dtype=torch.float64)),
-        (torch.tensor([0.0, 2.0])[1], torch.tensor([1.5])),
-        (2.0, torch.tensor([1.5])),
-    ],
-)
-def test_other_scales_are_left_to_the_python_path(machine, others):
-    a, b = matrices()
-    assert machine.learn(a, b, None, scales())
-    assert machine.products.repeat(a, b, None, *others) is None
-    assert not machine.of("step")
-
-
-def test_a_product_without_steps_is_made_by_its_function(machine):
-    a, b = matrices()
-    out, calls = torch.empty(4, 5), []
-
-    def function(*tensors):
-        calls.append(tensors)
-        return "made"
-
-    assert machine.learn(a, b, out, scales(), steps=(), owner=function)
-    pair = scales()
-    assert machine.products.repeat(a, b, out, *pair) == "made"
-    assert [[id(x) for x in call] for call in calls] == [[id(x) for x in (a, b, out, *pair)]]
-    assert machine.calls == []
-
-
-def test_an_error_of_such_a_function_is_the_callers_and_clearing_inside_it_is_safe(machine):
-    a, b = matrices()
-
-    def function(*tensors):
-        machine.products.clear()
-        raise LookupError("refused")
-
-    assert machine.learn(a, b, steps=(), owner=function)
-    with pytest.raises(LookupError, match="refused"):
-        machine.products.repeat(a, b, None)
-    assert machine.products.repeat(a, b, None) is None
-
-
-def test_a_function_does_not_get_a_product_over_an_operand(machine):
-    a, b = torch.ones(4, 4), torch.ones(4, 4)
-    function = pytest.fail
-    assert machine.learn(a, b, torch.empty(4, 4), steps=(), spans=(64, 64, 64), owner=function)
-    assert machine.products.repeat(a, b, a) is None
-    assert machine.products.repeat(a, b, b) is None
-
-
-def test_a_call_that_the_function_does_not_make_is_left_to_the_python_path(machine):
-    a, b = matrices()
-    assert machine.learn(a, b, steps=(), owner=lambda *tensors: None)
-    assert machine.products.repeat(a, b, None) is None
-
-
-def test_what_a_function_reads_and_writes_is_kept_with_it():
-    kept = []
-    products = object.__new__(NativeProducts)
-    products.types = (torch.Tensor, torch.nn.Parameter)
-    products._table = SimpleNamespace(learn=lambda *described: kept.append(described) or True)
-    a, b = matrices()
-    recipe = SimpleNamespace(reads=((0, 48), (1, 60)), writes=80)
-    assert products.learn_function(print, recipe, Arguments(a, b, scale_a="s", scale_b="t", out="o"))
-    assert kept == [(a, b, "o", "s", "t", (), 0, 0, 48, 60, 80, None, print)]
-    assert not products.learn_function(print, recipe, Arguments(a.as_subclass(SubclassedTensor), b))
-
-
-def test_the_scales_of_a_swapped_product_are_swapped():
-    of_names = {"A": A, "B": B, "ScaleA": SCALE_A, "ScaleB": SCALE_B}
-    assert STRAIGHT.items() >= of_names.items()
-    assert {SWAPPED[name] for name in ("A", "ScaleA")} == {B, SCALE_B}
-    assert {SWAPPED[name] for name in ("B", "ScaleB")} == {A, SCALE_A}
-
-
-@pytest.mark.parametrize("count", [0, 2, 4, 6])
-def test_another_number_of_arguments_is_refused(machine, count):
-    with pytest.raises(TypeError, match="repeat takes"):
-        machine.products.repeat(*[None] * count)
 
 
 def kernel_step(machine, pointers=(), maps=()):
@@ -441,9 +297,9 @@ def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
 @pytest.mark.parametrize("interface", [{}, {"INTERFACE": 1}, {"INTERFACE": 3}])
 def test_a_distribution_of_another_tunesmith_is_not_used(monkeypatch, interface):
     monkeypatch.setitem(sys.modules, "tunesmith_native", SimpleNamespace(**interface))
-    told = []
-    assert native_products(torch, told.append) is None
-    assert told == [OTHER_VERSION]
+    warnings = []
+    assert native_products(torch, warnings.append) is None
+    assert warnings == [OTHER_VERSION]
 
 
 def test_the_distribution_is_of_this_tunesmith(module):

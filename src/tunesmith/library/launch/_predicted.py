@@ -27,10 +27,9 @@ Foreseen = Callable[[Problem], LibraryPlan | None]
 REMEMBERED = 1024
 """The most problems whose plan is kept."""
 SIBLINGS_CAUTION = 2.0
-"""How many times as much a kernel must gain if nobody measured it on this device or in this data type. Of 433 products
-of an H100, choices by the model of an H200 took 7 below 0.97 of the library's speed; with this and the library's plans
-one (gain 1.311 and 1.301). Of 520 products in float16 on an H200, by the model for bfloat16, 5 and one (1.306 and
-1.293; benchmarks/recorded/choice_h200_types)."""
+"""How many times as much a kernel must gain if nobody measured it on this device or in this data type. By an H200's
+model, 6 of an H100's 433 products were below 0.97 of the library's speed, and one with this and the library's plans; by
+its model for bfloat16, 5 and one of 520 in float16 (benchmarks/recorded/sibling_choices)."""
 
 
 @dataclass(frozen=True, slots=True)
