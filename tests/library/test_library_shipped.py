@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import re
 import shutil
 import warnings
@@ -62,6 +63,8 @@ def named(path):
 MADE_ON = {named(path): next(gpu for gpu in (H100, H200) if shipped.read_head(path).is_of(gpu)) for path in FILES}
 """The device of each file, by the file's name."""
 TYPES = {kind for path in FILES for kind in shipped.read_head(path).types}
+HALF_TYPES = {f"Cij_{operands}_H" for operands in OPERANDS}
+"""Those of float16, which an H100 has no logic for: its own file for bfloat16 serves them."""
 
 
 def of(name):
@@ -145,7 +148,7 @@ def test_every_solution_compiles_for_its_device(path):
 @pytest.mark.parametrize("name", MADE_ON)
 def test_on_its_device_it_is_used_as_a_logic_of_ones_own(name):
     with tunesmith.load(device=gpu(MADE_ON[name])) as library:
-        assert {kind.name for kind in library.problem_types} == TYPES
+        assert {kind.name for kind in library.problem_types} == TYPES - (HALF_TYPES if MADE_ON[name] is H100 else set())
         for kind in map(gemm_type_named, of(name).head.types):
             size = library.measured_sizes(kind)[0]
             assert library.select(*size, problem_type=kind).rule is Rule.EXACT
@@ -174,7 +177,7 @@ def test_float16_is_chosen_for_as_bfloat16_is_and_not_told_that_its_time_is_know
                 assert choice.expected_seconds is choice.doubt is None
                 assert choice.solution == replace(like.solution, type=gemm_type_named(f"Cij_{operands}_H"))
                 assert "_B_" not in choice.name
-        assert {kind.name for kind in library.problem_types} == TYPES
+        assert {kind.name for kind in library.problem_types} == TYPES - HALF_TYPES
     with tunesmith.load(device=gpu(H100), strict=True) as library, pytest.raises((UserError, ValueError)):
         library.select(*BETWEEN, problem_type="Cij_Aki_Bkj_H")
 
@@ -249,6 +252,49 @@ def test_a_siblings_file_is_not_read_where_ones_own_has_all_of_its_types(tmp_pat
             assert library.select(*MEASURED, problem_type="Cij_Aki_Bkj_B").rule in {Rule.EXACT, Rule.PREDICTED}
     with pytest.warns(UserWarning, match=HALVES), tunesmith.load(device=gpu(H100)) as library:
         library.select(*MEASURED, problem_type="Cij_Aki_Bkj_B")
+
+
+def names_of(library):
+    """The names of the files, by type, whose logic a library has loaded."""
+    launcher = library._any_launcher_on("")
+    return {kind.name: logic.document.origin.device for kind, logic in launcher.logics.items()}, launcher
+
+
+def test_a_sibling_of_ones_own_comes_before_a_siblings_of_the_type():
+    """float16 goes by the device's own file for bfloat16, not by another device's file for float16."""
+    with tunesmith.load(device=gpu(H100)) as library:
+        devices, launcher = names_of(library)
+        for operands in OPERANDS:
+            assert devices[f"Cij_{operands}_B"] == H100.name
+            assert f"Cij_{operands}_H" not in devices
+            half = gemm_type_named(f"Cij_{operands}_H")
+            assert launcher.stand_ins[half] == gemm_type_named(f"Cij_{operands}_B")
+        assert devices["Cij_Aki_Bkj_S_MX"] == H200.name
+
+
+@pytest.mark.parametrize("target", [H200, replace(H200, name="NVIDIA GH200 480GB")], ids=lambda target: target.name)
+def test_the_types_own_file_is_used_where_a_type_that_is_as_fast_has_no_better_one(target):
+    with tunesmith.load(device=gpu(target)) as library:
+        devices, launcher = names_of(library)
+        for operands in OPERANDS:
+            assert devices[f"Cij_{operands}_H"] == H200.name
+        assert not launcher.stand_ins
+        choice = library.select(*BETWEEN, problem_type="Cij_Aki_Bkj_H")
+        assert choice.rule is (Rule.PREDICTED if target is H200 else Rule.SIBLING)
+
+
+def test_a_damaged_file_of_ones_own_does_not_hide_a_siblings(tmp_path, monkeypatch):
+    for path in FILES:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    damaged = tmp_path / f"{HALVES}{shipped.SUFFIX}"
+    head = gzip.decompress(damaged.read_bytes()).split(b"\n")[0]
+    damaged.write_bytes(gzip.compress(head + b"\nno JSON\n"))
+    monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
+    with tunesmith.load(device=gpu(H100)) as library:
+        with pytest.warns(UserWarning, match=HALVES):
+            devices, _ = names_of(library)
+        for operands, letter in itertools.product(OPERANDS, "BH"):
+            assert devices[f"Cij_{operands}_{letter}"] == H200.name
 
 
 def test_a_smaller_sibling_gets_what_is_legal_there():
@@ -339,7 +385,7 @@ def test_ones_own_logic_comes_before_the_package(own_folder, monkeypatch):
         assert [len(library.measured_sizes(kind)) == 1 for kind in library.problem_types] == [
             kind == mine for kind in library.problem_types
         ]
-        assert {kind.name for kind in library.problem_types} == TYPES
+        assert {kind.name for kind in library.problem_types} == TYPES - HALF_TYPES
         assert library.select(4096, 24, 4096, problem_type=mine).solution.kernel == VENDOR
         assert library.select(4096, 24, 4096, problem_type="Cij_Aik_Bkj_B").rule is Rule.PREDICTED
 

@@ -12,7 +12,7 @@ import choice_machine
 from few_trees import few_trees
 from tunesmith.models.choice.fit import held_out as held_out_module
 from tunesmith.models.choice.fit.fitting import fit_choice
-from tunesmith.models.choice.fit.held_out import CAUTIONS, FEW_CAUTION, HeldOutTimes, Trust, doubt_factor
+from tunesmith.models.choice.fit.held_out import CAUTIONS, FEW, FEW_CAUTION, HeldOutTimes, Trust, doubt_factor
 
 
 def test_doubts_are_scaled_to_the_errors_that_were_made():
@@ -81,20 +81,21 @@ def test_where_losses_and_gains_are_in_balance_the_caution_is_in_the_middle():
     assert Trust.of(held_out, 0.0) == trust, "the draws are the same"
 
 
-def test_the_caution_is_the_best_of_a_draw():
+@pytest.mark.parametrize("rows", [FEW, FEW // 2])
+def test_the_caution_is_the_best_of_a_draw(rows):
     """In a third of the draws nothing is lost, and no caution is best. In the others the largest is, which alone avoids
     the only loss. The mean of both would give up all gains and not avoid the loss."""
-    logs = np.column_stack((np.full(1000, -0.02), np.zeros(1000)))
+    logs = np.column_stack((np.full(rows, -0.02), np.zeros(rows)))
     times, doubts = logs.copy(), np.full_like(logs, 0.02)
     times[0, 0], logs[0, 0], doubts[0] = 0.3, -0.39, 0.11
-    trust = Trust.of(HeldOutTimes(logs, doubts, times, np.zeros(1000, int), np.array([False, True])), 0.0)
+    trust = Trust.of(HeldOutTimes(logs, doubts, times, np.zeros(rows, int), np.array([False, True])), 0.0)
     assert trust.caution == 4.0
 
 
 def test_only_rows_that_are_kept_decide():
-    """Ten losses beside 440 gains are worth it, sixty beside 300 are not. Both parts have doubts."""
-    held_out, rows = two_solutions(1000, 60, loss=0.04), np.arange(1000)
-    bold, timid = (Trust.of(held_out.only(kept), 0.0) for kept in (rows >= 100, (rows < 120) | (rows >= 400)))
+    """Ten losses beside 940 gains are worth it, sixty beside 450 are not. Both parts have doubts."""
+    held_out, rows = two_solutions(2000, 60, loss=0.04), np.arange(2000)
+    bold, timid = (Trust.of(held_out.only(kept), 0.0) for kept in (rows >= 100, (rows < 120) | (rows >= 1100)))
     assert bold.caution == 0.0 < timid.caution
     assert min(bold.factor, timid.factor) > 0
 
@@ -110,7 +111,7 @@ def test_a_product_that_the_vendor_did_not_run_has_no_say():
 
 def test_few_products_do_not_make_a_model_bold():
     """One loss, so that the doubt is not zero."""
-    cautions = [Trust.of(two_solutions(count, 1, loss=0.04), 0.0).caution for count in (499, 500)]
+    cautions = [Trust.of(two_solutions(count, 1, loss=0.04), 0.0).caution for count in (FEW - 1, FEW)]
     assert cautions == [FEW_CAUTION, 0.0]
 
 

@@ -30,10 +30,10 @@ LOST_BELOW, LOSS_WEIGHT = 0.97, 100.0
 """Whoever loads a logic instead of calling the vendor's library must not regret it. So what a choice loses below
 LOST_BELOW of the library's speed, and beyond the times' noise, counts LOSS_WEIGHT times as much as what another gains.
 Four lists of an H200 were looked at before this weight was taken (benchmarks/recorded/choice_h200)."""
-FEW, FEW_CAUTION = 500, 1.25
-"""With fewer products than FEW that the vendor ran, the least caution: that none of them loses says little. Cautions of
-1.0 and 0.6, which 170 products in TF32 and float8 asked for, lost at 3 and 1 of 120 others (H200, 2026-11-27). Two
-products in a thousand might lose by the rule of that day."""
+FEW, FEW_CAUTION = 1000, 1.5
+"""With fewer products than FEW that the vendor ran, the least caution: that few of them lose says little. Cautions of
+1.15 and 1.25, for 523 products in TF32 and 220 in float8, lost at 5 of 450 and 1 of 200 others, which 1.5 would have
+left to the library (H200, 2026-11-29; benchmarks/recorded/choice_h200_types)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Trust:
         as wide."""
         factor, vendors, numbers = doubt_factor(held_out), _vendors(held_out), np.arange(len(held_out.logs))
         least = FEW_CAUTION if 0 < np.count_nonzero(np.isfinite(vendors)) < FEW else 0.0
-        cautions = np.array([caution for caution in CAUTIONS if caution >= least])
+        cautions = np.array(CAUTIONS)
         border = math.log(LOST_BELOW) - math.sqrt(2) * noise
 
         def worths_of(caution: float) -> Floats:
@@ -111,7 +111,7 @@ class Trust:
 
         of_cautions = np.column_stack([worths_of(caution) for caution in cautions.tolist()])
         best = cautions[(drawn_counts(len(numbers), RESAMPLES, seed) @ of_cautions).argmax(axis=1)]
-        return Trust(factor, float(best[np.abs(best - best.mean()).argmin()]))
+        return Trust(factor, max(least, float(best[np.abs(best - best.mean()).argmin()])))
 
     def cautious(self, held_out: HeldOutTimes) -> Floats:
         """The expected logarithms, with the doubt on top for our own solutions."""
