@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import itertools
 import re
 import shutil
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +11,7 @@ import numpy as np
 import pytest
 
 import tunesmith
-from gpu_fakes import HostGpu
+from packaged_logic import BETWEEN, FILES, H100, HALVES, MADE_ON, OPERANDS, TYPES, gpu, named, without_settings
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._configurations import mistake_in
 from tunesmith.library._default_library import shared_library
@@ -22,49 +19,18 @@ from tunesmith.library.arrays._libraries import view_of_numpy
 from tunesmith.library.gemm._approach import approach_to
 from tunesmith.library.gemm._checked_call import Arguments, Scalars, checked
 from tunesmith.library.gemm._request import LETTERS
-from tunesmith.library.launch._launcher import Launcher
-from tunesmith.logic import Rule, read_shipped, read_shipped_model, shipped, shipped_files, write_logic
+from tunesmith.logic import Rule, read_shipped, read_shipped_model, shipped, write_logic
 from tunesmith.models.choice.model_file import model_of
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import equally_fast, gemm_type_named
-from tunesmith.records import Problem, UserError
+from tunesmith.records import UserError
 from tunesmith.toolchains import TOOLCHAINS
 
 MOST_BYTES = 3_000_000
-FILES = shipped_files()
-H100 = replace(known_target("sm_90"), name="NVIDIA H100 80GB HBM3", selector="CUDA:0")
-H200 = replace(known_target("sm_90"), selector="CUDA:0")
-OPERANDS = "Aki_Bkj", "Aik_Bkj", "Aik_Bjk"
-HALVES = "nvidia-h100-bf16"
-MEASURED, BETWEEN = (4096, 16, 4096), (4096, 24, 4096)
-
-
-def gpu(target):
-    """A GPU that is not there: choices are made for it, nothing is launched."""
-    device = HostGpu()
-    device.target = target
-    return device
-
-
-@pytest.fixture(autouse=True)
-def without_a_setting(monkeypatch):
-    """No cuBLAS is there to be asked, and one that could not be asked would be known not to run."""
-    monkeypatch.delenv("TUNESMITH_LOGIC", raising=False)
-    monkeypatch.setattr(Launcher, "foreseen", lambda launcher, problem: None)
-    shared_library.cache_clear()
-    yield
-    shared_library.cache_clear()
-
-
-def named(path):
-    return path.name.removesuffix(shipped.SUFFIX)
-
-
-MADE_ON = {named(path): next(gpu for gpu in (H100, H200) if shipped.read_head(path).is_of(gpu)) for path in FILES}
-"""The device of each file, by the file's name."""
-TYPES = {kind for path in FILES for kind in shipped.read_head(path).types}
 HALF_TYPES = {f"Cij_{operands}_H" for operands in OPERANDS}
 """Those of float16, which an H100 has no logic for: its own file for bfloat16 serves them."""
+
+without_a_setting = pytest.fixture(autouse=True)(without_settings)
 
 
 def of(name):
@@ -223,97 +189,6 @@ def test_every_solution_for_bfloat16_is_legal_for_float16():
         families[of_half.kernel] = of_half
     _, reasons = compiled([solution for solution in families.values() if solution.kernel != VENDOR], target)
     assert reasons == []
-
-
-@pytest.mark.parametrize("kind", sorted(TYPES))
-def test_a_sibling_is_never_told_that_its_time_is_known(kind):
-    """A device for which there is no file gets the choices of the first file that has the type."""
-    other = replace(H200, name="NVIDIA GH200 480GB")
-    first = next(path for path, head in shipped.shipped_for(other)[0].items() if kind in head.types)
-    with tunesmith.load(device=gpu(other)) as library, tunesmith.load(device=gpu(MADE_ON[named(first)])) as own:
-        size = library.measured_sizes(gemm_type_named(kind))[0]
-        for sizes in (size, (size[0] + 8, size[1] + 8, size[2] + 64)):
-            choice, where_made = (lib.select(*sizes, problem_type=kind) for lib in (library, own))
-            assert choice.rule is Rule.SIBLING
-            assert choice.expected_seconds is choice.doubt is None
-            assert choice.solution == where_made.solution
-
-
-def test_a_siblings_file_is_not_read_where_ones_own_has_all_of_its_types(tmp_path, monkeypatch):
-    """A damaged rest of the sibling's file would be told."""
-    for path in FILES:
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    head = gzip.decompress((tmp_path / f"{HALVES}{shipped.SUFFIX}").read_bytes()).split(b"\n")[0]
-    (tmp_path / f"{HALVES}{shipped.SUFFIX}").write_bytes(gzip.compress(head + b"\nno JSON\n"))
-    monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with tunesmith.load(device=gpu(H200)) as library:
-            assert library.select(*MEASURED, problem_type="Cij_Aki_Bkj_B").rule in {Rule.EXACT, Rule.PREDICTED}
-    with pytest.warns(UserWarning, match=HALVES), tunesmith.load(device=gpu(H100)) as library:
-        library.select(*MEASURED, problem_type="Cij_Aki_Bkj_B")
-
-
-def names_of(library):
-    """The names of the files, by type, whose logic a library has loaded."""
-    launcher = library._any_launcher_on("")
-    return {kind.name: logic.document.origin.device for kind, logic in launcher.logics.items()}, launcher
-
-
-def test_a_sibling_of_ones_own_comes_before_a_siblings_of_the_type():
-    """float16 goes by the device's own file for bfloat16, not by another device's file for float16."""
-    with tunesmith.load(device=gpu(H100)) as library:
-        devices, launcher = names_of(library)
-        for operands in OPERANDS:
-            assert devices[f"Cij_{operands}_B"] == H100.name
-            assert f"Cij_{operands}_H" not in devices
-            half = gemm_type_named(f"Cij_{operands}_H")
-            assert launcher.stand_ins[half] == gemm_type_named(f"Cij_{operands}_B")
-        assert devices["Cij_Aki_Bkj_S_MX"] == H200.name
-
-
-@pytest.mark.parametrize("target", [H200, replace(H200, name="NVIDIA GH200 480GB")], ids=lambda target: target.name)
-def test_the_types_own_file_is_used_where_a_type_that_is_as_fast_has_no_better_one(target):
-    with tunesmith.load(device=gpu(target)) as library:
-        devices, launcher = names_of(library)
-        for operands in OPERANDS:
-            assert devices[f"Cij_{operands}_H"] == H200.name
-        assert not launcher.stand_ins
-        choice = library.select(*BETWEEN, problem_type="Cij_Aki_Bkj_H")
-        assert choice.rule is (Rule.PREDICTED if target is H200 else Rule.SIBLING)
-
-
-def test_a_damaged_file_of_ones_own_does_not_hide_a_siblings(tmp_path, monkeypatch):
-    for path in FILES:
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    damaged = tmp_path / f"{HALVES}{shipped.SUFFIX}"
-    head = gzip.decompress(damaged.read_bytes()).split(b"\n")[0]
-    damaged.write_bytes(gzip.compress(head + b"\nno JSON\n"))
-    monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
-    with tunesmith.load(device=gpu(H100)) as library:
-        with pytest.warns(UserWarning, match=HALVES):
-            devices, _ = names_of(library)
-        for operands, letter in itertools.product(OPERANDS, "BH"):
-            assert devices[f"Cij_{operands}_{letter}"] == H200.name
-
-
-def test_a_smaller_sibling_gets_what_is_legal_there():
-    """An H100 PCIe has 114 multiprocessors, so no grid of 132 work-groups that wait for each other: such a choice is
-    launched with another grid."""
-    small = replace(H100, name="NVIDIA H100 PCIe", compute_units=114)
-    with tunesmith.load(device=gpu(small)) as library:
-        launcher = library._any_launcher_on("")
-        for kind in library.problem_types:
-            for sizes in library.measured_sizes(kind):
-                choice = library.select(*sizes, problem_type=kind)
-                assert choice.rule is Rule.SIBLING
-                problem = Problem(kind, sizes)
-                solutions = launcher._stream_k.solutions(choice, problem)
-                launched = next(solution for solution in solutions if not launcher._refusal(solution, problem))
-                kernel = KERNELS[launched.kernel]
-                assert kernel is KERNELS[choice.solution.kernel]
-                assert not list(kernel.rejections(launched.configuration, kind, small))
-                assert not list(kernel.rejections_for(launched.configuration, problem, small))
 
 
 def test_another_architecture_gets_the_vendors_blas():
