@@ -31,9 +31,10 @@ LOST_BELOW, LOSS_WEIGHT = 0.97, 100.0
 LOST_BELOW of the library's speed, and beyond the times' noise, counts LOSS_WEIGHT times as much as what another gains.
 Four lists of an H200 were looked at before this weight was taken (benchmarks/recorded/choice_h200)."""
 FEW, FEW_CAUTION = 1000, 1.5
-"""With fewer products than FEW that the vendor ran, the least caution: that few of them lose says little. Cautions of
-1.15 and 1.25, for 523 products in TF32 and 220 in float8, lost at 5 of 450 and 1 of 200 others, which 1.5 would have
-left to the library (H200, 2026-11-29; benchmarks/recorded/choice_h200_types)."""
+"""With fewer products than FEW that the vendor ran, the least caution: that few of them lose says little. With
+cautions of 1.15 and 1.25, by 523 products in TF32 and 201 in float8, 5 of 450 and 1 of 200 others were wholly below
+0.97 of the library's speed. With 1.5 they go to the library (H200, 2026-11-29;
+benchmarks/recorded/choice_h200_types)."""
 
 
 @dataclass(frozen=True)
