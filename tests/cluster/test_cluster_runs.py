@@ -226,8 +226,10 @@ def test_a_module_is_compiled_once_for_all_devices(cluster):
 
 
 def test_a_device_may_join_in_the_middle_and_leave_again(cluster, tmp_path):
-    """The one that joins measures; when it is killed, its work goes to others and nothing is lost or repeated."""
+    """The one that joins measures; when it is killed, its work goes to others and nothing is lost or repeated. The last
+    step has enough sizes for a device that comes late on a busy machine."""
     file = many_sizes(tmp_path)
+    file.write_text(file.read_text().replace("[32, 32, 160]", "[32, 32, 416]"))
     joined: list[LocalHost] = []
     counts: Counter[str] = Counter()
 
