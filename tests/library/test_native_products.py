@@ -12,8 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from native_build import built
-from native_machine import Machine
+from native_machine import Machine, compiled, matrices
 from tunesmith.devices.cuda.native import OUT, A, B
 from tunesmith.library.gemm._checked_call import Arguments
 from tunesmith.library.gemm._native_products import (
@@ -26,12 +25,7 @@ from tunesmith.library.gemm._native_products import (
 torch = pytest.importorskip("torch")
 
 
-@pytest.fixture(scope="module")
-def module(tmp_path_factory):
-    module = built(tmp_path_factory.getbasetemp())
-    if isinstance(module, str):
-        pytest.skip(module)
-    return module
+module = pytest.fixture(scope="module")(compiled)
 
 
 @pytest.fixture
@@ -39,15 +33,11 @@ def machine(module):
     return Machine(torch, module)
 
 
-def matrices(rows=4, inner=3, columns=5, dtype=torch.float32):
-    return torch.ones(rows, inner, dtype=dtype), torch.ones(inner, columns, dtype=dtype)
-
-
 def test_a_known_product_is_repeated_with_the_addresses_of_each_call(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     assert machine.products.repeat(a, b, None) is None
     assert machine.learn(a, b, workspace=640)
-    for x, y in ((a, b), matrices()):
+    for x, y in ((a, b), matrices(torch)):
         machine.calls.clear()
         result = machine.products.repeat(x, y, None)
         assert result.shape == (4, 5)
@@ -60,7 +50,7 @@ def test_a_known_product_is_repeated_with_the_addresses_of_each_call(machine):
 
 
 def test_the_result_goes_into_out(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     out = torch.empty(4, 5)
     assert machine.learn(a, b, out)
     assert machine.products.repeat(a, b, None) is None
@@ -70,7 +60,7 @@ def test_the_result_goes_into_out(machine):
 
 
 def changed(**changes):
-    a, b = matrices()
+    a, b = matrices(torch)
     known = {"a": a, "b": b, "out": None}
     return pytest.param(known | changes, id=next(iter(changes)))
 
@@ -90,7 +80,7 @@ def changed(**changes):
     ],
 )
 def test_any_other_call_is_left_to_the_python_path(machine, call):
-    assert machine.learn(*matrices())
+    assert machine.learn(*matrices(torch))
     assert machine.products.repeat(call["a"], call["b"], call["out"]) is None
     assert not machine.of("step")
 
@@ -108,7 +98,7 @@ def test_out_over_an_operand_is_left_to_the_python_path(machine):
 
 
 def test_a_gradient_that_torch_would_record_is_left_to_the_python_path(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     weights = torch.nn.Parameter(b)
     with torch.no_grad():
         assert machine.learn(a, weights)
@@ -128,7 +118,7 @@ def test_a_gradient_that_torch_would_record_is_left_to_the_python_path(machine):
     ],
 )
 def test_torchs_setting_for_the_data_type_is_part_of_a_call(machine, dtype, setting, changed, matters):
-    a, b = matrices(dtype=dtype)
+    a, b = matrices(torch, dtype=dtype)
     assert machine.learn(a, b)
     before = getattr(machine, setting)
     setattr(machine, setting, changed)
@@ -138,7 +128,7 @@ def test_torchs_setting_for_the_data_type_is_part_of_a_call(machine, dtype, sett
 
 
 def test_an_error_of_a_setting_is_the_callers(machine):
-    a, b = matrices(dtype=torch.bfloat16)
+    a, b = matrices(torch, dtype=torch.bfloat16)
     assert machine.learn(a, b)
     machine.loose = []  # has no hash
     with pytest.raises(TypeError, match="unhashable"):
@@ -164,14 +154,14 @@ def kernel_step(machine, pointers=(), maps=()):
 
 
 def test_a_kernels_parameters_and_its_launch_configuration_are_kept(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     assert machine.learn(a, b, steps=(kernel_step(machine, pointers=((1, B, 4), (2, OUT, 0))),))
     result = machine.products.repeat(a, b, None)
     assert machine.of("launch") == [(b"groups__", 0, [0, b.data_ptr() + 4, result.data_ptr()])]
 
 
 def test_the_driver_writes_an_address_into_a_tensor_map_only_where_it_differs(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     assert machine.learn(a, b, steps=(kernel_step(machine, maps=((0, A, 16),)),))
     for x in (a, a, torch.ones(4, 3)):
         machine.products.repeat(x, b, None)
@@ -183,7 +173,7 @@ def test_the_driver_writes_an_address_into_a_tensor_map_only_where_it_differs(ma
 
 @pytest.mark.parametrize(("broken", "step"), [("step", 0), ("move", 1), ("push", 2)])
 def test_a_step_that_fails_raises_its_error_and_takes_no_further_step(machine, broken, step):
-    a, b = matrices()
+    a, b = matrices(torch)
     first = "step", machine.function("step"), (), (), None
     assert machine.learn(a, b, steps=(first, kernel_step(machine, maps=((0, A, 0),))))
     machine.statuses[broken] = 9
@@ -198,7 +188,7 @@ def test_a_step_that_fails_raises_its_error_and_takes_no_further_step(machine, b
 
 def test_forgotten_products_let_go_of_what_they_kept(machine):
     owner = ["recipe"]
-    a, b = matrices()
+    a, b = matrices(torch)
     before = sys.getrefcount(owner)
     assert machine.learn(a, b, owner=owner)
     assert machine.learn(a, b, owner=owner)
@@ -210,7 +200,7 @@ def test_forgotten_products_let_go_of_what_they_kept(machine):
 
 def test_clearing_waits_for_the_steps_that_are_taken_and_no_later_call_takes_them(machine):
     """Who clears releases memory next. A call that was about to begin is then left to the Python path."""
-    a, b = matrices()
+    a, b = matrices(torch)
     inside, cleared, order, results = threading.Event(), threading.Event(), [], []
 
     def slow(_):
@@ -242,7 +232,7 @@ def test_clearing_waits_for_the_steps_that_are_taken_and_no_later_call_takes_the
 
 
 def test_a_forked_child_forgets_without_waiting(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     assert machine.learn(a, b)
     machine.products.clear_in_child()
     assert machine.products.repeat(a, b, None) is None
@@ -290,8 +280,8 @@ def test_more_products_than_the_table_keeps_begin_a_new_table(machine):
 )
 def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
     with pytest.raises(ValueError, match=message):
-        machine.products.learn(*matrices(), None, None, None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
-    assert machine.products.repeat(*matrices(), None) is None
+        machine.products.learn(*matrices(torch), None, None, None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
+    assert machine.products.repeat(*matrices(torch), None) is None
 
 
 @pytest.mark.parametrize("interface", [{}, {"INTERFACE": 1}, {"INTERFACE": 3}])
@@ -320,7 +310,7 @@ def test_what_compiled_code_cannot_repeat_is_not_kept(refused):
     plan = SimpleNamespace(native=lambda slots: (step,), context=7)
     launched = SimpleNamespace(launched=SimpleNamespace(plan=SimpleNamespace(zeroed=0)))
     recipe = SimpleNamespace(plan=plan, launches=1, ready=launched, swapped=False, reads=((0, 4), (1, 8)), writes=16)
-    a, b = matrices()
+    a, b = matrices(torch)
     assert products.learn(recipe, Arguments(a, b), None, 0) is True
     assert len(kept) == 1
     if refused == "subclass":

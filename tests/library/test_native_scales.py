@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from native_build import built
-from native_machine import Machine
+from native_machine import Machine, compiled, matrices
 from tunesmith.devices.cuda.native import SCALE_A, SCALE_B, A, B
 from tunesmith.library.gemm._checked_call import Arguments
 from tunesmith.library.gemm._native_products import STRAIGHT, SWAPPED, NativeProducts
@@ -15,12 +14,7 @@ from tunesmith.library.gemm._native_products import STRAIGHT, SWAPPED, NativePro
 torch = pytest.importorskip("torch")
 
 
-@pytest.fixture(scope="module")
-def module(tmp_path_factory):
-    module = built(tmp_path_factory.getbasetemp())
-    if isinstance(module, str):
-        pytest.skip(module)
-    return module
+module = pytest.fixture(scope="module")(compiled)
 
 
 @pytest.fixture
@@ -28,16 +22,12 @@ def machine(module):
     return Machine(torch, module)
 
 
-def matrices(rows=4, inner=3, columns=5, dtype=torch.float32):
-    return torch.ones(rows, inner, dtype=dtype), torch.ones(inner, columns, dtype=dtype)
-
-
 def scales(first=2.0, second=(1.5,)):
     return torch.tensor(first), torch.tensor(second)
 
 
 def test_scales_are_part_of_a_product_and_their_addresses_of_a_call(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     step = "step", machine.function("step"), (), ((0, SCALE_A, 0), (1, SCALE_B, 4)), None
     assert machine.learn(a, b, None, scales(), steps=(step,))
     assert machine.products.repeat(a, b, None) is None
@@ -60,14 +50,14 @@ def test_scales_are_part_of_a_product_and_their_addresses_of_a_call(machine):
     ],
 )
 def test_other_scales_are_left_to_the_python_path(machine, others):
-    a, b = matrices()
+    a, b = matrices(torch)
     assert machine.learn(a, b, None, scales())
     assert machine.products.repeat(a, b, None, *others) is None
     assert not machine.of("step")
 
 
 def test_a_product_without_steps_is_made_by_its_function(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     out, calls = torch.empty(4, 5), []
 
     def function(*tensors):
@@ -82,7 +72,7 @@ def test_a_product_without_steps_is_made_by_its_function(machine):
 
 
 def test_an_error_of_such_a_function_is_the_callers_and_clearing_inside_it_is_safe(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
 
     def function(*tensors):
         machine.products.clear()
@@ -103,7 +93,7 @@ def test_a_function_does_not_get_a_product_over_an_operand(machine):
 
 
 def test_a_call_that_the_function_does_not_make_is_left_to_the_python_path(machine):
-    a, b = matrices()
+    a, b = matrices(torch)
     assert machine.learn(a, b, steps=(), owner=lambda *tensors: None)
     assert machine.products.repeat(a, b, None) is None
 
@@ -113,7 +103,7 @@ def test_what_a_function_reads_and_writes_is_kept_with_it():
     products = object.__new__(NativeProducts)
     products.types = (torch.Tensor, torch.nn.Parameter)
     products._table = SimpleNamespace(learn=lambda *described: kept.append(described) or True)
-    a, b = matrices()
+    a, b = matrices(torch)
     recipe = SimpleNamespace(reads=((0, 48), (1, 60)), writes=80)
     assert products.learn_function(print, recipe, Arguments(a, b, scale_a="s", scale_b="t", out="o"))
     assert kept == [(a, b, "o", "s", "t", (), 0, 0, 48, 60, 80, None, print)]

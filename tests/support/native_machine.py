@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+import pytest
+
+from native_build import built
 from tunesmith.devices.cuda.native import OUT, STREAM, WORKSPACE, A, B
 
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * 19)
@@ -63,3 +66,16 @@ class Machine:
 
     def of(self, name: str) -> list[Any]:
         return [words for called, words in self.calls if called == name]
+
+
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """The compiled module, for a fixture; a test is skipped where it cannot be built."""
+    module = built(tmp_path_factory.getbasetemp())
+    if isinstance(module, str):
+        pytest.skip(module)
+    return module
+
+
+def matrices(torch: Any, rows: int = 4, inner: int = 3, columns: int = 5, dtype: Any = None) -> tuple[Any, Any]:
+    """Operands full of ones, in float32 if no data type is given."""
+    return torch.ones(rows, inner, dtype=dtype), torch.ones(inner, columns, dtype=dtype)
