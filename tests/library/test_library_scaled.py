@@ -259,3 +259,16 @@ def test_a_product_with_scales_is_no_product_of_the_hosts(rig, native, monkeypat
     monkeypatch.setattr(host, "products", {"something": "known"})
     close(lib.matmul(a, b, **scales), wide, ROUNDING)
     close(lib.matmul(a, b, **scales | {"scale_b": None}), wide / 1.5, ROUNDING)
+
+
+@pytest.mark.parametrize("maker", ["torch", "our kernel"])
+def test_compiled_code_keeps_no_product_of_a_type_that_was_asked_for(rig, native, monkeypatch, maker):
+    """A call that asks for nothing would get a result of that type."""
+    if maker == "our kernel":
+        monkeypatch.setattr(_torch_matmul, "VENDOR", "another")
+    lib, (a, b, scales, wide) = rig.library(*every_type("f8", scaled=True, dest="s")), operands(rig)
+    for _ in range(2):
+        found = lib.matmul(a, b, **scales, out_dtype=rig.torch.float32)
+        assert found.dtype is rig.torch.float32
+        close(found, wide, ROUNDING)
+    assert native.functions == native.launches == []

@@ -25,7 +25,9 @@ from packaged_logic import (
     without_settings,
 )
 from tunesmith.kernels import KERNELS
-from tunesmith.logic import Rule, shipped
+from tunesmith.library.launch._predicted import PredictedChoices
+from tunesmith.logic import Rule, read_shipped, shipped
+from tunesmith.logic.shipped import write_shipped
 from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.records import Problem
 
@@ -121,3 +123,36 @@ def test_a_smaller_sibling_gets_what_is_legal_there():
                 assert kernel is KERNELS[choice.solution.kernel]
                 assert not list(kernel.rejections(launched.configuration, kind, small))
                 assert not list(kernel.rejections_for(launched.configuration, problem, small))
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "stands_in"),
+    [
+        (H100, "Cij_Aki_Bkj_B", False),
+        (H100, "Cij_Aki_Bkj_H", True),
+        (H100, "Cij_Aki_Bkj_S_MX", True),
+        (H200, "Cij_Aki_Bkj_H", False),
+    ],
+)
+def test_a_choice_that_nobody_measured_is_asked_for_as_one(monkeypatch, target, name, stands_in):
+    """It is then made with more caution, by the plan for the problem itself."""
+    asked, candidates = [], PredictedChoices.candidates
+    monkeypatch.setattr(
+        PredictedChoices, "candidates", lambda self, *about: asked.append(about[2:]) or candidates(self, *about)
+    )
+    with tunesmith.load(device=gpu(target)) as library:
+        library.select(*BETWEEN, problem_type=name)
+    assert set(asked) == {(Problem(gemm_type_named(name), BETWEEN),) if stands_in else ()}
+
+
+def test_of_a_siblings_file_only_the_types_that_nothing_of_ones_own_serves_are_used(tmp_path, monkeypatch):
+    halves, tf32 = (read_shipped(path) for path in FILES if named(path) in ("nvidia-h200-fp16", "nvidia-h200-tf32"))
+    documents = [logic.document for logic in (*halves.logics, *tf32.logics)]
+    head = replace(halves.head, name="mixed", types=(*halves.head.types, *tf32.head.types))
+    write_shipped(tmp_path / f"mixed{shipped.SUFFIX}", head, documents, None)
+    own = next(path for path in FILES if named(path) == HALVES)
+    (tmp_path / own.name).write_bytes(own.read_bytes())
+    monkeypatch.setattr("tunesmith.logic.shipped.FOLDER", tmp_path)
+    with tunesmith.load(device=gpu(H100)) as library:
+        devices, _ = names_of(library)
+        assert {name for name, device in devices.items() if device == H200.name} == set(tf32.head.types)
