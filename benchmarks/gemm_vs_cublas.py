@@ -43,14 +43,13 @@ from gemm_sides import vendor as vendor_call
 from tunesmith.devices import LaunchError
 from tunesmith.library import LaunchRecord, Library, load
 from tunesmith.logic import Choice, Logic
-from tunesmith.problems.gemm import DATA_TYPES, gemm_type
+from tunesmith.problems.gemm import TF32, torch_type
 from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.problems.gemm.listed import ListedGemm, read_gemm_list
 from tunesmith.records import UserError
 
 ROUNDS = 11
-TYPES = {letter: gemm_type(letter, scaled=DATA_TYPES[letter].dtype.startswith("float8")) for letter in INPUTS}
-TYPES["tf32"] = gemm_type("s", tf32=True)
+TYPES = {letter: torch_type(letter) for letter in INPUTS} | {"tf32": torch_type(TF32)}
 """What --data-type may be. torch multiplies float8 with scales only."""
 GPU = "CUDA:0"
 console = Console(highlight=False, width=220)

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tunesmith.kernels import VENDOR
-from tunesmith.logic import read_shipped_model, shipped_files
+from tunesmith.logic import read_shipped_model, shipped_file
 from tunesmith.models.choice.model import ChoiceModel, ExpectedTimes
 from tunesmith.models.choice.model_file import model_of
 from tunesmith.problems.gemm import equally_fast
@@ -39,12 +39,10 @@ class JudgedChoice:
 
     efficiency: float
     gain: float
-    product: Problem
 
 
 def model_named(name: str) -> ChoiceModel:
-    path = next((path for path in shipped_files() if path.name.startswith(f"{name}.")), None)
-    if path is None:
+    if (path := shipped_file(name)) is None:
         raise SystemExit(f"{name} is no file of the package")
     return model_of(read_shipped_model(path), str(path))
 
@@ -73,7 +71,7 @@ def choices(model: ChoiceModel, subject: JudgedSubject, with_plans: bool) -> Ite
         chosen = _first_that_ran(times, solutions, seconds, problem, kind, plan)
         library = [second for solution, second in seconds.items() if solution.kernel == VENDOR]
         if chosen is not None and library:
-            yield JudgedChoice(min(seconds.values()) / chosen, library[0] / chosen, problem)
+            yield JudgedChoice(min(seconds.values()) / chosen, library[0] / chosen)
 
 
 def _first_that_ran(

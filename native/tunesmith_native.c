@@ -315,16 +315,13 @@ static PyObject *make_by_function(Known *known, PyObject *const *tensors)
 }
 
 PyDoc_STRVAR(repeat_doc,
-"repeat(a, b, out) or repeat(a, b, out, scale_a, scale_b) -> the product, or None if it is not known.\n\n"
-"`out` and the scales may be None.");
+"repeat(a, b, out, scale_a, scale_b) -> the product, or None if it is not known. All but a and b may be None.");
 
-static PyObject *repeat(Products *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *repeat(Products *self, PyObject *const *tensors, Py_ssize_t count)
 {
     Key key;
     uint64_t address[SLOTS] = {0};
-    if (count != 3 && count != TENSORS) return PyErr_Format(PyExc_TypeError, "repeat takes a, b, out and two scales");
-    PyObject *tensors[TENSORS] = {arguments[0], arguments[1], arguments[2], Py_None, Py_None};
-    for (Py_ssize_t i = FIRST_SCALE; i < count; ++i) tensors[i] = arguments[i];
+    if (count != TENSORS) return PyErr_Format(PyExc_TypeError, "repeat takes a, b, out and two scales");
     int taken = self->count ? read_call(self, tensors, &key, address) : 0;
     if (taken < 0) return NULL;
     Known *known = taken ? *find(self, &key, hash_of(&key)) : NULL;

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunesmith.library._configurations import mistake_in
-from tunesmith.logic import read_shipped_model, shipped_files, write_atomically
+from tunesmith.logic import read_shipped_model, shipped_file, write_atomically
 from tunesmith.models.choice.model import ChoiceModel
 from tunesmith.models.choice.model_file import model_of
-from tunesmith.problems.gemm import gemm_type, gemm_type_named
+from tunesmith.problems.gemm import TF32, gemm_type_named, torch_type
 from tunesmith.problems.gemm.listed import read_gemm_list
 from tunesmith.records import Configuration, ProblemType, Solution, Value
 from tunesmith.session.heuristics.settled import settled_file
@@ -43,26 +43,17 @@ class Translation:
 
     def type_like(self, kind: ProblemType) -> ProblemType:
         """The type of the same layout."""
-        return gemm_type(
-            self.letter,
-            dest="b" if self.letter == "f8" else "",
-            tf32=self.letter == "s",
-            scaled=self.letter == "f8",
-            transpose_a=kind.fields.flag("TransposeA"),
-            transpose_b=kind.fields.flag("TransposeB"),
-            use_beta=False,
-        )
+        fields = kind.fields
+        return torch_type(self.letter, transpose_a=fields.flag("TransposeA"), transpose_b=fields.flag("TransposeB"))
 
     def solution_like(self, solution: Solution) -> Solution:
         values = dict(solution.configuration)
         for name in OF_ELEMENTS:
             # One element at a time is what an operand without alignment needs, in any type.
-            if name in values and values[name] != 1:
-                values[name] = max(1, int(str(values[name])) * KNOWN_ELEMENT_BYTES // self.operand_bytes)
-        if "StoreVectorWidth" in values:
-            values["StoreVectorWidth"] = min(
-                int(str(values["StoreVectorWidth"])), MOST_STORED_BYTES // self.result_bytes
-            )
+            if isinstance(number := values.get(name), int) and number != 1:
+                values[name] = max(1, number * KNOWN_ELEMENT_BYTES // self.operand_bytes)
+        if isinstance(number := values.get("StoreVectorWidth"), int):
+            values["StoreVectorWidth"] = min(number, MOST_STORED_BYTES // self.result_bytes)
         values |= {name: value for name, value in self.needed.get(solution.kernel, {}).items() if name in values}
         return Solution(self.type_like(solution.type), solution.kernel, Configuration(values))
 
@@ -72,7 +63,7 @@ TYPES = {
     # float32 results are not stored by the copy engine.
     "tf32": Translation(
         "nvidia-h200-tf32",
-        "s",
+        TF32,
         4,
         4,
         {"CudaWgmmaGemm": {"StorePath": "Direct"}, "TritonGemm": {"InputPrecision": "tf32"}},
@@ -83,8 +74,8 @@ TYPES = {
 
 def model_named(name: str) -> ChoiceModel | None:
     """The model of a file of the package; None without such a file."""
-    found = (path for path in shipped_files() if path.name.startswith(f"{name}."))
-    return next((model_of(read_shipped_model(path), name) for path in found), None)
+    path = shipped_file(name)
+    return model_of(read_shipped_model(path), name) if path else None
 
 
 def solutions_in(model: ChoiceModel) -> list[Solution]:

@@ -35,11 +35,11 @@ def machine(module):
 
 def test_a_known_product_is_repeated_with_the_addresses_of_each_call(machine):
     a, b = matrices(torch)
-    assert machine.products.repeat(a, b, None) is None
+    assert machine.repeat(a, b, None) is None
     assert machine.learn(a, b, workspace=640)
     for x, y in ((a, b), matrices(torch)):
         machine.calls.clear()
-        result = machine.products.repeat(x, y, None)
+        result = machine.repeat(x, y, None)
         assert result.shape == (4, 5)
         assert result.dtype is torch.float32
         assert result.is_contiguous()
@@ -53,9 +53,9 @@ def test_the_result_goes_into_out(machine):
     a, b = matrices(torch)
     out = torch.empty(4, 5)
     assert machine.learn(a, b, out)
-    assert machine.products.repeat(a, b, None) is None
+    assert machine.repeat(a, b, None) is None
     other = torch.empty(4, 5)
-    assert machine.products.repeat(a, b, other) is other
+    assert machine.repeat(a, b, other) is other
     assert machine.of("step")[0][2] == other.data_ptr()
 
 
@@ -81,7 +81,7 @@ def changed(**changes):
 )
 def test_any_other_call_is_left_to_the_python_path(machine, call):
     assert machine.learn(*matrices(torch))
-    assert machine.products.repeat(call["a"], call["b"], call["out"]) is None
+    assert machine.repeat(call["a"], call["b"], call["out"]) is None
     assert not machine.of("step")
 
 
@@ -89,12 +89,12 @@ def test_out_over_an_operand_is_left_to_the_python_path(machine):
     """The bytes that a call reads and writes come from the recipe, since rows may lie apart."""
     a, b = torch.ones(4, 4), torch.ones(4, 4)
     assert machine.learn(a, b, torch.empty(4, 4), spans=(64, 64, 64))
-    assert machine.products.repeat(a, b, a) is None
-    assert machine.products.repeat(a, b, b) is None
+    assert machine.repeat(a, b, a) is None
+    assert machine.repeat(a, b, b) is None
     memory = torch.ones(32)
     low, high = memory[:16].view(4, 4), memory[16:].view(4, 4)
-    assert machine.products.repeat(low, b, high) is high
-    assert machine.products.repeat(high, b, low) is low
+    assert machine.repeat(low, b, high) is high
+    assert machine.repeat(high, b, low) is low
 
 
 def test_a_gradient_that_torch_would_record_is_left_to_the_python_path(machine):
@@ -102,9 +102,9 @@ def test_a_gradient_that_torch_would_record_is_left_to_the_python_path(machine):
     weights = torch.nn.Parameter(b)
     with torch.no_grad():
         assert machine.learn(a, weights)
-        assert machine.products.repeat(a, weights, None) is not None
-    assert machine.products.repeat(a, weights, None) is None
-    assert machine.products.repeat(a, weights.detach(), None) is not None
+        assert machine.repeat(a, weights, None) is not None
+    assert machine.repeat(a, weights, None) is None
+    assert machine.repeat(a, weights.detach(), None) is not None
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_torchs_setting_for_the_data_type_is_part_of_a_call(machine, dtype, sett
     assert machine.learn(a, b)
     before = getattr(machine, setting)
     setattr(machine, setting, changed)
-    assert (machine.products.repeat(a, b, None) is None) == matters
+    assert (machine.repeat(a, b, None) is None) == matters
     setattr(machine, setting, before)
-    assert machine.products.repeat(a, b, None) is not None
+    assert machine.repeat(a, b, None) is not None
 
 
 def test_an_error_of_a_setting_is_the_callers(machine):
@@ -132,7 +132,7 @@ def test_an_error_of_a_setting_is_the_callers(machine):
     assert machine.learn(a, b)
     machine.loose = []  # has no hash
     with pytest.raises(TypeError, match="unhashable"):
-        machine.products.repeat(a, b, None)
+        machine.repeat(a, b, None)
 
 
 def kernel_step(machine, pointers=(), maps=()):
@@ -156,7 +156,7 @@ def kernel_step(machine, pointers=(), maps=()):
 def test_a_kernels_parameters_and_its_launch_configuration_are_kept(machine):
     a, b = matrices(torch)
     assert machine.learn(a, b, steps=(kernel_step(machine, pointers=((1, B, 4), (2, OUT, 0))),))
-    result = machine.products.repeat(a, b, None)
+    result = machine.repeat(a, b, None)
     assert machine.of("launch") == [(b"groups__", 0, [0, b.data_ptr() + 4, result.data_ptr()])]
 
 
@@ -164,7 +164,7 @@ def test_the_driver_writes_an_address_into_a_tensor_map_only_where_it_differs(ma
     a, b = matrices(torch)
     assert machine.learn(a, b, steps=(kernel_step(machine, maps=((0, A, 16),)),))
     for x in (a, a, torch.ones(4, 3)):
-        machine.products.repeat(x, b, None)
+        machine.repeat(x, b, None)
     moved = [words[1] for words in machine.of("move")]
     assert len(moved) == 2
     assert moved[0] == a.data_ptr() + 16
@@ -178,12 +178,12 @@ def test_a_step_that_fails_raises_its_error_and_takes_no_further_step(machine, b
     assert machine.learn(a, b, steps=(first, kernel_step(machine, maps=((0, A, 0),))))
     machine.statuses[broken] = 9
     with pytest.raises(LookupError, match=f"owner {step} 9"):
-        machine.products.repeat(a, b, None)
+        machine.repeat(a, b, None)
     assert not machine.of("launch")
     assert len(machine.of("step")) == (broken != "push")
     assert len(machine.of("pop")) == (broken != "push")
     machine.statuses.clear()
-    assert machine.products.repeat(a, b, None) is not None
+    assert machine.repeat(a, b, None) is not None
 
 
 def test_forgotten_products_let_go_of_what_they_kept(machine):
@@ -195,7 +195,7 @@ def test_forgotten_products_let_go_of_what_they_kept(machine):
     assert sys.getrefcount(owner) == before + 1
     machine.products.clear()
     assert sys.getrefcount(owner) == before
-    assert machine.products.repeat(a, b, None) is None
+    assert machine.repeat(a, b, None) is None
 
 
 def test_clearing_waits_for_the_steps_that_are_taken_and_no_later_call_takes_them(machine):
@@ -209,9 +209,7 @@ def test_clearing_waits_for_the_steps_that_are_taken_and_no_later_call_takes_the
         order.append("step")
 
     assert machine.learn(a, b, steps=(("slow", machine.function("slow", slow), (), (), None),))
-    calls = [
-        threading.Thread(target=lambda: results.append(machine.products.repeat(a, b, None) is None)) for _ in range(2)
-    ]
+    calls = [threading.Thread(target=lambda: results.append(machine.repeat(a, b, None) is None)) for _ in range(2)]
 
     def clear():
         machine.products.clear()
@@ -228,14 +226,14 @@ def test_clearing_waits_for_the_steps_that_are_taken_and_no_later_call_takes_the
         assert not thread.is_alive()
     assert order[:2] == ["step", "cleared"] or order == ["step", "step", "cleared"]
     assert order[-1] == "cleared"
-    assert machine.products.repeat(a, b, None) is None
+    assert machine.repeat(a, b, None) is None
 
 
 def test_a_forked_child_forgets_without_waiting(machine):
     a, b = matrices(torch)
     assert machine.learn(a, b)
     machine.products.clear_in_child()
-    assert machine.products.repeat(a, b, None) is None
+    assert machine.repeat(a, b, None) is None
 
 
 def test_threads_do_not_mix_up_their_addresses(machine):
@@ -245,7 +243,7 @@ def test_threads_do_not_mix_up_their_addresses(machine):
     partners = {x.data_ptr(): y.data_ptr() for x, y in zip(known, out, strict=True)}
     assert machine.learn(known[0], b, out[0])
     threads = [
-        threading.Thread(target=lambda x=x, y=y: [machine.products.repeat(x, b, y) for _ in range(200)])
+        threading.Thread(target=lambda x=x, y=y: [machine.repeat(x, b, y) for _ in range(200)])
         for x, y in zip(known, out, strict=True)
     ]
     for thread in threads:
@@ -263,8 +261,8 @@ def test_more_products_than_the_table_keeps_begin_a_new_table(machine):
     for rows in range(1, 4100):
         assert machine.learn(a[:rows], b, steps=(step,))
     gc.collect()
-    assert machine.products.repeat(a[:1], b, None) is None
-    assert machine.products.repeat(a[:4099], b, None) is not None
+    assert machine.repeat(a[:1], b, None) is None
+    assert machine.repeat(a[:4099], b, None) is not None
 
 
 @pytest.mark.parametrize(
@@ -281,7 +279,7 @@ def test_more_products_than_the_table_keeps_begin_a_new_table(machine):
 def test_a_step_that_is_described_wrongly_is_refused(machine, step, message):
     with pytest.raises(ValueError, match=message):
         machine.products.learn(*matrices(torch), None, None, None, (step,), 0, 0, 0, 0, 0, torch.empty(1), "owner")
-    assert machine.products.repeat(*matrices(torch), None) is None
+    assert machine.repeat(*matrices(torch), None) is None
 
 
 @pytest.mark.parametrize("interface", [{}, {"INTERFACE": 1}, {"INTERFACE": 3}])

@@ -59,7 +59,7 @@ def test_repeated_products_are_right_on_any_memory(torch, native, launches, with
             out = torch.empty(96, 128, device="cuda", dtype=a.dtype) if with_out else None
             result = library.matmul(a, b, out)
             assert right(torch, result, a, b)
-            again = library._begun_products().torch.repeat(a, b, out)
+            again = library._begun_products().torch.repeat(a, b, out, None, None)
             assert again is not None, "compiled code does not know the product"
             assert right(torch, again, a, b)
             assert out is None or again is out
@@ -144,7 +144,7 @@ def test_a_closed_library_forgets_its_products(torch, native):
     a, b = operands(torch, kernel.dtype)
     library.matmul(a, b)
     library.close()
-    assert library._begun_products().torch.repeat(a, b, None) is None
+    assert library._begun_products().torch.repeat(a, b, None, None, None) is None
 
 
 def float8_operands(torch, rows, inner, columns):

@@ -64,6 +64,9 @@ class Machine:
         described = tuple(tuple(step)[1:] for step in steps)
         return self.products.learn(a, b, out, *scales, described, 77, workspace, *spans, like, owner)
 
+    def repeat(self, a: Any, b: Any, out: Any, scale_a: Any = None, scale_b: Any = None) -> Any:
+        return self.products.repeat(a, b, out, scale_a, scale_b)
+
     def of(self, name: str) -> list[Any]:
         return [words for called, words in self.calls if called == name]
 

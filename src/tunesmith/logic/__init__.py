@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         is_shipped,
         read_shipped,
         read_shipped_model,
+        shipped_file,
         shipped_files,
         shipped_for,
     )
@@ -33,6 +34,7 @@ _OF_SHIPPED = (
     "is_shipped",
     "read_shipped",
     "read_shipped_model",
+    "shipped_file",
     "shipped_files",
     "shipped_for",
 )
@@ -62,6 +64,7 @@ __all__ = [
     "read_csv",
     "read_shipped",
     "read_shipped_model",
+    "shipped_file",
     "shipped_files",
     "shipped_for",
     "sizes_of",

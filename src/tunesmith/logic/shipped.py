@@ -86,6 +86,11 @@ def shipped_files(folder: Path | None = None) -> list[Path]:
     return sorted((folder or FOLDER).glob(f"*{SUFFIX}"))
 
 
+def shipped_file(name: str) -> Path | None:
+    """The package's file with a name, such as `nvidia-h100-bf16`; None without such a file."""
+    return next((file for file in shipped_files() if file.name == f"{name}{SUFFIX}"), None)
+
+
 def shipped_for(target: Target, folder: Path | None = None) -> tuple[dict[Path, ShippedHead], list[UserError]]:
     """The files for a device with their heads: those made on it, then those made on another device of its architecture.
     And the errors of files that are damaged."""

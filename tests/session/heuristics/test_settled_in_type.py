@@ -9,7 +9,7 @@ import pytest
 
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._configurations import mistake_in
-from tunesmith.logic import read_shipped_model, shipped_files
+from tunesmith.logic import read_shipped_model, shipped_file
 from tunesmith.models.choice.model_file import model_of
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import gemm_type, gemm_type_named
@@ -71,8 +71,7 @@ def test_the_file_has_solutions_of_every_layout_that_the_kernels_have(word, tmp_
 
 
 def test_solutions_that_the_package_has_in_the_type_are_there():
-    path = next(path for path in shipped_files() if path.name.startswith("nvidia-h200-tf32"))
-    own = model_of(read_shipped_model(path), "own")
+    own = model_of(read_shipped_model(shipped_file("nvidia-h200-tf32")), "own")
     made = SCRIPT["model_in"]("tf32")
     for kind in map(gemm_type_named, own.types):
         assert set(own.solutions_of(kind)) <= set(made.solutions_of(kind))

@@ -205,7 +205,7 @@ class Launcher:
             return None
         # What cuBLAS has on its own it may use in a plain call, too.
         changes = {"workspace_bytes": EXTENDED_WORKSPACE}
-        logic = self.logics.get(problem.type) or self.logics.get(self.stand_ins.get(problem.type, problem.type))
+        logic = self.logics.get(self.stand_ins.get(problem.type, problem.type))
         made_with = logic.document.origin.toolchain if logic else None
         return foreseen(self.gpu, lambda: self.by_vendor(problem, changes, aligned=True), made_with)
 

@@ -8,13 +8,14 @@ from tunesmith.problems.base import strided
 from .fields import ACTIVATIONS, DATA_TYPES
 from .names import gemm_type_named
 from .operation import FIELDS, SCALES, GemmOperation
-from .type import Gemm, dest_of, equally_fast, gemm_type, is_interleaved
+from .type import TF32, Gemm, dest_of, equally_fast, gemm_type, is_interleaved, torch_type
 
 __all__ = [
     "ACTIVATIONS",
     "DATA_TYPES",
     "FIELDS",
     "SCALES",
+    "TF32",
     "Gemm",
     "GemmOperation",
     "dest_of",
@@ -23,4 +24,5 @@ __all__ = [
     "gemm_type_named",
     "is_interleaved",
     "strided",
+    "torch_type",
 ]

@@ -12,6 +12,8 @@ from tunesmith.records import Configuration, Problem, ProblemType, Value
 from .fields import ACTIVATIONS, DATA_TYPES, INPUTS
 
 EQUALLY_FAST = {"b": "h", "h": "b"}
+TF32 = "x"
+"""The letter of single precision with products in TF32."""
 
 
 class GemmTypeError(ValueError):
@@ -207,6 +209,22 @@ def dest_of(problem_type: ProblemType) -> str:
     """The letter of the type of C, D and the bias."""
     fields = problem_type.fields
     return str(fields.get("DestDataType", DATA_TYPES[fields.word("DataType")].dest[0]))
+
+
+def torch_type(
+    letter: str, *, transpose_a: bool = False, transpose_b: bool = False, batched: bool = False
+) -> ProblemType:
+    """The type by which torch's plain products are tuned: without beta, and of float8 with scales. `letter` is one of
+    INPUTS, or TF32."""
+    return gemm_type(
+        "s" if letter == TF32 else letter,
+        tf32=letter == TF32,
+        scaled=letter != TF32 and DATA_TYPES[letter].dtype.startswith("float8"),
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        batched=batched,
+        use_beta=False,
+    )
 
 
 def equally_fast(problem_type: ProblemType) -> ProblemType | None:

@@ -15,11 +15,11 @@ from pathlib import Path
 from tunesmith.devices import choose, open_device
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.logic import write_atomically
-from tunesmith.problems.gemm import DATA_TYPES, gemm_type, gemm_type_named
+from tunesmith.problems.gemm import gemm_type_named, torch_type
 from tunesmith.problems.gemm.listed import COLUMNS, HEADER, NEEDED, ListedGemm, gemm_cells, read_gemm_list
 from tunesmith.problems.lists import Column, read_list
 from tunesmith.records import LibraryPlan, Problem, ProblemType, UserError
-from tunesmith.session.intensity.listed import TF32, letter_of
+from tunesmith.session.intensity.listed import letter_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +130,5 @@ def write_plans(lists: Sequence[Path], out: Path, data_type: str, device: str | 
 
 
 def _type(letter: str, row: ListedGemm) -> ProblemType:
-    """The type of a product as torch computes it: of float8 with scales."""
-    is_tf32 = letter == TF32
-    return gemm_type(
-        "s" if is_tf32 else letter,
-        tf32=is_tf32,
-        scaled=not is_tf32 and DATA_TYPES[letter].dtype.startswith("float8"),
-        transpose_a=row.trans_b,
-        transpose_b=row.trans_a,
-        batched=row.batch > 1,
-        use_beta=False,
-    )
+    """The type of a row-major product, which is that of the transposed one in column-major order."""
+    return torch_type(letter, transpose_a=row.trans_b, transpose_b=row.trans_a, batched=row.batch > 1)

@@ -20,7 +20,7 @@ from tunesmith.models.roofline.measured import (
     read_rooflines,
 )
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems.gemm import gemm_type
+from tunesmith.problems.gemm import TF32, gemm_type
 from tunesmith.records import Configuration, Problem, ProblemType, Target
 from tunesmith.session.frame import events
 from tunesmith.session.frame.outputs import Output
@@ -29,7 +29,7 @@ from tunesmith.session.frame.reuse import Reuse
 from tunesmith.session.frame.run import Run, RunPlan, carry_out
 from tunesmith.spaces import Space
 
-from .listed import TF32, letter_of
+from .listed import letter_of
 
 POLICY = Policy(noise=0.01, maximum_samples=60, sampling_seconds=1.0, warm_up_seconds=0.2)
 

@@ -14,16 +14,13 @@ from tunesmith.models.intensity.products import implicit_product
 from tunesmith.models.stream_k.decision_models import data_type_of
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.convolution import read_convolution_list
-from tunesmith.problems.gemm import DATA_TYPES
+from tunesmith.problems.gemm import DATA_TYPES, TF32
 from tunesmith.problems.gemm.listed import read_gemm_list
 from tunesmith.problems.lists import columns_of
 from tunesmith.protocol import Fork, read_tuning_file
 from tunesmith.records import Problem, ProblemType, UserError
 from tunesmith.session.tuning_file.file import LISTS, derived_names
 from tunesmith.spaces import Space
-
-TF32 = "x"
-"""The letter of single precision with products in TF32."""
 
 
 @dataclass(frozen=True, slots=True)

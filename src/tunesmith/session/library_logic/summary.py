@@ -10,8 +10,7 @@ from typing import Any
 
 from tunesmith.formats.tensile.library.read import is_tensile_logic, read_logic
 from tunesmith.formats.tensile.library.records import RangeRule, RegionCondition, TensileLogic
-from tunesmith.logic import Document, Logic, ShippedHead, logic_files, read_shipped, shipped_files
-from tunesmith.logic.shipped import SUFFIX
+from tunesmith.logic import Document, Logic, ShippedHead, logic_files, read_shipped, shipped_file
 from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import UserError, thaw
 
@@ -96,7 +95,7 @@ def shipped_document(path: Path) -> tuple[ShippedHead, Document] | None:
     Raises UserError for a damaged file, and if it has several types, or none of this name.
     """
     name, _, kind = path.as_posix().partition("/")
-    file = next((file for file in shipped_files() if file.name == f"{name}{SUFFIX}"), None)
+    file = shipped_file(name)
     if file is None:
         return None
     shipped = read_shipped(file)
