@@ -3,9 +3,9 @@
     python scripts/pack_logic.py RUN... --choice MODEL.yaml --name NAME --list LIST --command COMMAND -o FILE
 
 RUN are output folders of `tunesmith tune` on one kind of device. Of a size that several runs measured, the row of the
-first run counts. MODEL is the file of `tunesmith heuristics fit --method choice`. `--list` says which lists of problems
-were measured, and `--command` how, once for each command: both are kept in the file, and `tunesmith logic show` prints
-them.
+first run counts. MODEL is the file of `tunesmith heuristics fit --method choice`; what it says of other problem types
+than those of the runs is left out. `--list` says which lists of problems were measured, and `--command` how, once for
+each command: both are kept in the file, and `tunesmith logic show` prints them.
 """
 
 from __future__ import annotations
@@ -100,9 +100,10 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path)
     options = parser.parse_args()
     documents = documents_of(options.runs)
-    model = plain_of_model(read_choice_model(options.choice)) if options.choice else None
+    head = head_of(options.name, documents, options.lists, options.commands)
+    model = plain_of_model(read_choice_model(options.choice).only(head.types)) if options.choice else None
     out = options.out or FOLDER / f"{options.name}{SUFFIX}"
-    write_shipped(out, head_of(options.name, documents, options.lists, options.commands), documents, model)
+    write_shipped(out, head, documents, model)
     sizes = sum(len(document.rows) for document in documents)
     solutions = sum(len(document.solutions) for document in documents)
     counts = f"{len(documents)} types, {sizes} sizes, {solutions} solutions"

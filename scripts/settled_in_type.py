@@ -1,11 +1,11 @@
-"""Makes a tuning file that measures the package's bfloat16 solutions in another data type, without steps.
+"""Makes a tuning file that measures the package's bfloat16 solutions in another data type or on batches, without steps.
 
     python scripts/settled_in_type.py TYPE LIST.csv -o tune.yaml
 
-TYPE is h, tf32 or f8, and LIST.csv a list of GEMMs, which the file names. The solutions are those that the choice model
-of `nvidia-h200-bf16` knows of each layout, and those of the package's own file for TYPE, if there is one. Parameters
-that count elements along K are changed, so that they count as many bytes. What a kernel does not have in the type is
-left out; what is not legal on the device, the run leaves out.
+TYPE is b, h, tf32 or f8, and LIST.csv a list of GEMMs, which the file names. The solutions are those that the choice
+model of `nvidia-h200-bf16` knows of each layout, and those of the package's own file for TYPE, if there is one. Batches
+get these and SMALL_TILES. Parameters that count elements along K are changed, so that they count as many bytes. What a
+kernel does not have in the type is left out; what is not legal on the device, the run leaves out.
 """
 
 from __future__ import annotations
@@ -28,6 +28,16 @@ from tunesmith.session.heuristics.settled import settled_file
 KNOWN_FILE, KNOWN_ELEMENT_BYTES = "nvidia-h200-bf16", 2
 OF_ELEMENTS = "DepthU", "GlobalReadVectorWidth"
 MOST_STORED_BYTES = 16
+SMALL_TILES = tuple(
+    (tile, depth, width, warps)
+    for tile, depth, warps in (
+        *(((16, 16), 16, 1), ((16, 16), 64, 1), ((16, 32), 32, 1), ((32, 16), 32, 1), ((32, 32), 16, 1)),
+        *(((32, 32), 64, 2), ((32, 64), 32, 2), ((64, 32), 32, 2), ((64, 64), 16, 4)),
+    )
+    for width in (1, 8)
+)
+"""Tiles, depths, elements of a load and warps of TritonGemm that single matrices have no use for: so small a result
+leaves a GPU empty, but a batch of them fills it."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +51,12 @@ class Translation:
     result_bytes: int
     needed: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
-    def type_like(self, kind: ProblemType) -> ProblemType:
+    def type_like(self, kind: ProblemType, batched: bool = False) -> ProblemType:
         """The type of the same layout."""
-        fields = kind.fields
-        return torch_type(self.letter, transpose_a=fields.flag("TransposeA"), transpose_b=fields.flag("TransposeB"))
+        transposes = kind.fields.flag("TransposeA"), kind.fields.flag("TransposeB")
+        return torch_type(self.letter, transpose_a=transposes[0], transpose_b=transposes[1], batched=batched)
 
-    def solution_like(self, solution: Solution) -> Solution:
+    def solution_like(self, solution: Solution, batched: bool = False) -> Solution:
         values = dict(solution.configuration)
         for name in OF_ELEMENTS:
             # One element at a time is what an operand without alignment needs, in any type.
@@ -55,10 +65,11 @@ class Translation:
         if isinstance(number := values.get("StoreVectorWidth"), int):
             values["StoreVectorWidth"] = min(number, MOST_STORED_BYTES // self.result_bytes)
         values |= {name: value for name, value in self.needed.get(solution.kernel, {}).items() if name in values}
-        return Solution(self.type_like(solution.type), solution.kernel, Configuration(values))
+        return Solution(self.type_like(solution.type, batched), solution.kernel, Configuration(values))
 
 
 TYPES = {
+    "b": Translation("nvidia-h200-bf16-batched", "b", 2, 2),
     "h": Translation("nvidia-h200-fp16", "h", 2, 2),
     # float32 results are not stored by the copy engine.
     "tf32": Translation(
@@ -82,6 +93,21 @@ def solutions_in(model: ChoiceModel) -> list[Solution]:
     return [solution for kind in map(gemm_type_named, model.types) if kind for solution in model.solutions_of(kind)]
 
 
+def small_tiles(model: ChoiceModel) -> list[Solution]:
+    """SMALL_TILES for each type of a model, otherwise as the first of its plain solutions."""
+    first = next(filter(is_plain, solutions_in(model)))
+    names = "MacroTile", "DepthU", "GlobalReadVectorWidth", "NumWarps"
+    changes = [dict(zip(names, values, strict=True)) for values in SMALL_TILES]
+    kinds = filter(None, map(gemm_type_named, model.types))
+    return [Solution(kind, first.kernel, first.configuration | change) for kind in kinds for change in changes]
+
+
+def is_plain(solution: Solution) -> bool:
+    """Whether it is a kernel of Triton that loads by its work-items, a tile each."""
+    kernel, values = solution.kernel, solution.configuration
+    return kernel == "TritonGemm" and values["Schedule"] == "DataParallel" and values["LoadPath"] == "Pointer"
+
+
 def model_in(word: str) -> ChoiceModel:
     """The model of KNOWN_FILE with types and solutions of the data type `word`, whose expectations mean nothing."""
     known = model_named(KNOWN_FILE)
@@ -89,7 +115,12 @@ def model_in(word: str) -> ChoiceModel:
         raise SystemExit(f"{KNOWN_FILE} is no file of the package")
     translation = TYPES[word]
     own = model_named(translation.file)
-    found = [*map(translation.solution_like, solutions_in(known)), *(solutions_in(own) if own else [])]
+    settled = solutions_in(known)
+    found = [
+        *(translation.solution_like(solution) for solution in settled),
+        *(translation.solution_like(solution, batched=True) for solution in (*settled, *small_tiles(known))),
+        *(solutions_in(own) if own else []),
+    ]
     by_type: dict[str, dict[Solution, None]] = {}
     for solution in found:
         if mistake_in(solution) is None:

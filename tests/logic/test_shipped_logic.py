@@ -122,8 +122,28 @@ DAMAGES = {
 def test_a_damaged_file_is_said_to_be_so(path, damage):
     path.write_bytes(DAMAGES[damage](path))
     with pytest.raises(UserError) as error:
-        read_shipped(path)
+        documents_in(path)
     assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("damage", [damage for damage in DAMAGES if "solution" not in damage and "times" not in damage])
+def test_damage_that_a_byte_can_do_is_told_before_a_logic_is_used(path, damage):
+    path.write_bytes(DAMAGES[damage](path))
+    with pytest.raises(UserError, match="is damaged"):
+        read_shipped(path)
+
+
+def test_a_logic_is_made_when_it_is_used(path):
+    """The rows of the first logic are wrong, and the second is served."""
+    path.write_bytes(DAMAGES["no times"](path))
+    first, *others = read_shipped(path).logics
+    assert [logic.document for logic in others] == list(DOCUMENTS[1:])
+    with pytest.raises(UserError, match="is damaged"):
+        first.choose((1, 1, 1))
+
+
+def documents_in(path):
+    return [logic.document for logic in read_shipped(path).logics]
 
 
 def test_a_file_of_the_former_format_is_told_apart(path):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tunesmith.logic import Logic
-from tunesmith.problems.gemm import equally_fast
+from tunesmith.problems.gemm import equally_fast, gemm_type_named
 from tunesmith.records import ProblemType, Target, UserError
 
 LoadedLogic = tuple[Path, Logic]
 
 
-def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[LoadedLogic]:
+def shipped_logics(target: Target, warn: Callable[[str], object]) -> dict[ProblemType, LoadedLogic]:
     """A logic for each problem type: one made on this kind of device, else one made on another device of the same
     architecture, unless a type that is as fast has one of this kind of device. A damaged file is left out, with a
     warning if it is needed. The tests check the configurations in the files."""
@@ -31,21 +31,23 @@ def shipped_logics(target: Target, warn: Callable[[str], object]) -> list[Loaded
         except UserError as reason:
             damaged.append(reason)
             continue
-        of_types = {logic.document.problem_type: (file, logic) for logic in logics}
+        kinds = map(gemm_type_named, head.types)
+        of_types = {kind: (file, logic) for kind, logic in zip(kinds, logics, strict=True) if kind}
         found |= {kind: loaded for kind, loaded in of_types.items() if kind not in served}
         if is_own:
             as_fast.update(filter(None, map(equally_fast, found)))
     for error in damaged:
         warn(f"{error}; the logic in it is left out")
-    return list(found.values())
+    return found
 
 
-def is_of_sibling(loaded: LoadedLogic, target: Target) -> bool:
-    """Whether it is shipped logic of another device. What it says was not measured on this device."""
-    from tunesmith.logic import is_shipped
+def of_siblings(logics: Mapping[ProblemType, LoadedLogic], target: Target) -> set[ProblemType]:
+    """The types whose logic is shipped and of another device. What it says was not measured on this device."""
+    from tunesmith.logic import is_shipped, read_head
 
-    file, logic = loaded
-    return is_shipped(file) and not logic.document.origin.is_of(target)
+    files = dict.fromkeys(file for file, _ in logics.values() if is_shipped(file))
+    others = {file for file in files if not read_head(file).is_of(target)}
+    return {kind for kind, (file, _) in logics.items() if file in others}
 
 
 def packaged_types(logics: Mapping[ProblemType, LoadedLogic]) -> set[ProblemType]:

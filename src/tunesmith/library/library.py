@@ -380,8 +380,7 @@ class Library:
     ) -> Launcher:
         logics = {logic.document.problem_type: (file, logic) for file, logic in used}
         if self._ships:
-            shipped = shipped_logics(device.target, warnings.warn)
-            logics = {logic.document.problem_type: (file, logic) for file, logic in shipped} | logics
+            logics = shipped_logics(device.target, warnings.warn) | logics
             absent_error = None if logics else absent_error
         unused = {
             logic.document.problem_type: absent(file, logic, device.target)

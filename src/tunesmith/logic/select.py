@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tunesmith.records import Solution
 
-from .document import Document
+from .document import Document, SizeRow
 from .neighbours import Neighbours
 from .read import read
 
@@ -58,12 +58,16 @@ class Choice:
 
 
 class Logic:
-    """Chooses among a document's solutions. Pure: the caller asks the kernel which solutions are legal at a size."""
+    """Chooses among a document's solutions. Pure: the caller asks the kernel which solutions are legal at a size. A
+    function that reads the document is called when the document is first needed."""
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self._rows = {(row.sizes, row.leading): row for row in document.rows}
+    def __init__(self, document: Document | Callable[[], Document]) -> None:
+        self._given = document
         self._ranking = lru_cache(MEMORY)(self._ranked)
+
+    @cached_property
+    def document(self) -> Document:
+        return self._given() if callable(self._given) else self._given
 
     @staticmethod
     def load(path: Path | str) -> Logic:
@@ -118,6 +122,10 @@ class Logic:
             return None
         named = self.document.solutions[row.solution]
         return Choice(named.solution, named.name, Rule.EXACT, row.estimate.seconds, row.where)
+
+    @cached_property
+    def _rows(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], SizeRow]:
+        return {(row.sizes, row.leading): row for row in self.document.rows}
 
     @cached_property
     def _neighbours(self) -> Neighbours:

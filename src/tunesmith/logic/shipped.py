@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -114,13 +115,16 @@ def read_head(path: Path) -> ShippedHead:
 
 
 def read_shipped(path: Path) -> ShippedLogic:
-    """The head and the logics. Raises UserError for a file that is damaged."""
+    """The head, and the logics of its types. Raises UserError for a file that is damaged.
+
+    A logic's document is made, and its rows are checked, when it is first used: a program needs few of the types.
+    """
     head, logics, _ = _parts(path)
     with collector_paused():
         values = _parsed(logics, path)
-        if not isinstance(values, list):
-            raise _damaged(path, "it has no logics")
-        return ShippedLogic(head, tuple(Logic(_document(value, path)) for value in values))
+    if not isinstance(values, list) or len(values) != len(head.types):
+        raise _damaged(path, f"it does not have the logics of {len(head.types)} types")
+    return ShippedLogic(head, tuple(Logic(partial(_document, value, path)) for value in values))
 
 
 def read_shipped_model(path: Path) -> Any:
@@ -192,12 +196,13 @@ def _plain(document: Document) -> dict[str, Any]:
 
 
 def _document(value: Any, path: Path) -> Document:
-    """The document of what `_plain` made."""
-    try:
-        rows = [[*row[:OTHERS], _others(*row[OTHERS]), *row[OTHERS + 1 :]] for row in value["exact"]]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise _damaged(path, f"a row of a logic is wrong ({error})") from error
-    return document_of({**value, "exact": rows}, str(path))
+    """The document of what `_plain` made. Raises UserError for one that is damaged."""
+    with collector_paused():
+        try:
+            rows = [[*row[:OTHERS], _others(*row[OTHERS]), *row[OTHERS + 1 :]] for row in value["exact"]]
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise _damaged(path, f"a row of a logic is wrong ({error})") from error
+        return document_of({**value, "exact": rows}, str(path))
 
 
 def _others(numbers: list[int], times: list[float]) -> dict[int, float]:

@@ -7,11 +7,21 @@ from collections import Counter
 
 import pytest
 
-from tunesmith.models.choice.design.design import MOST_ELEMENTS, MOST_FLOP, NAMES, SHARES, designed
+from tunesmith.models.choice.design.design import (
+    BATCHED_NAMES,
+    MOST_ELEMENTS,
+    MOST_FLOP,
+    NAMES,
+    SHARES,
+    designed,
+    families_for,
+)
 from tunesmith.models.choice.design.draws import aligned
+from tunesmith.problems.gemm import torch_type
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 
 ROWS = designed(400, 1)
+BATCHES = designed(400, 1, families=BATCHED_NAMES)
 
 
 def sizes(rows):
@@ -36,17 +46,34 @@ def test_left_out_sizes_stay_out_in_every_layout():
 
 
 def test_no_product_is_too_large_for_one_gpu():
-    for row in designed(1500, 3):
-        assert 2 * row.m * row.n * row.k <= MOST_FLOP
-        assert row.m * row.k + row.k * row.n + row.m * row.n <= MOST_ELEMENTS
+    for row in (*designed(1500, 3), *designed(1500, 3, families=BATCHED_NAMES)):
+        assert 2 * row.m * row.n * row.k * row.batch <= MOST_FLOP
+        assert (row.m * row.k + row.k * row.n + row.m * row.n) * row.batch <= MOST_ELEMENTS
 
 
-def test_every_family_has_its_share_of_any_beginning():
-    counts, first = Counter(row.family for row in ROWS), Counter(row.family for row in ROWS[:200])
-    total = sum(SHARES.values())
-    for family, share in SHARES.items():
-        assert abs(counts[family.name] - 400 * share / total) <= 1
-        assert abs(first[family.name] - counts[family.name] / 2) <= 1
+@pytest.mark.parametrize(("rows", "names"), [(ROWS, NAMES), (BATCHES, BATCHED_NAMES)], ids=["single", "batched"])
+def test_every_family_has_its_share_of_any_beginning(rows, names):
+    counts, first = Counter(row.family for row in rows), Counter(row.family for row in rows[:200])
+    shares = {family.name: share for family, share in SHARES.items() if family.name in names}
+    total = sum(shares.values())
+    assert set(counts) == set(shares)
+    for family, share in shares.items():
+        assert abs(counts[family] - 400 * share / total) <= 1
+        assert abs(first[family] - counts[family] / 2) <= 1
+
+
+def test_families_of_batches_have_no_single_matrix_and_the_others_nothing_else():
+    assert {row.batch for row in ROWS} == {1}
+    assert min(row.batch for row in BATCHES) >= 2
+    octaves = Counter(row.batch.bit_length() for row in BATCHES)
+    assert set(octaves) >= set(range(2, 13))
+
+
+def test_the_design_of_a_model_has_the_families_that_its_types_compute():
+    single, batched = torch_type("b"), torch_type("b", batched=True)
+    assert families_for([single]) == NAMES
+    assert families_for([batched]) == BATCHED_NAMES
+    assert families_for([batched, single]) == (*NAMES, *BATCHED_NAMES)
 
 
 @pytest.mark.parametrize("side", ["m", "n", "k"])
@@ -60,9 +87,10 @@ def test_every_octave_has_products_of_every_alignment(side):
 
 
 def test_all_layouts_of_linear_layers_are_there():
-    layouts = Counter(row.layout for row in ROWS)
-    assert set(layouts) == {"N T", "N N", "T N"}
-    assert min(layouts.values()) >= 80
+    for rows in (ROWS, BATCHES):
+        layouts = Counter((row.trans_a, row.trans_b) for row in rows)
+        assert set(layouts) == {(False, True), (False, False), (True, False)}
+        assert min(layouts.values()) >= 80
 
 
 def test_a_small_size_gets_the_alignment_that_it_can_have():

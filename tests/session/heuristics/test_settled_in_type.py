@@ -49,25 +49,31 @@ def test_a_type_gets_the_values_that_its_kernels_need():
     assert in_type("h", "CudaWgmmaGemm", **wgmma) == wgmma
 
 
-@pytest.mark.parametrize("word", ["h", "tf32", "f8"])
-def test_the_file_has_solutions_of_every_layout_that_the_kernels_have(word, tmp_path, monkeypatch):
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize("word", ["b", "h", "tf32", "f8"])
+def test_the_file_has_solutions_of_every_layout_that_the_kernels_have(word, batch, tmp_path, monkeypatch):
     listed = tmp_path / "list.csv"
-    listed.write_text("m,n,k,batch,trans_a,trans_b\n64,96,128,1,N,T\n64,96,128,1,N,N\n64,96,128,1,T,N\n")
+    rows = "".join(f"64,96,128,{batch},{layout}\n" for layout in ("N,T", "N,N", "T,N"))
+    listed.write_text(f"m,n,k,batch,trans_a,trans_b\n{rows}")
     monkeypatch.setattr("sys.argv", ["settled_in_type.py", word, str(listed), "-o", str(tmp_path / "tune.yaml")])
     SCRIPT["main"]()
     file = parse_yaml((tmp_path / "tune.yaml").read_text(), "tune.yaml").fields(
         "file", ("GlobalParameters", "BenchmarkProblems")
     )
-    assert len(file["BenchmarkProblems"].sequence("problems")) == LAYOUTS
+    problems = file["BenchmarkProblems"].sequence("problems")
+    assert len(problems) == LAYOUTS
     model = SCRIPT["model_in"](word)
-    for name in model.types:
-        kind = gemm_type_named(name)
+    kinds = [kind for kind in map(gemm_type_named, model.types) if kind.fields.flag("Batched") == (batch > 1)]
+    assert len(kinds) == LAYOUTS
+    for kind in kinds:
         solutions = model.solutions_of(kind)
         assert len(set(solutions)) == len(solutions) > 50
         assert [solution.kernel for solution in solutions].count(VENDOR) == 1
         assert not any(map(mistake_in, solutions))
         legal = [s for s in solutions if not any(KERNELS[s.kernel].rejections(s.configuration, kind, TARGET))]
         assert len(legal) > 0.9 * len(solutions)
+        small = [s for s in solutions if s.configuration.get("MacroTile") == (16, 16)]
+        assert bool(small) == (batch > 1)
 
 
 def test_solutions_that_the_package_has_in_the_type_are_there():

@@ -26,14 +26,16 @@ def design(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed gives other products of the same kind.")] = 1,
     without: Without = [],  # noqa: B006  # typer's own way to say "none"
     family: Families = [],  # noqa: B006
+    batched: Annotated[bool, typer.Option("--batched", help="Batches of matrices instead of single ones.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a list of GEMMs that fills the space of sizes evenly, with all alignments and layouts.
 
-    Half of the families are boxes of log sizes, the others are the products of published kinds of models. A tuning
-    file names the list in ProblemSizes: - File: LIST.csv; its measured matrices are what a choice model is fitted on.
+    Half of the families are boxes of log sizes, the others are the products of published kinds of models. With
+    --batched, all are batches: attention's heads, a mixture's experts, and others. A tuning file names the list in
+    ProblemSizes: - File: LIST.csv; its measured matrices are what a choice model is fitted on.
 
     Example: `tunesmith heuristics design --count 400 --seed 1 --without judged.csv -o design.csv`
     """
     asked_for = WantedProducts(count, seed, tuple(without), tuple(family))
-    print_facts(as_json, report.written_document, report.written, write_design(out, asked_for))
+    print_facts(as_json, report.written_document, report.written, write_design(out, asked_for, batched))

@@ -15,7 +15,7 @@ import numpy as np
 from tunesmith.devices import Device
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.kernels.vendor.blas import EXTENDED_WORKSPACE
-from tunesmith.library._shipped import is_of_sibling, packaged_types, stand_ins
+from tunesmith.library._shipped import of_siblings, packaged_types, stand_ins
 from tunesmith.library.arrays._libraries import Array
 from tunesmith.library.arrays._view import ALIGNMENT
 from tunesmith.logic import Choice, Logic, Rule
@@ -115,7 +115,7 @@ class Launcher:
         self._stream_k = StreamK(device.target, [file.parent for file in files])
         self._predicted = PredictedChoices(files, self.foreseen)
         self.packaged, self.stand_ins = packaged_types(logics), stand_ins(logics)
-        self._of_siblings = {kind for kind, loaded in logics.items() if is_of_sibling(loaded, device.target)}
+        self._of_siblings = of_siblings(logics, device.target)
         self._on_host, self._programs = HostLaunches(device), Programs()
         self._compiled: dict[Solution, CompiledPrograms | Rejection] = {}
         self._legal: dict[Solution, Rejection | None] = {}

@@ -11,7 +11,7 @@ from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Problem, ProblemType
 
-from .design.design import NAMES, designed
+from .design.design import NAMES, designed, families_for
 from .model import ChoiceModel, ExpectedTimes
 
 CANDIDATES = 20
@@ -38,6 +38,11 @@ def products_to_learn(
             shares[row.family] -= 1
             taken.append(row)
     return tuple(taken)
+
+
+def families_of(model: ChoiceModel) -> tuple[str, ...]:
+    """The families of the design whose products the model's types compute."""
+    return families_for(filter(None, map(gemm_type_named, model.types)))
 
 
 def _times(model: ChoiceModel, kind: ProblemType) -> ExpectedTimes:

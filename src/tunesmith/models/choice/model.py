@@ -7,8 +7,8 @@ solution. A second ensemble says how far the ratio of that time to the vendor's 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -93,6 +93,17 @@ class ChoiceModel:
     def solutions_of(self, kind: ProblemType) -> tuple[Solution, ...]:
         """The solutions of a problem type, in the order of the type's indices."""
         return tuple(Solution(kind, *self.solutions[index]) for index in self.types.get(kind.name, ()))
+
+    def only(self, names: Collection[str]) -> ChoiceModel:
+        """The model of these problem types alone, with their solutions."""
+        types = {name: indices for name, indices in self.types.items() if name in names}
+        kept = sorted({index for indices in types.values() for index in indices})
+        numbers = {index: number for number, index in enumerate(kept)}
+        return replace(
+            self,
+            types={name: tuple(numbers[index] for index in indices) for name, indices in types.items()},
+            solutions=tuple(self.solutions[index] for index in kept),
+        )
 
     def times_of(self, kind: ProblemType, solutions: Sequence[Solution]) -> ExpectedTimes:
         """What the model expects of these solutions of one problem type."""

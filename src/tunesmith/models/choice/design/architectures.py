@@ -18,7 +18,7 @@ Units = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class ModelFamily:
-    """The products of a kind of model. `draw` makes one of seven numbers from 0 to 1."""
+    """The products of a kind of model. `draw` makes one of eight numbers from 0 to 1."""
 
     name: str
     draw: Callable[[Units], ListedGemm]
@@ -126,4 +126,50 @@ MODELS = (
     ModelFamily("recommender", _recommender),
     ModelFamily("convolution", _convolution),
     ModelFamily("attention", _attention),
+)
+
+
+def _heads(units: Units) -> ListedGemm:
+    """Scores and values of all heads of a batch of sequences: for one new token, or for as many as there are keys."""
+    width = pick(units[0], (32, 40, 64, 64, 72, 80, 96, 128, 128, 192, 256))
+    keys = tokens(0.4 + 0.6 * units[1], units[2], 4096)
+    queries = pick(units[3] * 4 % 1, (1, 1, 4, 8, 16)) if units[3] < 0.25 else keys
+    heads = pick(units[4], (4, 6, 8, 12, 16, 20, 24, 32, 40, 64))
+    batch = heads * int(2 ** round(units[5] * 6))
+    match int(units[6] * 20):
+        case 0 | 1 | 2 | 3 | 4 | 5 | 6:
+            return ListedGemm(queries, keys, width, batch, trans_b=True)
+        case 7 | 8 | 9 | 10 | 11 | 12 | 13:
+            return ListedGemm(queries, width, keys, batch)
+        case _:  # gradients of keys and values
+            return ListedGemm(keys, width, queries, batch, trans_a=True)
+
+
+def _expert_batch(units: Units) -> ListedGemm:
+    """All experts of a mixture at once, each with as many rows as it has room for."""
+    hidden = pick(units[0], (512, 768, 1024, 1536, 2048, 2880, 4096))
+    wide = pick(units[1], (256, 512, 768, 1024, 1408, 2048, 2880, 4096))
+    experts = pick(units[2], (4, 8, 16, 32, 60, 64, 128))
+    rows = tokens(units[3], units[4], 1024)
+    drawn = linear(rows, *pick(units[5], ((2 * wide, hidden), (wide, hidden), (hidden, wide))), units[6])
+    return ListedGemm(drawn.m, drawn.n, drawn.k, experts, drawn.trans_a, drawn.trans_b)
+
+
+def _chunks(units: Units) -> ListedGemm:
+    """Chunks of a sequence in linear attention and state-space models, a batch of all heads and chunks."""
+    chunk, state = pick(units[0], (16, 32, 64, 128, 256)), pick(units[1], (16, 32, 64, 128, 256))
+    width, batch = pick(units[2], (32, 64, 96, 128, 256)), round(log_uniform(units[3], 16, 8192))
+    products = (
+        ListedGemm(chunk, chunk, state, batch, trans_b=True),
+        ListedGemm(chunk, width, chunk, batch),
+        ListedGemm(state, width, chunk, batch, trans_a=True),
+        ListedGemm(chunk, width, state, batch),
+    )
+    return pick(units[4], products)
+
+
+BATCHED_MODELS = (
+    ModelFamily("heads", _heads),
+    ModelFamily("expert-batch", _expert_batch),
+    ModelFamily("chunks", _chunks),
 )

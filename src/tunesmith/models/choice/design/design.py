@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import itemgetter
 from typing import Protocol
@@ -10,15 +10,16 @@ from typing import Protocol
 import numpy as np
 
 from tunesmith.problems.gemm.listed import ListedGemm
+from tunesmith.records import ProblemType
 
-from .architectures import MODELS
-from .spaces import BOXES
+from .architectures import BATCHED_MODELS, MODELS
+from .spaces import BATCHED_BOXES, BOXES
 
 MOST_FLOP = 1.6e12
 """About 2.3 ms at 700 TFLOP/s, so that a slow kernel also ends in time."""
 MOST_ELEMENTS = 2**30
 """Elements of A, B and D together."""
-DIMENSIONS = 7
+DIMENSIONS = 8
 TRIES = 64
 """How many products are drawn for each that is needed: the others are too large, repeated, or left out."""
 
@@ -32,12 +33,16 @@ class DesignFamily(Protocol):
     def product(self, units: list[float]) -> ListedGemm: ...
 
 
-FAMILIES: tuple[DesignFamily, ...] = (*BOXES, *MODELS)
-SHARES: Mapping[DesignFamily, float] = dict(
-    zip(FAMILIES, (3, 2, 2, 1, 1, 1.5, 1, 0.5, 0.5, 2, 1, 1, 1, 1.5, 0.5, 0.5, 1), strict=True)
-)
+SINGLE: tuple[DesignFamily, ...] = (*BOXES, *MODELS)
+BATCHED: tuple[DesignFamily, ...] = (*BATCHED_BOXES, *BATCHED_MODELS)
+FAMILIES = (*SINGLE, *BATCHED)
+SHARES: Mapping[DesignFamily, float] = {
+    **dict(zip(SINGLE, (3, 2, 2, 1, 1, 1.5, 1, 0.5, 0.5, 2, 1, 1, 1, 1.5, 0.5, 0.5, 1), strict=True)),
+    **dict(zip(BATCHED, (3, 1.5, 1, 1, 3, 1, 1), strict=True)),
+}
 """How many products a family gets, beside the others."""
-NAMES = tuple(family.name for family in FAMILIES)
+NAMES, BATCHED_NAMES = (tuple(family.name for family in families) for families in (SINGLE, BATCHED))
+"""The families of single matrices and those of batches."""
 
 
 def designed(
@@ -57,6 +62,12 @@ def designed(
             taken.add(_sizes(row))
             positions.append(((number + 0.5) / needed, row))
     return tuple(row for _, row in sorted(positions, key=itemgetter(0)))
+
+
+def families_for(kinds: Iterable[ProblemType]) -> tuple[str, ...]:
+    """The families whose products such types compute: of batches, of single matrices, or both."""
+    flags = {kind.fields.flag("Batched") for kind in kinds}
+    return (*(NAMES if False in flags else ()), *(BATCHED_NAMES if True in flags else ()))
 
 
 def is_feasible(row: ListedGemm) -> bool:

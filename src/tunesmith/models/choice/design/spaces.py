@@ -14,20 +14,22 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SizeBox:
-    """Rows, columns and K, each log-uniform in its range. If both ends of a range are equal, the size is exact."""
+    """Rows, columns, K and matrices of a batch, each log-uniform in its range. If both ends of a range are equal, the
+    size is exact."""
 
     name: str
     m: Range
     n: Range
     k: Range
+    batch: Range = (1, 1)
 
     def product(self, units: Sequence[float]) -> ListedGemm:
-        """The product of seven numbers from 0 to 1: three sizes, three alignments, a layout."""
+        """The product of eight numbers from 0 to 1: three sizes, three alignments, a layout, a batch."""
         ranges = (self.m, self.n, self.k)
         drawn = zip(ranges, units[:3], units[3:6], strict=True)
         m, n, k = (_size(low, high, unit, alignment) for (low, high), unit, alignment in drawn)
         trans_a, trans_b = layout(units[6])
-        return ListedGemm(m, n, k, 1, trans_a, trans_b, self.name)
+        return ListedGemm(m, n, k, round(log_uniform(units[7], *self.batch)), trans_a, trans_b, self.name)
 
 
 def _size(low: int, high: int, unit: float, alignment: float) -> int:
@@ -44,4 +46,11 @@ BOXES = (
     SizeBox("small", (1, 512), (1, 512), (1, 2048)),
     SizeBox("one-row", (1, 1), (64, 65536), (64, 65536)),
     SizeBox("one-column", (64, 65536), (1, 1), (64, 65536)),
+)
+
+BATCHED_BOXES = (
+    SizeBox("batch-middle", (16, 2048), (16, 2048), (16, 2048), (2, 1024)),
+    SizeBox("batch-few-rows", (1, 16), (64, 8192), (64, 8192), (2, 1024)),
+    SizeBox("batch-large", (512, 8192), (512, 8192), (512, 8192), (2, 16)),
+    SizeBox("batch-small", (2, 64), (2, 64), (2, 64), (64, 65535)),
 )

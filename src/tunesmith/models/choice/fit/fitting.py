@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.models.choice.design.design import designed
+from tunesmith.models.choice.design.design import designed, families_for
 from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import Problem, Target
@@ -56,7 +56,8 @@ class ChoiceLesson:
             cells = cells.without_plans
             others = tuple(replace(other, cells=other.cells.without_plans) for other in others)
         kinds = tuple(features.by_type)
-        found = ((row, kind) for row in designed(UNMEASURED, seed) for kind in kinds if row.fits(kind))
+        design = designed(UNMEASURED, seed, families=families_for(kinds))
+        found = ((row, kind) for row in design for kind in kinds if row.fits(kind))
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
         return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions), others)
 
