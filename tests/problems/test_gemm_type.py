@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tunesmith.problems import OPERATIONS
-from tunesmith.problems.gemm import equally_fast, gemm_type, gemm_type_named
+from tunesmith.problems.gemm import equally_fast, gemm_type, gemm_type_named, of_batches
 from tunesmith.problems.gemm.fields import INPUTS
 from tunesmith.records import Configuration, UserError
 
@@ -122,6 +122,21 @@ def test_scalars_are_those_to_measure_with_and_no_part_of_the_type():
 def test_half_and_bfloat16_stand_for_each_other(name, other):
     assert equally_fast(gemm_type_named(name)) == gemm_type_named(other)
     assert equally_fast(gemm_type_named(other)) == gemm_type_named(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "batches"),
+    [
+        ("Cij_Aki_Bkj_B", "Cijk_Alik_Bljk_B"),
+        ("Cij_Aik_Bjk_S_MX", "Cijk_Ailk_Bjlk_S_MX"),
+        ("Cij_Aki_Bkj_F8B_ScaleAB", "Cijk_Alik_Bljk_F8B_ScaleAB"),
+        ("Cij_Aki_Bkj_HSB_Bias_Relu", "Cijk_Alik_Bljk_HSB_Bias_Relu"),
+        ("Cijk_Alik_Bljk_B", "Cijk_Alik_Bljk_B"),
+        ("Ckij_Akil_Bklj_B", "Ckij_Akil_Bklj_B"),
+    ],
+)
+def test_the_type_of_batches_differs_in_nothing_else(name, batches):
+    assert of_batches(gemm_type_named(name)) == gemm_type_named(batches)
 
 
 @pytest.mark.parametrize(

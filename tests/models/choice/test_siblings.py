@@ -188,6 +188,18 @@ def test_a_sibling_that_measured_nothing_else_changes_nothing(here, lesson):
     np.testing.assert_array_equal(taught.logs, lesson.cells.logs)
 
 
+def test_times_that_do_not_differ_are_taken_as_they_are(here, lesson):
+    """Single matrices are batches of one. No product need be shared."""
+    others = machine.matrix(20, seed=7)
+    same = ChoiceLesson.of(here, machine.TARGET, 0, (Sibling("single", machine.TARGET, others, {}, differs=False),))
+    taught = with_siblings(same.cells, same.siblings, 0)
+    truth = time_cells(others, machine.TARGET, ChoiceFeatures(here.solutions, machine.TARGET))
+    np.testing.assert_array_equal(taught.times[len(here.problems) :], truth.times)
+    few = np.array(others.families) == "few"
+    without = with_siblings(same.cells, same.siblings, 0, {"few"})
+    np.testing.assert_array_equal(np.isnan(without.times[len(here.problems) :]).all(axis=1), few)
+
+
 def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkeypatch):
     shared = int(np.isfinite(lesson.cells.times).sum())
     other_products = machine.matrix(20, seed=7)

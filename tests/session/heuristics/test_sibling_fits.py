@@ -14,7 +14,7 @@ from tunesmith.cli.app import app
 from tunesmith.models.choice.fit import siblings
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.models.intensity.scoring import TimeMatrix
-from tunesmith.problems.gemm import gemm_type, gemm_type_named
+from tunesmith.problems.gemm import gemm_type, gemm_type_named, of_batches
 from tunesmith.records import LibraryPlan
 from tunesmith.session.heuristics import fit_choice as fit_choice_module
 from tunesmith.session.heuristics.matrices import data_type_of, read_matrices
@@ -50,13 +50,16 @@ def fit(run, tmp_path, monkeypatch):
         found = read_matrices(replace(task, plans=()) if "letters" in facts else task)
         (subject,) = found.subjects
         if task.sources == (there,):
-            there_facts = {name: value for name, value in facts.items() if name not in ("data_type", "letters")}
+            ours = "data_type", "letters", "batched"
+            there_facts = {name: value for name, value in facts.items() if name not in ours}
             data_type = facts.get("data_type", subject.data_type)
             subject = replace(subject, target=replace(subject.target, **there_facts), data_type=data_type)
         else:
             subject = replace(subject, matrix=all_but_two(subject.matrix))
         if letters := facts.get("letters"):
             subject = of_type(subject, letters[task.sources == (there,)])
+        if facts.get("batched") == task.sources[0].name:
+            subject = of_batches_of_three(subject)
         return replace(found, subjects=(subject,))
 
     def command(*words, **facts):
@@ -82,6 +85,17 @@ def of_type(subject, letter):
     )
     changed = replace(matrix, problems=problems, solutions=solutions, plans={})
     return replace(subject, matrix=changed, data_type=data_type_of(problems[0]))
+
+
+def of_batches_of_three(subject):
+    """The same times, as if each were of a batch."""
+    matrix = subject.matrix
+    problems = tuple(
+        replace(problem, type=of_batches(problem.type), sizes=(*problem.sizes[:2], 3, problem.sizes[2]))
+        for problem in matrix.problems
+    )
+    solutions = tuple(replace(solution, type=of_batches(solution.type)) for solution in matrix.solutions)
+    return replace(subject, matrix=replace(matrix, problems=problems, solutions=solutions, plans={}))
 
 
 def all_but_two(matrix):
@@ -169,6 +183,18 @@ def test_the_plans_of_both_types_are_told_apart(fit, run, tmp_path, monkeypatch)
     assert sibling.matrix.plans.keys() == sibling.plans_here.keys() == problems
     assert {plan.parts for plan in sibling.matrix.plans.values()} == {9}
     assert {plan.parts for plan in sibling.plans_here.values()} == {2}
+
+
+def test_single_matrices_teach_batches_and_not_the_reverse(fit, run, tmp_path):
+    command, there = fit
+    result = command("--sibling", there, "--json", batched="run")
+    assert result.exit_code == 0, result.output
+    model = read_choice_model(tmp_path / "choice.yaml")
+    assert model.origin.siblings == ("single matrices in float32 on fake GPU",)
+    assert json.loads(result.stdout)["translated"] == len(products())
+    assert all(gemm_type_named(name).fields.flag("Batched") for name in model.types)
+    (tmp_path / "choice.yaml").unlink()
+    assert "none of a sibling of" in str(command("--sibling", there, batched="there").exception)
 
 
 @pytest.mark.parametrize("letters", ["hh", "hs", "sh", "bs"])

@@ -39,8 +39,9 @@ Siblings = Annotated[
     list[Path],
     typer.Option(
         "--sibling",
-        help="For --method choice: a run on another device of the same architecture, or in a type that is as fast "
-        "(bfloat16 for float16), which teaches what the sources have not measured. May be repeated.",
+        help="For --method choice: a run on another device of the same architecture, in a type that is as fast "
+        "(bfloat16 for float16), or of single matrices for a model of batches, which teaches what the sources have not "
+        "measured. May be repeated.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of folds and resamples.")]

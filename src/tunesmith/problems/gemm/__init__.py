@@ -8,7 +8,7 @@ from tunesmith.problems.base import strided
 from .fields import ACTIVATIONS, DATA_TYPES
 from .names import gemm_type_named
 from .operation import FIELDS, SCALES, GemmOperation
-from .type import TF32, Gemm, dest_of, equally_fast, gemm_type, is_interleaved, torch_type
+from .type import TF32, Gemm, dest_of, equally_fast, gemm_type, is_interleaved, of_batches, torch_type
 
 __all__ = [
     "ACTIVATIONS",
@@ -23,6 +23,7 @@ __all__ = [
     "gemm_type",
     "gemm_type_named",
     "is_interleaved",
+    "of_batches",
     "strided",
     "torch_type",
 ]

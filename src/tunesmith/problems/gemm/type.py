@@ -236,16 +236,29 @@ def equally_fast(problem_type: ProblemType) -> ProblemType | None:
     fields = problem_type.fields
     if problem_type.operation != "GEMM" or (letter := EQUALLY_FAST.get(fields.word("DataType"))) is None:
         return None
+    return _like(problem_type, letter, fields.flag("Batched"))
+
+
+def of_batches(problem_type: ProblemType) -> ProblemType:
+    """The type of a batch of a GEMM's products."""
+    return _like(problem_type, problem_type.fields.word("DataType"), batched=True)
+
+
+def _like(problem_type: ProblemType, letter: str, batched: bool) -> ProblemType:
+    """The GEMM with another data type, or with a batch or without."""
+    fields = problem_type.fields
     return gemm_type(
         letter,
         dest=str(fields.get("DestDataType", "")),
+        tf32="F32XdlMathOp" in fields,
         transpose_a=fields.flag("TransposeA"),
         transpose_b=fields.flag("TransposeB"),
-        batched=fields.flag("Batched"),
+        batched=batched,
         use_beta=fields.flag("UseBeta"),
         interleaved=is_interleaved(problem_type),
         bias="UseBias" in fields,
         activation=str(fields.get("Activation", "none")),
+        scaled="ScaleAB" in fields,
     )
 
 

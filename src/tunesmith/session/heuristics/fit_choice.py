@@ -13,7 +13,7 @@ from tunesmith.logic import write_atomically
 from tunesmith.models.choice.fit.fitting import ChoiceFit, fit_choice
 from tunesmith.models.choice.fit.siblings import FewSharedError, Sibling
 from tunesmith.models.choice.model_file import dump_choice_model, is_choice_file
-from tunesmith.problems.gemm import equally_fast
+from tunesmith.problems.gemm import equally_fast, of_batches
 from tunesmith.records import Problem, Solution, UserError
 
 from .matrices import JudgedSubject, MatrixTask, data_type_of, read_matrices
@@ -26,7 +26,7 @@ ProblemOrSolution = TypeVar("ProblemOrSolution", Problem, Solution)
 class FitChoiceTask:
     """The sources of a choice model, and its file. `sizes` are lists with the families of the products, which are held
     out together, `plans` files of `heuristics plans`, and `siblings` sources with times of other devices of the same
-    architecture, or of a data type that is as fast."""
+    architecture, of a data type that is as fast, or of single matrices for a model of batches."""
 
     sources: tuple[Path, ...]
     sizes: tuple[Path, ...]
@@ -100,22 +100,31 @@ def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Siblin
 
 
 def _is_sibling(found: JudgedSubject, subject: JudgedSubject) -> bool:
-    """Whether a subject is another device of the same architecture, or has another data type that is as fast."""
+    """Whether a subject is another device of the same architecture, has another data type that is as fast, or has
+    single matrices and the fit has batches."""
     there, here = found.target, subject.target
     if (there.api, there.architecture) != (here.api, here.architecture):
         return False
     if found.data_type == subject.data_type:
-        return there.name != here.name
+        return there.name != here.name or (_has_batches(subject) and not _has_batches(found))
     first = found.matrix.problems[0]
     kind = equally_fast(first.type)
     return kind is not None and data_type_of(replace(first, type=kind)) == subject.data_type
 
 
+def _has_batches(subject: JudgedSubject) -> bool:
+    return any(problem.type.fields.flag("Batched") for problem in subject.matrix.problems)
+
+
 def _sibling(found: JudgedSubject, subject: JudgedSubject, planned: Sequence[ForeseenProduct]) -> Sibling:
-    """A subject that is a sibling, with products and solutions of the data type of the fit, and plans of both types."""
+    """A subject that is a sibling, with products and solutions of the types of the fit, and plans of both."""
     matrix, there, here = found.matrix, found.target.name, subject.target.name
     problems, solutions, name = matrix.problems, matrix.solutions, there
-    if found.data_type != subject.data_type:
+    is_single = found.data_type == subject.data_type and there == here
+    if is_single:
+        problems, solutions = tuple(map(_batch_of_one, problems)), tuple(map(_for_batches, solutions))
+        name = f"single matrices in {found}"
+    elif found.data_type != subject.data_type:
         problems, solutions = tuple(map(_as_fast, problems)), tuple(map(_as_fast, solutions))
         name = str(found)
     own = plans_of(planned, there, matrix.problems)
@@ -125,7 +134,8 @@ def _sibling(found: JudgedSubject, subject: JudgedSubject, planned: Sequence[For
         if original in own
     }
     of_type = replace(matrix, problems=problems, solutions=solutions, plans=plans)
-    return Sibling(name, found.target, of_type, plans_of(planned, here, problems))
+    plans_here = plans if is_single else plans_of(planned, here, problems)
+    return Sibling(name, found.target, of_type, plans_here, differs=not is_single)
 
 
 def _as_fast(part: ProblemOrSolution) -> ProblemOrSolution:
@@ -133,3 +143,12 @@ def _as_fast(part: ProblemOrSolution) -> ProblemOrSolution:
     kind = equally_fast(part.type)
     assert kind is not None, part.type
     return replace(part, type=kind)
+
+
+def _for_batches(solution: Solution) -> Solution:
+    return replace(solution, type=of_batches(solution.type))
+
+
+def _batch_of_one(problem: Problem) -> Problem:
+    m, n, k = problem.sizes
+    return replace(problem, type=of_batches(problem.type), sizes=(m, n, 1, k))

@@ -3,7 +3,7 @@
 Both devices run the same kernels and the same library. So the ratio of their times is easier to expect than a time. A
 forest learns it from products that both have measured, and thereby turns the times of products that the sibling alone
 has measured into times of this device. The same holds for another data type that is as fast, such as bfloat16 for
-float16: only the library has other kernels for it.
+float16: only the library has other kernels for it. A single matrix is a batch of one, whose times need no translation.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ class FewSharedError(ValueError):
 
 @dataclass(frozen=True)
 class Sibling:
-    """Another device of the same architecture, or another data type that is as fast: its times and its library's plans,
-    by problems and solutions of the data type of the fit. `plans_here` are the plans of the
-    library on the device of the fit and for its data type, where they are known. `name` says in words what it is."""
+    """Another device of the same architecture, another data type that is as fast, or single matrices beside batches:
+    its times and its library's plans, by problems and solutions of the types of the fit. `plans_here` are the plans of
+    the library on the device of the fit and for its types, where they are known. `name` says in words what it is.
+    `differs`: its times must be translated."""
 
     name: str
     target: Target
     matrix: TimeMatrix
     plans_here: Mapping[Problem, LibraryPlan]
+    differs: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,13 @@ class SiblingCells:
     logarithms are over the products' floors on the sibling.
 
     `families` has the family of each row, and `row_here` the number of the same product's row in the matrix of the
-    fit, -1 if it has none.
+    fit, -1 if it has none. `differs` is as in `Sibling`.
     """
 
     cells: TimeCells
     families: tuple[str, ...]
     row_here: NDArray[np.intp]
+    differs: bool
 
     @staticmethod
     def of(sibling: Sibling, matrix: TimeMatrix, features: ChoiceFeatures) -> SiblingCells:
@@ -77,10 +80,10 @@ class SiblingCells:
         rows_here = {problem.bare: row for row, problem in enumerate(matrix.problems)}
         row_here = np.array([rows_here.get(problem.bare, -1) for problem in problems], np.intp)
         both = np.isfinite(seconds[rows]) & np.isfinite(matrix.seconds[row_here]) & (row_here >= 0)[:, None]
-        if (count := int(both.sum())) < LEAST_SHARED:
+        if sibling.differs and (count := int(both.sum())) < LEAST_SHARED:
             raise FewSharedError(count)
         kept = TimeMatrix(problems, families, matrix.solutions, seconds[rows], plans=sibling.plans_here)
-        return SiblingCells(time_cells(kept, sibling.target, features), families, row_here)
+        return SiblingCells(time_cells(kept, sibling.target, features), families, row_here, sibling.differs)
 
     def without(self, families: Collection[str]) -> SiblingCells:
         """The cells of products of other families; rows keep their numbers."""
@@ -91,6 +94,8 @@ class SiblingCells:
         """The cells of products that are not in the matrix of the fit, with the times that this device is expected to
         take. `here` are the times of this device that teach the ratio. Raises FewSharedError."""
         pairs, rows = self.cells.pairs, self.row_here[self.cells.pairs.row]
+        if not self.differs:
+            return self.cells.only(rows < 0)
         ratios = np.where(rows >= 0, here.times[rows, pairs.column], np.nan) - self.cells.logs
         is_shared, is_new = np.isfinite(ratios), rows < 0
         if (count := int(is_shared.sum())) < LEAST_SHARED:
