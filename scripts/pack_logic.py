@@ -2,10 +2,10 @@
 
     python scripts/pack_logic.py RUN... --choice MODEL.yaml --name NAME --list LIST --command COMMAND -o FILE
 
-RUN are output folders of `tunesmith tune` on one kind of device. Of a size that several runs measured, the row of the
-first run counts. MODEL is the file of `tunesmith heuristics fit --method choice`; what it says of other problem types
-than those of the runs is left out. `--list` says which lists of problems were measured, and `--command` how, once for
-each command: both are kept in the file, and `tunesmith logic show` prints them.
+RUN are output folders of `tunesmith tune` on one kind of device, or files that this script made. Of a size that several
+have, the row of the first counts. MODEL is the file of `tunesmith heuristics fit --method choice`; what it says of
+other problem types than those of the runs is left out. `--list` says which lists of problems were measured, and
+`--command` how, once for each command: both are kept in the file, and `tunesmith logic show` prints them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, logic_files
+from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, is_shipped, logic_files, read_shipped
 from tunesmith.logic.shipped import FOLDER, SUFFIX, ShippedHead, write_shipped
 from tunesmith.logic.table import unique
 from tunesmith.models.choice.model_file import plain_of_model, read_choice_model
@@ -58,8 +58,8 @@ def documents_of(runs: Sequence[Path]) -> list[Document]:
     """The merged document of each problem type. Exits if the runs are of several kinds of device."""
     by_type: dict[ProblemType, list[Document]] = {}
     for run in runs:
-        for file in logic_files(run):
-            document = Logic.load(file).document
+        logics = read_shipped(run).logics if is_shipped(run) else map(Logic.load, logic_files(run))
+        for document in (logic.document for logic in logics):
             by_type.setdefault(document.problem_type, []).append(document)
     origins = {_device(document) for documents in by_type.values() for document in documents}
     if len(origins) != 1:

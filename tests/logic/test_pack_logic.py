@@ -6,7 +6,9 @@ import runpy
 from dataclasses import replace
 from pathlib import Path
 
-from library_fakes import logic, solution
+from library_fakes import TARGET, logic, solution
+from tunesmith.logic import ShippedHead, write_logic
+from tunesmith.logic.shipped import write_shipped
 from tunesmith.problems.gemm import gemm_type
 
 KIND = gemm_type()
@@ -39,3 +41,16 @@ def test_each_size_keeps_its_solutions_and_the_first_run_decides_a_size_of_both(
         row.sizes[0]: list(row.ties) for row in merged.rows
     }
     assert solutions[merged.fallback] == first.solutions[first.fallback].solution
+
+
+def test_a_file_of_the_package_is_a_run_like_others(tmp_path):
+    packed = document([SHARED, FIRST_ONLY], {(64, 64, 64): 0, (96, 64, 64): 1})
+    more = document([SECOND_ONLY, SHARED], {(64, 64, 64): 0, (128, 64, 64): 1})
+    head = ShippedHead(
+        *("f", TARGET.api, TARGET.name, TARGET.architecture, "1", "1", "2026", "s"), (KIND.name,), (), ()
+    )
+    write_shipped(tmp_path / "f.json.gz", head, [packed], None)
+    (tmp_path / "run").mkdir()
+    write_logic(more, tmp_path / "run" / "logic.yaml")
+    (found,) = SCRIPT["documents_of"]([tmp_path / "f.json.gz", tmp_path / "run"])
+    assert found == SCRIPT["merged"]([packed, more])

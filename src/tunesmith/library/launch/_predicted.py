@@ -42,12 +42,14 @@ class KnownSolutions:
 
 class PredictedChoices:
     """Chooses for problems that were not measured. `files` are files of logic: models lie in their folders, and in
-    shipped files. They are read when the first such problem comes, and not again. `foreseen` tells how the vendor's
-    library would compute a problem, None if that is not known; only models that make use of it are told."""
+    shipped files. A shipped file's is read when the first such problem of its types comes, and not again. `foreseen`
+    tells how the vendor's library would compute a problem, None if that is not known; only models that make use of it
+    are told."""
 
     def __init__(self, files: Collection[Path], foreseen: Foreseen = lambda problem: None) -> None:
         self._files, self._plan = tuple(files), lru_cache(REMEMBERED)(foreseen)
         self._known: dict[tuple[ProblemType, bool], KnownSolutions | None] = {}
+        self._shipped: dict[Path, ChoiceModel | None] = {}
 
     def candidates(self, logic: Logic, problem: Problem, unmeasured: Problem | None = None) -> Iterator[Choice]:
         """The logic's candidates. Unless the size was measured, those come first that a model knows, by expected time,
@@ -74,25 +76,39 @@ class PredictedChoices:
         cautious."""
         key = logic.document.problem_type, by_sibling
         if key not in self._known:
-            model = next((model for model in self._models if _is_for(model, logic)), None)
+            models = self._models_with(logic.document.problem_type.name)
+            model = next((model for model in models if _is_for(model, logic)), None)
             if model and by_sibling:
                 model = replace(model, caution=SIBLINGS_CAUTION * model.caution)
             self._known[key] = _known(model, logic) if model else None
         return self._known[key]
 
-    @cached_property
-    def _models(self) -> tuple[ChoiceModel, ...]:
-        # Imported here: a program that launches measured sizes only does not load the models.
-        from tunesmith.logic import is_shipped, read_shipped_model
-        from tunesmith.models.choice.model_file import choice_files, model_of, read_choice_model
+    def _models_with(self, name: str) -> Iterator[ChoiceModel]:
+        """The models that lie beside logics, then those of shipped files that have the type with this name."""
+        from tunesmith.logic import is_shipped, read_head
 
-        shipped = dict.fromkeys(filter(is_shipped, self._files))
-        folders = dict.fromkeys(file.parent for file in self._files if file not in shipped)
-        values = ((file, read_shipped_model(file)) for file in shipped)
-        return (
-            *(read_choice_model(file) for folder in folders for file in choice_files(folder)),
-            *(model_of(value, str(file)) for file, value in values if value is not None),
-        )
+        yield from self._in_folders
+        for file in dict.fromkeys(filter(is_shipped, self._files)):
+            if name in read_head(file).types and (model := self._shipped_model(file)):
+                yield model
+
+    # What reads models is imported where it is needed: a program that launches measured sizes only does not load it.
+    @cached_property
+    def _in_folders(self) -> tuple[ChoiceModel, ...]:
+        from tunesmith.logic import is_shipped
+        from tunesmith.models.choice.model_file import choice_files, read_choice_model
+
+        folders = dict.fromkeys(file.parent for file in self._files if not is_shipped(file))
+        return tuple(read_choice_model(file) for folder in folders for file in choice_files(folder))
+
+    def _shipped_model(self, file: Path) -> ChoiceModel | None:
+        from tunesmith.logic import read_shipped_model
+        from tunesmith.models.choice.model_file import model_of
+
+        if file not in self._shipped:
+            value = read_shipped_model(file)
+            self._shipped[file] = None if value is None else model_of(value, str(file))
+        return self._shipped[file]
 
 
 def _known(model: ChoiceModel, logic: Logic) -> KnownSolutions:
