@@ -176,6 +176,8 @@ def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
     if by_blas := _by_blas(launcher, part, match, shared):
         return by_blas
     axes = {name: _unfolded(order, shared if name != shared else "") for name, order in match.axes.items()}
+    if to_copy and (as_it_lies := _batch_as_it_lies(launcher, call, match)):
+        return as_it_lies
     if to_copy:
         nearest = "the nearest type with a logic" if match.type in launcher.logics else "the nearest type"
         why = f"{match.type.name}, {nearest}, does not take it as it lies"
@@ -235,12 +237,24 @@ def _by_vendor(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> Dir
         shared = next((name for name in to_copy if name != "out" and call.matrices[name].strides[0] == 0), "")
         why = "the vendor's BLAS, which serves batches without a logic, does not take it as it lies"
         return Copied({name: vendors.axes[name] for name in to_copy}, shared, why)
+    direct = _vendors_call(launcher, call, vendors)
+    return replace(direct, type_to_tune=direct.ready.launched.problem.type) if direct else None
+
+
+def _batch_as_it_lies(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> DirectLaunch | None:
+    """One call of the vendor's BLAS for a batch on a GPU that would have to be copied for the match's type, since its
+    matrices lie at another distance than the type has. None if the vendor's BLAS would need copies, too."""
+    if call.out.on_host or call.out.shape[0] == 1 or launcher.strict:
+        return None
+    vendors = vendors_match(launcher, call, match)
+    return _vendors_call(launcher, call, vendors) if vendors and not vendors.copied_bytes else None
+
+
+def _vendors_call(launcher: Launcher, call: CheckedCall, vendors: LayoutMatch) -> DirectLaunch | None:
     with launcher.at_home():
         aligned = call.out.on_host or not any(_misplaced(call, batch=True))
         ready = vendors_batch(launcher, call, vendors, aligned)
-        if ready is None:
-            return None
-        return _bound(launcher, call, replace(vendors, one_by_one=False), ready, ready.launched.problem.type)
+        return _bound(launcher, call, replace(vendors, one_by_one=False), ready) if ready else None
 
 
 def _misplaced(call: CheckedCall, batch: bool) -> tuple[bool, bool]:
@@ -255,7 +269,6 @@ def _bound(
     call: CheckedCall,
     match: LayoutMatch,
     ready: ReadyLaunch,
-    type_to_tune: ProblemType | None = None,
 ) -> DirectLaunch:
     """The launch of `ready` for calls with this layout."""
     matrices = (call.a, call.b, call.c or call.out, call.out)
@@ -278,7 +291,6 @@ def _bound(
         reads=tuple((index, x.span) for index, x in enumerate(read) if x is not None),
         writes=call.out.span,
         unit_scale=unit_scale,
-        type_to_tune=type_to_tune,
     )
 
 
