@@ -3,9 +3,10 @@
     python scripts/pack_logic.py RUN... --choice MODEL.yaml --name NAME --list LIST --command COMMAND -o FILE
 
 RUN are output folders of `tunesmith tune` on one kind of device, or files that this script made. Of a size that several
-have, the row of the first counts. MODEL is the file of `tunesmith heuristics fit --method choice`; what it says of
+runs have, the row of the first counts. MODEL is the file of `tunesmith heuristics fit --method choice`; what it says of
 other problem types than those of the runs is left out. `--list` says which lists of problems were measured, and
-`--command` how, once for each command: both are kept in the file, and `tunesmith logic show` prints them.
+`--command` how, once for each command: both are kept in the file behind those of packed RUNs, and `tunesmith logic
+show` prints them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, is_shipped, logic_files, read_shipped
+from tunesmith.logic import Document, Logic, NamedSolution, SizeRow, is_shipped, logic_files, read_head, read_shipped
 from tunesmith.logic.shipped import FOLDER, SUFFIX, ShippedHead, write_shipped
 from tunesmith.logic.table import unique
+from tunesmith.models.choice.model import ChoiceModel
 from tunesmith.models.choice.model_file import plain_of_model, read_choice_model
 from tunesmith.problems.gemm import DATA_TYPES
 from tunesmith.records import ProblemType
@@ -90,6 +92,14 @@ def head_of(name: str, documents: Sequence[Document], lists: Sequence[str], comm
     )
 
 
+def model_of_types(path: Path, names: Sequence[str]) -> ChoiceModel:
+    """The part of a model that says something of these types. Exits if it does not know one of them."""
+    model = read_choice_model(path).only(names)
+    if unknown := set(names) - set(model.types):
+        raise SystemExit(f"{path} does not know {', '.join(sorted(unknown))}")
+    return model
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
@@ -100,8 +110,11 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path)
     options = parser.parse_args()
     documents = documents_of(options.runs)
-    head = head_of(options.name, documents, options.lists, options.commands)
-    model = plain_of_model(read_choice_model(options.choice).only(head.types)) if options.choice else None
+    packed = [read_head(run) for run in options.runs if is_shipped(run)]
+    lists = [*(text for head in packed for text in head.lists), *options.lists]
+    commands = [*(text for head in packed for text in head.commands), *options.commands]
+    head = head_of(options.name, documents, lists, commands)
+    model = plain_of_model(model_of_types(options.choice, head.types)) if options.choice else None
     out = options.out or FOLDER / f"{options.name}{SUFFIX}"
     write_shipped(out, head, documents, model)
     sizes = sum(len(document.rows) for document in documents)

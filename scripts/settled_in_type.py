@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,8 +36,8 @@ SMALL_TILES = tuple(
     )
     for width in (1, 8)
 )
-"""Tiles, depths, elements of a load and warps of TritonGemm that single matrices have no use for: so small a result
-leaves a GPU empty, but a batch of them fills it."""
+"""Tiles, depths, elements of a load and warps of TritonGemm for batches of small matrices. A single matrix of such a
+size leaves a GPU empty, whatever its tile is."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,17 @@ def solutions_in(model: ChoiceModel) -> list[Solution]:
     return [solution for kind in map(gemm_type_named, model.types) if kind for solution in model.solutions_of(kind)]
 
 
-def small_tiles(model: ChoiceModel) -> list[Solution]:
-    """SMALL_TILES for each type of a model, otherwise as the first of its plain solutions."""
-    first = next(filter(is_plain, solutions_in(model)))
+def single(solutions: Iterable[Solution]) -> list[Solution]:
+    """The solutions of types without a batch."""
+    return [solution for solution in solutions if not solution.type.fields.flag("Batched")]
+
+
+def small_tiles(solutions: Sequence[Solution]) -> list[Solution]:
+    """SMALL_TILES for each type of some solutions, otherwise as the first plain one of these."""
+    first = next(filter(is_plain, solutions))
     names = "MacroTile", "DepthU", "GlobalReadVectorWidth", "NumWarps"
     changes = [dict(zip(names, values, strict=True)) for values in SMALL_TILES]
-    kinds = filter(None, map(gemm_type_named, model.types))
+    kinds = dict.fromkeys(solution.type for solution in solutions)
     return [Solution(kind, first.kernel, first.configuration | change) for kind in kinds for change in changes]
 
 
@@ -115,10 +120,10 @@ def model_in(word: str) -> ChoiceModel:
         raise SystemExit(f"{KNOWN_FILE} is no file of the package")
     translation = TYPES[word]
     own = model_named(translation.file)
-    settled = solutions_in(known)
+    settled = single(solutions_in(known))
     found = [
         *(translation.solution_like(solution) for solution in settled),
-        *(translation.solution_like(solution, batched=True) for solution in (*settled, *small_tiles(known))),
+        *(translation.solution_like(solution, batched=True) for solution in (*settled, *small_tiles(settled))),
         *(solutions_in(own) if own else []),
     ]
     by_type: dict[str, dict[Solution, None]] = {}

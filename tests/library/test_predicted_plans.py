@@ -9,10 +9,12 @@ import pytest
 from tunesmith.kernels import VENDOR
 from tunesmith.library.launch import _predicted
 from tunesmith.library.launch._predicted import PredictedChoices
-from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped
+from tunesmith.logic import Rule
+from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped, read_shipped_model, shipped_file
 from tunesmith.models.choice import model as model_module
 from tunesmith.models.choice import model_file
-from tunesmith.problems.gemm import gemm_type
+from tunesmith.models.choice.model_file import model_of
+from tunesmith.problems.gemm import gemm_type, gemm_type_named
 from tunesmith.records import LibraryPlan, Problem
 
 FILE = Path(FOLDER / f"nvidia-h200-tf32{SUFFIX}")
@@ -62,6 +64,32 @@ def test_a_model_with_such_trees_asks_once_for_a_problem(choices, asked, monkeyp
     measured = logic.document.rows[0]
     next(choices.candidates(logic, sizes_of(logic, *measured.sizes)))
     assert asked == problems
+
+
+def test_a_part_of_a_model_expects_what_the_whole_does():
+    whole = model_of(read_shipped_model(shipped_file("nvidia-h200-tf32")), "whole")
+    for name in whole.types:
+        kind = gemm_type_named(name)
+        solutions, problem = whole.solutions_of(kind), Problem(kind, (520, 264, 1000))
+        part = whole.only([name])
+        assert part.times_of(kind, solutions).ranked(problem) == whole.times_of(kind, solutions).ranked(problem)
+        assert list(part.types) == [name]
+        assert len(part.solutions) == len(whole.types[name])
+
+
+def test_a_model_of_the_package_is_read_once_and_for_its_types_alone(monkeypatch):
+    read, names = read_shipped_model, []
+    monkeypatch.setattr(
+        "tunesmith.logic.shipped.read_shipped_model", lambda path: names.append(path.name) or read(path)
+    )
+    files = [shipped_file("nvidia-h200-tf32"), shipped_file("nvidia-h200-fp8")]
+    choices = PredictedChoices(files)
+    for file in (files[0], *files):
+        for logic in read_shipped(file).logics:
+            sizes = (520, 264, 1008)
+            assert next(choices.candidates(logic, Problem(logic.document.problem_type, sizes))).rule is Rule.PREDICTED
+        assert names[-1] == file.name
+    assert len(names) == 2
 
 
 def test_only_so_many_plans_are_kept(asked, monkeypatch):

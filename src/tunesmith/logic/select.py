@@ -58,16 +58,18 @@ class Choice:
 
 
 class Logic:
-    """Chooses among a document's solutions. Pure: the caller asks the kernel which solutions are legal at a size. A
-    function that reads the document is called when the document is first needed."""
+    """Chooses among a document's solutions. Pure: the caller asks the kernel which solutions are legal at a size.
+
+    It is made of a document, or of a function that makes the document, which is called when it is first needed.
+    """
 
     def __init__(self, document: Document | Callable[[], Document]) -> None:
-        self._given = document
+        self._source = document
         self._ranking = lru_cache(MEMORY)(self._ranked)
 
     @cached_property
     def document(self) -> Document:
-        return self._given() if callable(self._given) else self._given
+        return self._source() if callable(self._source) else self._source
 
     @staticmethod
     def load(path: Path | str) -> Logic:
@@ -86,7 +88,7 @@ class Logic:
         exact = self._exact(sizes, leading)
         if exact:
             yield exact
-        yield from (c for c in self._ranking(sizes) if exact is None or c.solution is not exact.solution)
+        yield from (c for c in self._ranking(sizes) if exact is None or c.solution != exact.solution)
 
     def is_measured(self, sizes: tuple[int, ...], leading: tuple[int, ...] = ()) -> bool:
         """Whether the logic has an exact match."""

@@ -117,14 +117,21 @@ def read_head(path: Path) -> ShippedHead:
 def read_shipped(path: Path) -> ShippedLogic:
     """The head, and the logics of its types. Raises UserError for a file that is damaged.
 
-    A logic's document is made, and its rows are checked, when it is first used: a program needs few of the types.
+    A logic's document is made, and its rows are checked, when it is first used, since a program needs few of the types:
+    a file whose bytes are as they were written has no wrong row.
     """
     head, logics, _ = _parts(path)
     with collector_paused():
         values = _parsed(logics, path)
-    if not isinstance(values, list) or len(values) != len(head.types):
-        raise _damaged(path, f"it does not have the logics of {len(head.types)} types")
+    names = [value.get("problem-type", {}).get("name") for value in values] if _are_logics(values) else None
+    if names != list(head.types):
+        raise _damaged(path, f"it does not have the logics of {', '.join(head.types)}")
     return ShippedLogic(head, tuple(Logic(partial(_document, value, path)) for value in values))
+
+
+def _are_logics(values: Any) -> bool:
+    is_list = isinstance(values, list) and all(isinstance(value, dict) for value in values)
+    return is_list and all(isinstance(value.get("problem-type"), dict) for value in values)
 
 
 def read_shipped_model(path: Path) -> Any:

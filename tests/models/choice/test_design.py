@@ -11,8 +11,8 @@ from tunesmith.models.choice.design.design import (
     BATCHED_NAMES,
     MOST_ELEMENTS,
     MOST_FLOP,
-    NAMES,
     SHARES,
+    SINGLE_NAMES,
     designed,
     families_for,
 )
@@ -51,7 +51,7 @@ def test_no_product_is_too_large_for_one_gpu():
         assert (row.m * row.k + row.k * row.n + row.m * row.n) * row.batch <= MOST_ELEMENTS
 
 
-@pytest.mark.parametrize(("rows", "names"), [(ROWS, NAMES), (BATCHES, BATCHED_NAMES)], ids=["single", "batched"])
+@pytest.mark.parametrize(("rows", "names"), [(ROWS, SINGLE_NAMES), (BATCHES, BATCHED_NAMES)], ids=["single", "batched"])
 def test_every_family_has_its_share_of_any_beginning(rows, names):
     counts, first = Counter(row.family for row in rows), Counter(row.family for row in rows[:200])
     shares = {family.name: share for family, share in SHARES.items() if family.name in names}
@@ -71,9 +71,9 @@ def test_families_of_batches_have_no_single_matrix_and_the_others_nothing_else()
 
 def test_the_design_of_a_model_has_the_families_that_its_types_compute():
     single, batched = torch_type("b"), torch_type("b", batched=True)
-    assert families_for([single]) == NAMES
+    assert families_for([single]) == SINGLE_NAMES
     assert families_for([batched]) == BATCHED_NAMES
-    assert families_for([batched, single]) == (*NAMES, *BATCHED_NAMES)
+    assert families_for([batched, single]) == (*SINGLE_NAMES, *BATCHED_NAMES)
 
 
 @pytest.mark.parametrize("side", ["m", "n", "k"])
@@ -114,4 +114,4 @@ def test_a_part_of_the_families_has_their_shares_and_the_same_products():
     assert counts["middle"] / 60 == pytest.approx(shares["middle"] / (shares["middle"] + shares["one-row"]), abs=0.01)
     alone = designed(counts["one-row"], 1, families=("one-row",))
     assert alone == tuple(row for row in rows if row.family == "one-row")
-    assert designed(400, 1, families=NAMES) == ROWS
+    assert designed(400, 1, families=SINGLE_NAMES) == ROWS

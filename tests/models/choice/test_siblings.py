@@ -191,7 +191,9 @@ def test_a_sibling_that_measured_nothing_else_changes_nothing(here, lesson):
 def test_times_that_do_not_differ_are_taken_as_they_are(here, lesson):
     """Single matrices are batches of one. No product need be shared."""
     others = machine.matrix(20, seed=7)
-    same = ChoiceLesson.of(here, machine.TARGET, 0, (Sibling("single", machine.TARGET, others, {}, differs=False),))
+    same = ChoiceLesson.of(
+        here, machine.TARGET, 0, (Sibling("single", machine.TARGET, others, {}, needs_translation=False),)
+    )
     taught = with_siblings(same.cells, same.siblings, 0)
     truth = time_cells(others, machine.TARGET, ChoiceFeatures(here.solutions, machine.TARGET))
     np.testing.assert_array_equal(taught.times[len(here.problems) :], truth.times)

@@ -8,13 +8,14 @@ from tunesmith.logic import Choice, Rule
 from tunesmith.problems.gemm import is_interleaved
 
 from ._checked_call import CheckedCall
-from ._layouts import LayoutMatch, best_match, misfits, problem_of
+from ._layouts import LayoutMatch, best_match, matches_of, misfits, problem_of
 from ._untuned import untuned_match
 
 
 def approach_to(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, CheckedCall, list[str]] | None:
     """The best match, the part of the call that one launch computes, and the arguments that do not fit. The match is
-    with a type that has a logic, else with a type that policies choose kernels for. On a GPU no batch is copied into
+    with a type that has a logic, or for a batch with one that has a stand-in; else with a type that policies choose
+    kernels for. On a GPU no batch is copied into
     interleaved order to fit a type, and nothing is copied if the vendor's BLAS takes it as it lies: a copy may take
     several times as long as the product. None if no kernel computes the product."""
     logics = launcher.logics
@@ -22,6 +23,8 @@ def approach_to(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, Che
     if match and match.copied_bytes and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:
         others = {kind: logic for kind, logic in logics.items() if not is_interleaved(kind)}
         match = best_match(call, others, launcher.packaged)
+    if match and match.one_by_one and not launcher.strict:
+        match = _of_stand_in(launcher, call) or match
     if not launcher.strict and (match is None or _may_be_worse(launcher, call, match)):
         untuned = untuned_match(launcher, call)
         if match is None or (untuned and _is_better(launcher, call, untuned, match)):
@@ -30,6 +33,13 @@ def approach_to(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, Che
         return None
     part = call.first() if match.one_by_one else call
     return match, part, misfits(part.only(match.computed), match.type, match.swapped)
+
+
+def _of_stand_in(launcher: Launcher, call: CheckedCall) -> LayoutMatch | None:
+    """The match of a batch with a type that another type stands in for, if nothing is copied for it."""
+    matches = matches_of(call, launcher.stand_ins)
+    whole = (match for match in matches if not (match.one_by_one or match.copied_bytes))
+    return min(whole, key=lambda match: not match.swapped, default=None)
 
 
 def _may_be_worse(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> bool:

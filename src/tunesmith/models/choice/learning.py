@@ -11,7 +11,7 @@ from tunesmith.problems.gemm import gemm_type_named
 from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.records import Problem, ProblemType
 
-from .design.design import NAMES, designed, families_for
+from .design.design import designed, families_for
 from .model import ChoiceModel, ExpectedTimes
 
 CANDIDATES = 20
@@ -23,12 +23,14 @@ def products_to_learn(
     count: int,
     seed: int,
     left_out: Collection[ListedGemm] = (),
-    families: Collection[str] = NAMES,
+    families: Collection[str] = (),
 ) -> tuple[ListedGemm, ...]:
     """`count` products of the design's families, each with its share, those that a measurement would settle most first.
+    Without `families`, of all whose products the model's types compute.
 
     Fewer if the model's problem types compute fewer layouts than the design has.
     """
+    families = families or families_for(filter(None, map(gemm_type_named, model.types)))
     shares = Counter(row.family for row in designed(count, seed, families=families))
     times = {kind: _times(model, kind) for kind in filter(None, map(gemm_type_named, model.types))}
     candidates = [(_at_stake(times, row), row) for row in designed(CANDIDATES * count, seed, left_out, families)]
@@ -38,11 +40,6 @@ def products_to_learn(
             shares[row.family] -= 1
             taken.append(row)
     return tuple(taken)
-
-
-def families_of(model: ChoiceModel) -> tuple[str, ...]:
-    """The families of the design whose products the model's types compute."""
-    return families_for(filter(None, map(gemm_type_named, model.types)))
 
 
 def _times(model: ChoiceModel, kind: ProblemType) -> ExpectedTimes:

@@ -37,7 +37,7 @@ were as good as those of all 400 trees, and the later ones were asked about a th
 class ChoiceOrigin:
     """What a model was fitted on: names of sources, numbers of products, times and families; and with what, when.
     `siblings` names other devices, or types with a device, and `translated` is the number of their products whose times
-    were translated to those of this device and type."""
+    were translated to those of this device and type, or taken as they are."""
 
     sources: tuple[str, ...]
     products: int

@@ -240,7 +240,7 @@ def equally_fast(problem_type: ProblemType) -> ProblemType | None:
 
 
 def of_batches(problem_type: ProblemType) -> ProblemType:
-    """The type of a batch of a GEMM's products."""
+    """The same GEMM type with a batch."""
     return _like(problem_type, problem_type.fields.word("DataType"), batched=True)
 
 

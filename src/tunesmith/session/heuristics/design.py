@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith.logic import write_atomically
-from tunesmith.models.choice.design.design import BATCHED_NAMES, NAMES, designed
-from tunesmith.models.choice.learning import families_of, products_to_learn
+from tunesmith.models.choice.design.design import BATCHED_NAMES, SINGLE_NAMES, designed
+from tunesmith.models.choice.learning import products_to_learn
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems import MOST_GENERATED_BYTES, text_of
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
@@ -49,22 +49,24 @@ class WantedProducts:
         """Raises UserError for a list that cannot be read."""
         return [row for path in self.without for row in read_gemm_list(path)]
 
-    def families_or(self, default: tuple[str, ...]) -> tuple[str, ...]:
-        """The families, `default` without any. Raises UserError for one that the design does not have."""
-        known = (*NAMES, *BATCHED_NAMES)
+    def check(self) -> None:
+        """Raises UserError for a family that the design does not have."""
+        known = (*SINGLE_NAMES, *BATCHED_NAMES)
         for name in self.families:
             if name not in known:
                 raise UserError("--family", f"{name} is no family of the design", f"there are {', '.join(known)}")
-        return self.families or default
 
 
 def write_design(out: Path, asked_for: WantedProducts, batched: bool = False) -> WrittenList:
-    """Write products to `out`: single matrices, or batches, unless families are asked for.
+    """Write products to `out`: of the families that are asked for; without any, of single matrices, or of batches.
 
     Raises UserError for a list that cannot be read, for an unknown family, and for an existing file `out` that is no
     list.
     """
-    families = asked_for.families_or(BATCHED_NAMES if batched else NAMES)
+    asked_for.check()
+    if batched and asked_for.families:
+        raise UserError("--batched", "means nothing beside --family", "leave one of them out")
+    families = asked_for.families or (BATCHED_NAMES if batched else SINGLE_NAMES)
     return written_list(designed(asked_for.count, asked_for.seed, asked_for.left_out, families), out)
 
 
@@ -78,8 +80,8 @@ def write_products_to_learn(model: Path, out: Path, asked_for: WantedProducts, f
     if file and file.resolve() == out.resolve():
         raise UserError(str(file), "cannot be both the list and the tuning file", "give --file another name")
     left_out, known = asked_for.left_out, read_choice_model(model)
-    families = asked_for.families_or(families_of(known))
-    rows = products_to_learn(known, asked_for.count, asked_for.seed, left_out, families)
+    asked_for.check()
+    rows = products_to_learn(known, asked_for.count, asked_for.seed, left_out, asked_for.families)
     if not rows:
         raise UserError(str(model), "the design has no product of its problem types", "fit a model to a design")
     if not file:

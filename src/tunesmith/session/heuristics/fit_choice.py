@@ -49,8 +49,8 @@ class WrittenChoice:
 def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
     """Fit, and write.
 
-    Raises UserError for sources of several devices or data types, or with too few times, for siblings of another
-    architecture or data type, and for an existing file that is no choice model, since it might be somebody's work.
+    Raises UserError for sources of several devices or data types, or with too few times, for sources of siblings that
+    have none, and for an existing file that is no choice model, since it might be somebody's work.
     """
     out = task.out
     if out.exists() and not is_choice_file(out):
@@ -93,6 +93,7 @@ def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Siblin
     if not like:
         what = f"times of {', '.join(map(str, read.subjects))}, none of a sibling of {subject}"
         remedy = f"give {subject.data_type} on another device of {here.architecture}, or a type that is as fast"
+        remedy += ", or single matrices to a fit of batches"
         raise UserError(names, what, remedy)
     others = tuple(f"{found}, which is no sibling" for found in read.subjects if not _is_sibling(found, subject))
     siblings = tuple(_sibling(found, subject, planned) for found in like)
@@ -101,26 +102,36 @@ def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Siblin
 
 def _is_sibling(found: JudgedSubject, subject: JudgedSubject) -> bool:
     """Whether a subject is another device of the same architecture, has another data type that is as fast, or has
-    single matrices and the fit has batches."""
+    single matrices and the fit has batches alone."""
     there, here = found.target, subject.target
     if (there.api, there.architecture) != (here.api, here.architecture):
         return False
+    if _is_single_beside_batches(found, subject):
+        return True
+    if _batched(found) != _batched(subject):
+        return False
     if found.data_type == subject.data_type:
-        return there.name != here.name or (_has_batches(subject) and not _has_batches(found))
+        return there.name != here.name
     first = found.matrix.problems[0]
     kind = equally_fast(first.type)
     return kind is not None and data_type_of(replace(first, type=kind)) == subject.data_type
 
 
-def _has_batches(subject: JudgedSubject) -> bool:
-    return any(problem.type.fields.flag("Batched") for problem in subject.matrix.problems)
+def _is_single_beside_batches(found: JudgedSubject, subject: JudgedSubject) -> bool:
+    alike = (found.data_type, found.target.name) == (subject.data_type, subject.target.name)
+    return alike and _batched(found) == {False} and _batched(subject) == {True}
+
+
+def _batched(subject: JudgedSubject) -> set[bool]:
+    """Whether the types of its products have a batch."""
+    return {problem.type.fields.flag("Batched") for problem in subject.matrix.problems}
 
 
 def _sibling(found: JudgedSubject, subject: JudgedSubject, planned: Sequence[ForeseenProduct]) -> Sibling:
     """A subject that is a sibling, with products and solutions of the types of the fit, and plans of both."""
     matrix, there, here = found.matrix, found.target.name, subject.target.name
     problems, solutions, name = matrix.problems, matrix.solutions, there
-    is_single = found.data_type == subject.data_type and there == here
+    is_single = _is_single_beside_batches(found, subject)
     if is_single:
         problems, solutions = tuple(map(_batch_of_one, problems)), tuple(map(_for_batches, solutions))
         name = f"single matrices in {found}"
@@ -135,7 +146,7 @@ def _sibling(found: JudgedSubject, subject: JudgedSubject, planned: Sequence[For
     }
     of_type = replace(matrix, problems=problems, solutions=solutions, plans=plans)
     plans_here = plans if is_single else plans_of(planned, here, problems)
-    return Sibling(name, found.target, of_type, plans_here, differs=not is_single)
+    return Sibling(name, found.target, of_type, plans_here, needs_translation=not is_single)
 
 
 def _as_fast(part: ProblemOrSolution) -> ProblemOrSolution:
@@ -146,9 +157,11 @@ def _as_fast(part: ProblemOrSolution) -> ProblemOrSolution:
 
 
 def _for_batches(solution: Solution) -> Solution:
+    """The same kernel and configuration for the type with a batch."""
     return replace(solution, type=of_batches(solution.type))
 
 
 def _batch_of_one(problem: Problem) -> Problem:
+    """A single product as a batch."""
     m, n, k = problem.sizes
     return replace(problem, type=of_batches(problem.type), sizes=(m, n, 1, k))

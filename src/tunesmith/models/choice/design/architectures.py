@@ -18,7 +18,7 @@ Units = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class ModelFamily:
-    """The products of a kind of model. `draw` makes one of eight numbers from 0 to 1."""
+    """The products of a kind of model. `draw` makes a product from eight numbers from 0 to 1."""
 
     name: str
     draw: Callable[[Units], ListedGemm]
@@ -130,19 +130,20 @@ MODELS = (
 
 
 def _heads(units: Units) -> ListedGemm:
-    """Scores and values of all heads of a batch of sequences: for one new token, or for as many as there are keys."""
+    """Scores and values of all heads of a batch of sequences: for few new tokens, or for as many as there are keys. And
+    the gradients of keys and values."""
     width = pick(units[0], (32, 40, 64, 64, 72, 80, 96, 128, 128, 192, 256))
     keys = tokens(0.4 + 0.6 * units[1], units[2], 4096)
-    queries = pick(units[3] * 4 % 1, (1, 1, 4, 8, 16)) if units[3] < 0.25 else keys
+    queries = pick(units[3] * 4, (1, 1, 4, 8, 16)) if units[3] < 0.25 else keys
     heads = pick(units[4], (4, 6, 8, 12, 16, 20, 24, 32, 40, 64))
     batch = heads * int(2 ** round(units[5] * 6))
-    match int(units[6] * 20):
-        case 0 | 1 | 2 | 3 | 4 | 5 | 6:
-            return ListedGemm(queries, keys, width, batch, trans_b=True)
-        case 7 | 8 | 9 | 10 | 11 | 12 | 13:
-            return ListedGemm(queries, width, keys, batch)
-        case _:  # gradients of keys and values
-            return ListedGemm(keys, width, queries, batch, trans_a=True)
+    if units[6] < 0.35:
+        return ListedGemm(queries, keys, width, batch, trans_b=True)
+    return (
+        ListedGemm(queries, width, keys, batch)
+        if units[6] < 0.7
+        else ListedGemm(keys, width, keys, batch, trans_a=True)
+    )
 
 
 def _expert_batch(units: Units) -> ListedGemm:

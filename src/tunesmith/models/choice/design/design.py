@@ -41,12 +41,12 @@ SHARES: Mapping[DesignFamily, float] = {
     **dict(zip(BATCHED, (3, 1.5, 1, 1, 3, 1, 1), strict=True)),
 }
 """How many products a family gets, beside the others."""
-NAMES, BATCHED_NAMES = (tuple(family.name for family in families) for families in (SINGLE, BATCHED))
-"""The families of single matrices and those of batches."""
+SINGLE_NAMES = tuple(family.name for family in SINGLE)
+BATCHED_NAMES = tuple(family.name for family in BATCHED)
 
 
 def designed(
-    count: int, seed: int, left_out: Collection[ListedGemm] = (), families: Collection[str] = NAMES
+    count: int, seed: int, left_out: Collection[ListedGemm] = (), families: Collection[str] = SINGLE_NAMES
 ) -> tuple[ListedGemm, ...]:
     """A list of `count` different products of these families, without the sizes of `left_out`. Families alternate, so
     that the beginning of the list is a smaller design.
@@ -67,7 +67,7 @@ def designed(
 def families_for(kinds: Iterable[ProblemType]) -> tuple[str, ...]:
     """The families whose products such types compute: of batches, of single matrices, or both."""
     flags = {kind.fields.flag("Batched") for kind in kinds}
-    return (*(NAMES if False in flags else ()), *(BATCHED_NAMES if True in flags else ()))
+    return (*(SINGLE_NAMES if False in flags else ()), *(BATCHED_NAMES if True in flags else ()))
 
 
 def is_feasible(row: ListedGemm) -> bool:

@@ -56,8 +56,15 @@ class ChoiceLesson:
             cells = cells.without_plans
             others = tuple(replace(other, cells=other.cells.without_plans) for other in others)
         kinds = tuple(features.by_type)
-        design = designed(UNMEASURED, seed, families=families_for(kinds))
-        found = ((row, kind) for row in design for kind in kinds if row.fits(kind))
+        # Types without a batch get as many products as if there were no others, and so do those with one.
+        alike = [[kind for kind in kinds if kind.fields.flag("Batched") == batched] for batched in (False, True)]
+        found = (
+            (row, kind)
+            for group in filter(None, alike)
+            for row in designed(UNMEASURED, seed, families=families_for(group))
+            for kind in group
+            if row.fits(kind)
+        )
         problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
         return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions), others)
 

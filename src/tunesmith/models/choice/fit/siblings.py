@@ -28,7 +28,8 @@ LEAST_SHARED = 200
 
 
 class FewSharedError(ValueError):
-    """Too few times were measured by a sibling and by the sources of the fit."""
+    """Too few times were measured by a sibling and by the sources of the fit; if a sibling's times need no translation,
+    it has too few times of the sources' solutions."""
 
     def __init__(self, count: int, where: str = "") -> None:
         super().__init__(f"{count} times were measured by both{where}, and {LEAST_SHARED} are needed")
@@ -38,14 +39,14 @@ class FewSharedError(ValueError):
 class Sibling:
     """Another device of the same architecture, another data type that is as fast, or single matrices beside batches:
     its times and its library's plans, by problems and solutions of the types of the fit. `plans_here` are the plans of
-    the library on the device of the fit and for its types, where they are known. `name` says in words what it is.
-    `differs`: its times must be translated."""
+    the library on the device of the fit and for its types, where they are known. `name` says in words what it is. The
+    times of single matrices beside batches are of the device of the fit, so they need no translation."""
 
     name: str
     target: Target
     matrix: TimeMatrix
     plans_here: Mapping[Problem, LibraryPlan]
-    differs: bool = True
+    needs_translation: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ class SiblingCells:
     logarithms are over the products' floors on the sibling.
 
     `families` has the family of each row, and `row_here` the number of the same product's row in the matrix of the
-    fit, -1 if it has none. `differs` is as in `Sibling`.
+    fit, -1 if it has none. `needs_translation` is as in `Sibling`.
     """
 
     cells: TimeCells
     families: tuple[str, ...]
     row_here: NDArray[np.intp]
-    differs: bool
+    needs_translation: bool
 
     @staticmethod
     def of(sibling: Sibling, matrix: TimeMatrix, features: ChoiceFeatures) -> SiblingCells:
@@ -80,10 +81,11 @@ class SiblingCells:
         rows_here = {problem.bare: row for row, problem in enumerate(matrix.problems)}
         row_here = np.array([rows_here.get(problem.bare, -1) for problem in problems], np.intp)
         both = np.isfinite(seconds[rows]) & np.isfinite(matrix.seconds[row_here]) & (row_here >= 0)[:, None]
-        if sibling.differs and (count := int(both.sum())) < LEAST_SHARED:
+        usable = both if sibling.needs_translation else np.isfinite(seconds)
+        if (count := int(usable.sum())) < LEAST_SHARED:
             raise FewSharedError(count)
         kept = TimeMatrix(problems, families, matrix.solutions, seconds[rows], plans=sibling.plans_here)
-        return SiblingCells(time_cells(kept, sibling.target, features), families, row_here, sibling.differs)
+        return SiblingCells(time_cells(kept, sibling.target, features), families, row_here, sibling.needs_translation)
 
     def without(self, families: Collection[str]) -> SiblingCells:
         """The cells of products of other families; rows keep their numbers."""
@@ -94,7 +96,7 @@ class SiblingCells:
         """The cells of products that are not in the matrix of the fit, with the times that this device is expected to
         take. `here` are the times of this device that teach the ratio. Raises FewSharedError."""
         pairs, rows = self.cells.pairs, self.row_here[self.cells.pairs.row]
-        if not self.differs:
+        if not self.needs_translation:
             return self.cells.only(rows < 0)
         ratios = np.where(rows >= 0, here.times[rows, pairs.column], np.nan) - self.cells.logs
         is_shared, is_new = np.isfinite(ratios), rows < 0
