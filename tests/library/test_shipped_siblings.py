@@ -24,7 +24,7 @@ from packaged_logic import (
     named,
     without_settings,
 )
-from tunesmith.kernels import KERNELS
+from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library.launch._predicted import PredictedChoices
 from tunesmith.logic import Rule, read_shipped, shipped
 from tunesmith.logic.shipped import write_shipped
@@ -36,7 +36,8 @@ without_a_setting = pytest.fixture(autouse=True)(without_settings)
 
 @pytest.mark.parametrize("kind", sorted(TYPES))
 def test_a_sibling_is_never_told_that_its_time_is_known(kind):
-    """A device for which there is no file gets the choices of the first file that has the type."""
+    """A device for which there is no file gets the choices of the first file that has the type; at a size that was not
+    measured, the vendor's library may be preferred."""
     other = replace(H200, name="NVIDIA GH200 480GB")
     first = next(path for path, head in shipped.shipped_for(other)[0].items() if kind in head.types)
     with tunesmith.load(device=gpu(other)) as library, tunesmith.load(device=gpu(MADE_ON[named(first)])) as own:
@@ -45,7 +46,7 @@ def test_a_sibling_is_never_told_that_its_time_is_known(kind):
             choice, where_made = (lib.select(*sizes, problem_type=kind) for lib in (library, own))
             assert choice.rule is Rule.SIBLING
             assert choice.expected_seconds is choice.doubt is None
-            assert choice.solution == where_made.solution
+            assert choice.solution == where_made.solution or (sizes != size and choice.solution.kernel == VENDOR)
 
 
 def test_a_siblings_file_is_not_read_where_ones_own_has_all_of_its_types(tmp_path, monkeypatch):
