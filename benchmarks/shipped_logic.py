@@ -3,8 +3,9 @@
     python benchmarks/shipped_logic.py [--repeats 7] [--json FILE]
 
 No device is needed: the library believes that the device of each file is there, and nothing is launched. For each file
-of `src/tunesmith/logics/`, medians of: finding it among the files, reading its logics, and reading its choice model,
-each in this process after its modules were imported. `compiled` says whether compiled code walks the model's trees
+of `src/tunesmith/logics/`, medians of: opening all files of its device (`open`), and the first choice for one of its
+types after that (`first`), which makes the type's logic and reads the file's choice model (`model`), each in this
+process after its modules were imported. `compiled` says whether compiled code walks the model's trees
 (`pip install ./native`). A choice is timed cold (a size that the library has not seen, without the
 legality checks: `choice`, and with them: `select`) and again for the same size (`again`).
 """
@@ -15,17 +16,18 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tunesmith.kernels import KERNELS
+from tunesmith.library._shipped import LoadedLogic, shipped_logics
 from tunesmith.library.launch._predicted import PredictedChoices
-from tunesmith.logic import Choice, Logic, read_shipped, read_shipped_model, shipped_files, shipped_for
+from tunesmith.logic import Choice, Logic, read_shipped, read_shipped_model, shipped_files
 from tunesmith.models.choice.model_file import model_of
 from tunesmith.models.choice.trees import compiled_trees
-from tunesmith.records import Problem, Target
+from tunesmith.records import Problem, ProblemType, Target
 
 SIZES = 60
 """Choices that are timed, for each problem type."""
@@ -68,6 +70,19 @@ def choice_times(path: Path, logics: Sequence[Logic], target: Target) -> dict[st
     return {name: statistics.median(found) for name, found in times.items()}
 
 
+def first_choice(logics: Mapping[ProblemType, LoadedLogic], name: str) -> Choice:
+    """The choice at a size that was not measured, by logics that were just opened, for the type with this name."""
+    kind = next(kind for kind in logics if kind.name == name)
+    choices = PredictedChoices([file for file, _ in logics.values()])
+    return next(choices.candidates(logics[kind][1], Problem(kind, tuple(999 for _ in kind.indices))))
+
+
+def first_choices(target: Target, name: str, repeats: int) -> float:
+    """Median milliseconds of `first_choice`, each time by files that were opened anew."""
+    opened = (shipped_logics(target, print) for _ in range(repeats))
+    return statistics.median(milliseconds(lambda: first_choice(logics, name), 1) for logics in opened)  # noqa: B023
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
@@ -83,8 +98,8 @@ def main() -> None:
             "bytes": path.stat().st_size,
             "solutions": len(model.solutions),
             "sizes": sum(len(logic.document.rows) for logic in shipped.logics),
-            "find": milliseconds(lambda: shipped_for(model.target), options.repeats),  # noqa: B023
-            "read": milliseconds(lambda: read_shipped(path), options.repeats),  # noqa: B023
+            "open": milliseconds(lambda: shipped_logics(model.target, print), options.repeats),  # noqa: B023
+            "first": first_choices(model.target, shipped.head.types[-1], options.repeats),
             "model": milliseconds(lambda: model_of(read_shipped_model(path), ""), options.repeats),  # noqa: B023
             **choice_times(path, shipped.logics, model.target),
         }

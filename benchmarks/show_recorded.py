@@ -263,6 +263,7 @@ SHOWN: dict[str, Callable[[str], str]] = {
     "gemm_shipped_h100": gemm,
     "gemm_shipped_h200": gemm,
     "gemm_shipped_second": gemm,
+    "gemm_shipped_batched": gemm,
     "gemm_shipped_fp16": gemm,
     "gemm_shipped_tf32": gemm,
     "gemm_shipped_fp8": gemm,

@@ -11,7 +11,20 @@ import numpy as np
 import pytest
 
 import tunesmith
-from packaged_logic import BETWEEN, FILES, H100, HALVES, MADE_ON, OPERANDS, TYPES, gpu, named, without_settings
+from packaged_logic import (
+    BETWEEN,
+    FILES,
+    H100,
+    H200,
+    HALVES,
+    MADE_ON,
+    OPERANDS,
+    TYPES,
+    beside,
+    gpu,
+    named,
+    without_settings,
+)
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._configurations import mistake_in
 from tunesmith.library._default_library import shared_library
@@ -118,7 +131,7 @@ def test_on_its_device_it_is_used_as_a_logic_of_ones_own(name):
         for kind in map(gemm_type_named, of(name).head.types):
             size = library.measured_sizes(kind)[0]
             assert library.select(*size, problem_type=kind).rule is Rule.EXACT
-            predicted = library.select(size[0] + 8, size[1] + 8, size[2] + 64, problem_type=kind)
+            predicted = library.select(*beside(size), problem_type=kind)
             assert predicted.rule is Rule.PREDICTED
             assert predicted.expected_seconds > 0
             assert predicted.doubt > 0
@@ -159,6 +172,21 @@ def type_for(library, dtype, shape, activation=None, beta=0.0, **more):
     return match
 
 
+@pytest.mark.parametrize("target", [H100, H200], ids=lambda target: target.name)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_batch_has_a_type_of_its_own_or_one_that_is_as_fast(dtype, target):
+    """In float16, an H200 has a file for single matrices and none for batches."""
+    letter = LETTERS[dtype].upper()
+    with tunesmith.load(device=gpu(target)) as library:
+        batch = type_for(library, dtype, (8, 64, 128, 64))
+        assert batch.type == gemm_type_named(f"Cijk_Alik_Bljk_{letter}")
+        assert not batch.one_by_one
+        assert type_for(library, dtype, (1, 64, 128, 64)).type == gemm_type_named(f"Cij_Aki_Bkj_{letter}")
+    with tunesmith.load(device=gpu(target), strict=True) as library:
+        if dtype == "bfloat16":
+            assert not type_for(library, dtype, (8, 64, 128, 64)).one_by_one
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_one_call_of_the_vendors_comes_before_its_product_with_steps_after_it(dtype):
     """The package's logic has no epilogue. Where it chooses the vendor's library, that does all in one call."""
@@ -174,8 +202,6 @@ def test_one_call_of_the_vendors_comes_before_its_product_with_steps_after_it(dt
         }.items():
             found = type_for(library, dtype, asked, **more)
             assert found.type == gemm_type_named(f"Cij_Aki_Bkj_{letter}{name}")
-        batch = type_for(library, dtype, (8, 64, 128, 64))
-        assert batch.one_by_one == (dtype == "bfloat16")
 
 
 def test_every_solution_for_bfloat16_is_legal_for_float16():

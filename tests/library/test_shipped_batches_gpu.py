@@ -72,7 +72,7 @@ def small_sizes(library, kind, count):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_batches_are_right_at_measured_sizes_and_beside_them(torch, launches, layout):
     launched = []
-    with tunesmith.load(launched=launched.append) as telling, tunesmith.load() as library:
+    with tunesmith.load(device="CUDA", launched=launched.append) as telling, tunesmith.load(device="CUDA") as library:
         x_turned, w_turned = LAYOUTS[layout]
         kind = torch_type("b", transpose_a=w_turned, transpose_b=x_turned, batched=True)
         measured = small_sizes(library, kind, 12)
