@@ -15,9 +15,9 @@ from ._untuned import untuned_match
 def approach_to(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, CheckedCall, list[str]] | None:
     """The best match, the part of the call that one launch computes, and the arguments that do not fit. The match is
     with a type that has a logic, or for a batch with one that has a stand-in; else with a type that policies choose
-    kernels for. On a GPU no batch is copied into
-    interleaved order to fit a type, and nothing is copied if the vendor's BLAS takes it as it lies: a copy may take
-    several times as long as the product. None if no kernel computes the product."""
+    kernels for. On a GPU no batch is copied into interleaved order to fit a type, and nothing is copied if the vendor's
+    BLAS takes it as it lies: a copy may take several times as long as the product. None if no kernel computes the
+    product."""
     logics = launcher.logics
     match = best_match(call, logics, launcher.packaged)
     if match and match.copied_bytes and is_interleaved(match.type) and call.out.shape[0] > 1 and not call.out.on_host:

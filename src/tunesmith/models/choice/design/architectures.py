@@ -139,11 +139,9 @@ def _heads(units: Units) -> ListedGemm:
     batch = heads * int(2 ** round(units[5] * 6))
     if units[6] < 0.35:
         return ListedGemm(queries, keys, width, batch, trans_b=True)
-    return (
-        ListedGemm(queries, width, keys, batch)
-        if units[6] < 0.7
-        else ListedGemm(keys, width, keys, batch, trans_a=True)
-    )
+    if units[6] < 0.7:
+        return ListedGemm(queries, width, keys, batch)
+    return ListedGemm(keys, width, keys, batch, trans_a=True)
 
 
 def _expert_batch(units: Units) -> ListedGemm:
