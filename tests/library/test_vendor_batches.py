@@ -124,6 +124,26 @@ def test_a_type_for_batches_copies_none_that_the_vendor_takes_as_it_lies(rig, mo
     assert called >= 10
 
 
+def test_a_batch_that_cublas_would_copy_too_is_copied_for_its_type(rig):
+    a, b = rig.normal(3, 6, 10)[:, :, ::2], rig.normal(3, 5, 7)
+    np.testing.assert_allclose(numbers(rig.library(*every_type("s")).matmul(a, b)), product(a, b), rtol=1e-5, atol=1e-5)
+    assert (len(rig.device.launches), len(rig.device.calls)) == (1, 0)
+
+
+def test_a_strict_library_copies_what_its_type_does_not_take(rig):
+    a, b = rig.normal(6, 3, 5).transpose(0, 1), rig.normal(3, 5, 7)
+    lib = rig.library(*every_type("s"), strict=True)
+    np.testing.assert_allclose(numbers(lib.matmul(a, b)), product(a, b), rtol=1e-5, atol=1e-5)
+    assert (len(rig.device.launches), len(rig.device.calls)) == (1, 0)
+
+
+def test_arrays_of_the_host_are_copied_for_their_type(rig):
+    """They are copied to the GPU in any case."""
+    a, b = normal(6, 3, 5).transpose(1, 0, 2), normal(3, 5, 7)
+    np.testing.assert_allclose(rig.library(*every_type("s")).matmul(a, b), a @ b, rtol=1e-5, atol=1e-5)
+    assert (len(rig.device.launches), len(rig.device.calls)) == (1, 0)
+
+
 @pytest.mark.parametrize("letter, dtype, dest", [  # noqa: PT006
     ("s", "float32", "s"), ("d", "float64", "d"), ("h", "float16", "h"), ("b", "bfloat16", "b"), ("h", "float16", "s"),
 ])  # fmt: skip

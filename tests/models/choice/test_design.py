@@ -17,6 +17,7 @@ from tunesmith.models.choice.design.design import (
     families_for,
 )
 from tunesmith.models.choice.design.draws import aligned
+from tunesmith.models.choice.design.spaces import BATCHED_BOXES
 from tunesmith.problems.gemm import torch_type
 from tunesmith.problems.gemm.listed import ListedGemm, gemm_list_text, read_gemm_list
 
@@ -67,6 +68,14 @@ def test_families_of_batches_have_no_single_matrix_and_the_others_nothing_else()
     assert min(row.batch for row in BATCHES) >= 2
     octaves = Counter(row.batch.bit_length() for row in BATCHES)
     assert set(octaves) >= set(range(2, 13))
+
+
+@pytest.mark.parametrize("box", BATCHED_BOXES, ids=lambda box: box.name)
+def test_batches_of_a_box_fill_its_range(box):
+    batches = [row.batch for row in designed(200, 1, families=(box.name,))]
+    low, high = box.batch
+    assert low <= min(batches) < 2 * low
+    assert high / 2 < max(batches) <= high
 
 
 def test_the_design_of_a_model_has_the_families_that_its_types_compute():

@@ -197,9 +197,22 @@ def test_times_that_do_not_differ_are_taken_as_they_are(here, lesson):
     taught = with_siblings(same.cells, same.siblings, 0)
     truth = time_cells(others, machine.TARGET, ChoiceFeatures(here.solutions, machine.TARGET))
     np.testing.assert_array_equal(taught.times[len(here.problems) :], truth.times)
+    again = Sibling("single", machine.TARGET, here, {}, needs_translation=False)
+    known = ChoiceLesson.of(here, machine.TARGET, 0, (again,))
+    assert len(with_siblings(known.cells, known.siblings, 0).logs) == len(known.cells.logs), "no product counts twice"
     few = np.array(others.families) == "few"
     without = with_siblings(same.cells, same.siblings, 0, {"few"})
     np.testing.assert_array_equal(np.isnan(without.times[len(here.problems) :]).all(axis=1), few)
+
+
+def test_times_that_are_taken_as_they_are_must_be_of_the_same_solutions(here):
+    others = machine.matrix(20, seed=7)
+    unknown = tuple(
+        replace(s, configuration=s.configuration | {"NumWarps": 16, "KernelLanguage": "x"}) for s in others.solutions
+    )
+    sibling = Sibling("single", machine.TARGET, replace(others, solutions=unknown), {}, needs_translation=False)
+    with pytest.raises(FewSharedError, match=r"^0 times"):
+        ChoiceLesson.of(here, machine.TARGET, 0, (sibling,))
 
 
 def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkeypatch):

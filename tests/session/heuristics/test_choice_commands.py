@@ -318,11 +318,6 @@ def test_a_tuning_file_has_the_types_of_its_list_and_the_solutions_of_this_versi
     assert "NoKernel" not in of_all
 
 
-def test_a_design_may_be_of_batches(tmp_path):
-    command("design", "--batched", "--count", 12, "-o", tmp_path / "batches.csv")
-    assert min(row.batch for row in read_gemm_list(tmp_path / "batches.csv")) > 1
-
-
 @pytest.mark.parametrize("name", ["design", "learn"])
 def test_a_list_may_have_a_part_of_the_families(fitted, tmp_path, name):
     logic, _ = fitted

@@ -58,7 +58,7 @@ def fit(run, tmp_path, monkeypatch):
             subject = replace(subject, matrix=all_but_two(subject.matrix))
         if letters := facts.get("letters"):
             subject = of_type(subject, letters[task.sources == (there,)])
-        if facts.get("batched") == task.sources[0].name:
+        if task.sources[0].name in facts.get("batched", ()):
             subject = of_batches_of_three(subject)
         return replace(found, subjects=(subject,))
 
@@ -187,14 +187,37 @@ def test_the_plans_of_both_types_are_told_apart(fit, run, tmp_path, monkeypatch)
 
 def test_single_matrices_teach_batches_and_not_the_reverse(fit, run, tmp_path):
     command, there = fit
-    result = command("--sibling", there, "--json", batched="run")
+    result = command("--sibling", there, "--json", batched=["run"])
     assert result.exit_code == 0, result.output
     model = read_choice_model(tmp_path / "choice.yaml")
     assert model.origin.siblings == ("single matrices in float32 on fake GPU",)
     assert json.loads(result.stdout)["translated"] == len(products())
     assert all(gemm_type_named(name).fields.flag("Batched") for name in model.types)
     (tmp_path / "choice.yaml").unlink()
-    assert "none of a sibling of" in str(command("--sibling", there, batched="there").exception)
+    for others in ({"batched": ["there"]}, {"batched": ["run", "there"]}, {"batched": ["run"], "name": "another GPU"}):
+        failed = str(command("--sibling", there, **others).exception)
+        assert "none of a sibling of" in failed
+        assert "or single matrices to a fit of batches" in failed
+
+
+def test_the_plans_of_single_matrices_are_those_of_batches_of_one(fit, run, tmp_path, monkeypatch):
+    command, there = fit
+    (subject,) = read_matrices(fit_choice_module.MatrixTask((run[0],), (run[1],), with_vendor=True)).subjects
+    kind = subject.matrix.problems[0].type
+    rows = [ForeseenProduct(row, kind, subject.target.name, PLAN) for row in products()]
+    (tmp_path / "plans.csv").write_text(plans_text(rows))
+    passed_on, fitted = [], fit_choice_module.fit_choice
+
+    def spied_fit(*arguments):
+        passed_on.extend(arguments[-1])
+        return fitted(*arguments)
+
+    monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
+    assert command("--sibling", there, "--plans", tmp_path / "plans.csv", batched=["run"]).exit_code == 0
+    (sibling,) = passed_on
+    assert {(problem.type, problem.sizes[2]) for problem in sibling.matrix.problems} == {(of_batches(kind), 1)}
+    assert set(sibling.plans_here) == set(sibling.matrix.plans) == set(sibling.matrix.problems)
+    assert not sibling.needs_translation
 
 
 @pytest.mark.parametrize("letters", ["hh", "hs", "sh", "bs"])
