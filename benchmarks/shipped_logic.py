@@ -4,10 +4,10 @@
 
 No device is needed: the library believes that the device of each file is there, and nothing is launched. For each file
 of `src/tunesmith/logics/`, medians of: opening all files that serve its device (`open`), and the first choice for one
-of its types after that (`first`), which makes the type's logic and reads the file's choice model (`model`), each in this
-process after its modules were imported. `compiled` says whether compiled code walks the model's trees
-(`pip install ./native`). A choice is timed cold (a size that the library has not seen, without the
-legality checks: `choice`, and with them: `select`) and again for the same size (`again`).
+of its types after that (`first`), which makes the type's logic and reads the file's choice model (`model`), each in
+this process after its modules were imported. `compiled` says whether compiled code walks the model's trees (`pip
+install ./native`). A choice is timed cold (a size that the library has not seen, without the legality checks: `choice`,
+and with them: `select`) and again for the same size (`again`).
 """
 
 from __future__ import annotations
