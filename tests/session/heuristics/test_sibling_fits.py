@@ -70,6 +70,19 @@ def fit(run, tmp_path, monkeypatch):
     return command, there
 
 
+@pytest.fixture
+def passed_on(monkeypatch):
+    """The siblings that fits get."""
+    siblings_passed, fitted = [], fit_choice_module.fit_choice
+
+    def spied_fit(*arguments):
+        siblings_passed.extend(arguments[-1])
+        return fitted(*arguments)
+
+    monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
+    return siblings_passed
+
+
 def of_type(subject, letter):
     """The same times, as if they were of another data type."""
     matrix = subject.matrix
@@ -118,20 +131,13 @@ def test_a_sibling_teaches_what_was_not_measured(fit, tmp_path):
     assert (alone["siblings"], alone["translated"]) == ([], 0)
 
 
-def test_the_plans_of_a_sibling_and_of_the_device_are_told_apart(fit, run, tmp_path, monkeypatch):
+def test_the_plans_of_a_sibling_and_of_the_device_are_told_apart(fit, run, tmp_path, passed_on):
     command, there = fit
     (subject,) = read_matrices(fit_choice_module.MatrixTask((run[0],), (run[1],), with_vendor=True)).subjects
     kind = subject.matrix.problems[0].type
     rows = [ForeseenProduct(row, kind, subject.target.name, PLAN) for row in products()]
     others = [replace(row, device="another GPU", plan=replace(PLAN, parts=9)) for row in rows]
     (tmp_path / "plans.csv").write_text(plans_text([*rows, *others]))
-    passed_on, fitted = [], fit_choice_module.fit_choice
-
-    def spied_fit(*arguments):
-        passed_on.extend(arguments[-1])
-        return fitted(*arguments)
-
-    monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
     assert command("--sibling", there, "--plans", tmp_path / "plans.csv", name="another GPU").exit_code == 0
     (sibling,) = passed_on
     assert {plan.parts for plan in sibling.plans_here.values()} == {PLAN.parts}
@@ -155,7 +161,7 @@ def test_a_type_that_is_as_fast_is_a_sibling_on_the_same_device(fit, tmp_path, l
     assert {gemm_type_named(name).fields.word("DataType") for name in model.types} == {letters[0]}
 
 
-def test_the_plans_of_both_types_are_told_apart(fit, run, tmp_path, monkeypatch):
+def test_the_plans_of_both_types_are_told_apart(fit, run, tmp_path, passed_on):
     """The sibling's plans are under its products as products of the fit's type, and so are the fit's."""
     command, there = fit
     (subject,) = read_matrices(fit_choice_module.MatrixTask((run[0],), (run[1],), with_vendor=True)).subjects
@@ -167,13 +173,6 @@ def test_the_plans_of_both_types_are_told_apart(fit, run, tmp_path, monkeypatch)
         for row in products()
     ]
     (tmp_path / "plans.csv").write_text(plans_text(rows))
-    passed_on, fitted = [], fit_choice_module.fit_choice
-
-    def spied_fit(*arguments):
-        passed_on.extend(arguments[-1])
-        return fitted(*arguments)
-
-    monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
     result = command("--sibling", there, "--plans", tmp_path / "plans.csv", letters="hb")
     assert result.exit_code == 0, result.output
     (sibling,) = passed_on
@@ -200,19 +199,12 @@ def test_single_matrices_teach_batches_and_not_the_reverse(fit, run, tmp_path):
         assert "or single matrices to a fit of batches" in failed
 
 
-def test_the_plans_of_single_matrices_are_those_of_batches_of_one(fit, run, tmp_path, monkeypatch):
+def test_the_plans_of_single_matrices_are_those_of_batches_of_one(fit, run, tmp_path, passed_on):
     command, there = fit
     (subject,) = read_matrices(fit_choice_module.MatrixTask((run[0],), (run[1],), with_vendor=True)).subjects
     kind = subject.matrix.problems[0].type
     rows = [ForeseenProduct(row, kind, subject.target.name, PLAN) for row in products()]
     (tmp_path / "plans.csv").write_text(plans_text(rows))
-    passed_on, fitted = [], fit_choice_module.fit_choice
-
-    def spied_fit(*arguments):
-        passed_on.extend(arguments[-1])
-        return fitted(*arguments)
-
-    monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
     assert command("--sibling", there, "--plans", tmp_path / "plans.csv", batched=["run"]).exit_code == 0
     (sibling,) = passed_on
     assert {(problem.type, problem.sizes[2]) for problem in sibling.matrix.problems} == {(of_batches(kind), 1)}
