@@ -13,11 +13,12 @@ from typing import Annotated
 import typer
 
 from tunesmith.library import DeviceAbsentError, Library, load
-from tunesmith.logic import Choice, Logic, Rule, logic_files
+from tunesmith.logic import Choice, Logic, Rule, ShippedLogic, logic_files
 from tunesmith.records import UserError, printable
 from tunesmith.report import documents, tables
 from tunesmith.report.library_logic import pages
 from tunesmith.session.library_logic.choice import is_ours, tensile_choice
+from tunesmith.session.library_logic.summary import shipped_under
 
 from .output import Json, print_facts
 
@@ -29,7 +30,12 @@ def select(
         typer.Option("--size", help="One number for each size of the type; for a GEMM, M N B K."),
     ],
     folder: Annotated[
-        Path | None, typer.Argument(metavar="LOGIC", help="A library logic, or a folder of them.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="LOGIC",
+            help="A library logic, or a folder of them; or the name of one that ships.",
+            show_default=False,
+        ),
     ] = None,
     logic: Annotated[
         Path | None, typer.Option("--logic", metavar="FILE", help="The same; may be a library logic of Tensile.")
@@ -40,8 +46,8 @@ def select(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Say which solution the library launches for a size, by which rule (exact, nearest, fallback; vendor where a CPU's
-    BLAS is chosen; heuristic for a GEMM without logic), and expected time.
+    """Say which solution the library launches for a size, by which rule (exact; predicted by a choice model; nearest;
+    fallback; vendor where a CPU's BLAS is chosen; heuristic for a GEMM without logic), and expected time.
 
     By a library logic of Tensile (--logic), say what Tensile launches. The exit code is 1 if it goes on to another
     file.
@@ -51,26 +57,29 @@ def select(
     Example: `tunesmith select --logic vega10_Cijk_Ailk_Bjlk_SB.yaml --size 1024 1024 1 1024`
 
     Example: `tunesmith select out/logic --size 1024 1024 1024 --type Cij_Aik_Bkj_DB`
+
+    Example: `tunesmith select nvidia-h200-bf16/Cij_Aki_Bkj_B --size 4096 24 4096`
     """
     if logic is not None and folder is not None and _is_size(folder.name):
         # Without LOGIC before it, the second word after --size is taken for LOGIC.
         size, folder = f"{size} {folder}", None
     sizes, path = sizes_of([size, *context.args]), _path_of(folder, logic)
-    if not is_ours(path):
+    shipped = shipped_under(path)
+    if not shipped and not is_ours(path):
         made = tensile_choice(path, sizes, problem_type)
         print_facts(as_json, pages.answer_document, pages.answer, made)
         if made.index is None:
             raise typer.Exit(1)
         return
-    with load(path) as library:
+    with _library_of(shipped) if shipped else load(path) as library:
         try:
             choice = _choice(library, sizes, problem_type)
         except ValueError as error:
             raise UserError("--size, --type", str(error), "give one number for each size of one type") from error
         has_logic = _has_logic(library, choice)
-    if not has_logic:
+    if not has_logic and not shipped:
         _say_which_logic_is_not_used(path, choice)
-    unfinished = _unfinished(path, choice) if has_logic else ""
+    unfinished = _unfinished(path, choice) if has_logic and not shipped else ""
     print_facts(as_json, documents.choice, tables.choice, sizes, choice, unfinished)
 
 
@@ -80,8 +89,13 @@ def _path_of(folder: Path | None, logic: Path | None) -> Path:
         raise UserError("--logic", f"{logic} is given beside {folder}", "name one logic")
     path = logic if logic is not None else folder
     if path is None:
-        raise UserError("LOGIC", "is missing", "name a library logic, or a folder of them")
+        raise UserError("LOGIC", "is missing", "name a library logic, a folder of them, or one that ships")
     return path
+
+
+def _library_of(shipped: tuple[Path, ShippedLogic]) -> Library:
+    file, found = shipped
+    return Library([(file, logic) for logic in found.logics])
 
 
 def _choice(library: Library, sizes: tuple[int, ...], problem_type: str) -> Choice:
