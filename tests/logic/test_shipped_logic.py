@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import weakref
 from dataclasses import replace
 
 import pytest
 
 from library_fakes import TARGET, logic
+from tunesmith.logic import Logic
 from tunesmith.logic.shipped import (
     SUFFIX,
     ShippedHead,
@@ -140,6 +143,27 @@ def test_a_wrong_row_is_told_when_its_logic_is_used_and_the_others_are_served(pa
     with pytest.raises(UserError) as error:
         first.choose((1, 1, 1))
     assert str(error.value).startswith(str(path))
+
+
+class Source:
+    """Makes a document, and counts how often."""
+
+    calls = 0
+
+    def __call__(self):
+        Source.calls += 1
+        return DOCUMENTS[0]
+
+
+def test_a_logic_is_made_once_and_what_it_was_made_of_is_freed():
+    source = Source()
+    reference, found = weakref.ref(source), Logic(source)
+    del source
+    assert Source.calls == 0
+    assert found.document is found.document is DOCUMENTS[0]
+    assert Source.calls == 1
+    gc.collect()
+    assert reference() is None
 
 
 def test_a_file_of_the_former_format_is_told_apart(path):

@@ -69,7 +69,9 @@ class Logic:
 
     @cached_property
     def document(self) -> Document:
-        return self._source() if callable(self._source) else self._source
+        made = self._source() if callable(self._source) else self._source
+        self._source = made  # what it was made of is freed
+        return made
 
     @staticmethod
     def load(path: Path | str) -> Logic:
