@@ -81,3 +81,12 @@ def test_solutions_that_the_package_has_in_the_type_are_there():
     made = SCRIPT["model_in"]("tf32")
     for kind in map(gemm_type_named, own.types):
         assert set(own.solutions_of(kind)) <= set(made.solutions_of(kind))
+
+
+def test_batches_that_are_settled_do_not_become_single_matrices():
+    own = model_of(read_shipped_model(shipped_file("nvidia-h200-bf16-batched")), "own")
+    assert SCRIPT["single"](SCRIPT["solutions_in"](own)) == []
+    made = SCRIPT["model_in"]("b")
+    known = model_of(read_shipped_model(shipped_file("nvidia-h200-bf16")), "known")
+    for kind in map(gemm_type_named, known.types):
+        assert set(made.solutions_of(kind)) == set(known.solutions_of(kind))
