@@ -96,7 +96,7 @@ def model_of_types(path: Path, names: Sequence[str]) -> ChoiceModel:
     """The part of a model that says something of these types. Exits if it does not know one of them."""
     model = read_choice_model(path).only(names)
     if unknown := set(names) - set(model.types):
-        raise SystemExit(f"{path} does not know {', '.join(sorted(unknown))}")
+        raise SystemExit(f"{path} does not know {', '.join(sorted(unknown))}: fit it to all runs")
     return model
 
 
@@ -111,8 +111,10 @@ def main() -> None:
     options = parser.parse_args()
     documents = documents_of(options.runs)
     packed = [read_head(run) for run in options.runs if is_shipped(run)]
-    lists = [*(text for head in packed for text in head.lists), *options.lists]
-    commands = [*(text for head in packed for text in head.commands), *options.commands]
+    if packed and not options.choice:
+        raise SystemExit("a packed file has a choice model: give --choice MODEL, fitted to all runs")
+    lists = list(dict.fromkeys([*(text for head in packed for text in head.lists), *options.lists]))
+    commands = list(dict.fromkeys([*(text for head in packed for text in head.commands), *options.commands]))
     head = head_of(options.name, documents, lists, commands)
     model = plain_of_model(model_of_types(options.choice, head.types)) if options.choice else None
     out = options.out or FOLDER / f"{options.name}{SUFFIX}"

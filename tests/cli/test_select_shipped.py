@@ -49,7 +49,7 @@ def test_a_name_of_the_package_is_a_logic_like_others(name, sizes, rule):
             "nvidia-h200-bf16/Cij",
             "names no logic that ships with tunesmith; name one of nvidia-h200-bf16/Cij_Aik_Bjk_B",
         ),
-        ("nvidia-h300", "cannot be read"),
+        ("nvidia-h300", "no logic of that name ships with tunesmith; name a path, or one of nvidia-h100-bf16, "),
     ],
 )
 def test_a_name_that_is_of_no_single_logic_is_a_mistake(name, message):
@@ -58,9 +58,13 @@ def test_a_name_that_is_of_no_single_logic_is_a_mistake(name, message):
     assert message in str(failed.exception)
 
 
-def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
+def test_a_file_or_folder_of_that_name_comes_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nvidia-h200-bf16").write_text("no logic")
-    failed = select("nvidia-h200-bf16", "--size", 64, 64, 64)
-    assert isinstance(failed.exception, UserError)
-    assert "name one problem type" not in str(failed.exception)
+    assert "nvidia-h200-bf16:1: is no library logic of tunesmith" in str(
+        select("nvidia-h200-bf16", "--size", 64, 64, 64).exception
+    )
+    (tmp_path / "nvidia-h200-fp8").mkdir()
+    assert "holds no library logic" in str(select("nvidia-h200-fp8", "--size", 64, 64, 64).exception)
+    within = select("nvidia-h200-fp8/Cij_Aki_Bkj_F8B_ScaleAB", "--size", 64, 64, 64)
+    assert "is not there, and no logic of that name ships" in str(within.exception)

@@ -130,6 +130,28 @@ def test_a_batch_that_cublas_would_copy_too_is_copied_for_its_type(rig):
     assert (len(rig.device.launches), len(rig.device.calls)) == (1, 0)
 
 
+@pytest.mark.parametrize("kinds", ["single", "every"])
+@pytest.mark.parametrize("form", ["every second", "expanded"])
+def test_a_bias_that_the_vendor_would_read_wrongly_is_copied_first(rig, kinds, form):
+    """The call has the address of its first number alone."""
+    a, b = rig.normal(6, 3, 5).transpose(0, 1), rig.normal(3, 5, 7)
+    bias = rig.normal(14)[::2] if form == "every second" else rig.normal(1).expand(7)
+    lib = rig.library(*(singles(bias=True) if kinds == "single" else every_type("s", bias=True)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = lib.matmul(a, b, bias=bias)
+    np.testing.assert_allclose(numbers(found), product(a, b) + numbers(bias), rtol=1e-5, atol=1e-5)
+    (called,) = rig.device.calls
+    assert called.bias
+
+
+def test_no_type_is_named_to_tune_for_a_batch_that_it_would_not_take(rig):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rig.library(*singles()).matmul(rig.normal(6, 3, 5).transpose(0, 1), rig.normal(3, 5, 7))
+    assert len(rig.device.calls) == 1
+
+
 def test_a_strict_library_copies_what_its_type_does_not_take(rig):
     a, b = rig.normal(6, 3, 5).transpose(0, 1), rig.normal(3, 5, 7)
     lib = rig.library(*every_type("s"), strict=True)
@@ -287,8 +309,10 @@ def test_a_batch_whose_matrices_follow_at_a_stride_that_blas_does_not_have_goes_
 
 def test_numpys_arrays_go_to_the_same_call(rig):
     lib = rig.library(*singles())
-    a, b, c = normal(6, 5), normal(3, 5, 14)[:, :, 7:], normal(3, 6, 9)[:, :, :7]
+    b, c = normal(3, 5, 14)[:, :, 7:], normal(3, 6, 9)[:, :, :7]
     with pytest.warns(UserWarning, match="the vendor's BLAS"):
-        found = lib.matmul(a, b, residual=c)
+        found = lib.matmul(a := normal(3, 6, 5), b, residual=c)
     np.testing.assert_allclose(found, a @ b + c, rtol=1e-4, atol=1e-4)
-    assert len(rig.device.calls) == 1
+    shared = normal(6, 5)
+    np.testing.assert_allclose(lib.matmul(shared, b, residual=c), shared @ b + c, rtol=1e-4, atol=1e-4)
+    assert len(rig.device.calls) == 2

@@ -64,10 +64,10 @@ def at(address: int, count: int, dtype: str) -> np.ndarray:
 
 
 def carried_out(step: LibraryCall, addresses: Mapping[str, int]) -> None:
-    """What cuBLAS makes of a call on the host's memory, by the definition of its strided batches. It has no epilogue
-    here, and C comes into D first, as it does there."""
+    """What cuBLAS makes of a call on the host's memory, by the definition of its strided batches. Of an epilogue it has
+    a bias here, a number for each row, and C comes into D first, as it does there."""
     g = GemmCall.of(step)
-    assert (g.bias, g.activation, g.scaled) == (False, "none", False)
+    assert (g.activation, g.scaled) == ("none", False)
 
     def matrices(
         name: str, shape: tuple[int, int], leading: int, stride: int, dtype: str
@@ -88,6 +88,8 @@ def carried_out(step: LibraryCall, addresses: Mapping[str, int]) -> None:
     if g.beta:
         c, in_c = matrices("C", (g.m, g.n), g.ldc, g.stride_c, g.dest)
         result += g.beta * in_c[c].astype(float)
+    if g.bias:
+        result += at(addresses["Bias"], g.m, g.dest).astype(float)[:, None]
     in_d[d] = result
 
 

@@ -13,12 +13,11 @@ from typing import Annotated
 import typer
 
 from tunesmith.library import DeviceAbsentError, Library, load
-from tunesmith.logic import Choice, Logic, Rule, ShippedLogic, logic_files
+from tunesmith.logic import Choice, Logic, Rule, ShippedLogic, logic_files, shipped_names, shipped_under
 from tunesmith.records import UserError, printable
 from tunesmith.report import documents, tables
 from tunesmith.report.library_logic import pages
 from tunesmith.session.library_logic.choice import is_ours, tensile_choice
-from tunesmith.session.library_logic.summary import shipped_under
 
 from .output import Json, print_facts
 
@@ -47,7 +46,8 @@ def select(
     as_json: Json = False,
 ) -> None:
     """Say which solution the library launches for a size, by which rule (exact; predicted by a choice model; nearest;
-    fallback; vendor where a CPU's BLAS is chosen; heuristic for a GEMM without logic), and expected time.
+    fallback; sibling where another device was measured; vendor where a BLAS is chosen unmeasured; heuristic for a GEMM
+    without logic), and expected time.
 
     By a library logic of Tensile (--logic), say what Tensile launches. The exit code is 1 if it goes on to another
     file.
@@ -65,6 +65,9 @@ def select(
         size, folder = f"{size} {folder}", None
     sizes, path = sizes_of([size, *context.args]), _path_of(folder, logic)
     shipped = shipped_under(path)
+    if not shipped and not path.exists():
+        what, names = "is not there, and no logic of that name ships with tunesmith", ", ".join(shipped_names())
+        raise UserError(str(path), what, f"name a path, or one of {names}")
     if not shipped and not is_ours(path):
         made = tensile_choice(path, sizes, problem_type)
         print_facts(as_json, pages.answer_document, pages.answer, made)

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
         ShippedHead,
         ShippedLogic,
         is_shipped,
+        only_logic,
         read_head,
         read_shipped,
         read_shipped_model,
         shipped_file,
         shipped_files,
         shipped_for,
+        shipped_names,
+        shipped_under,
     )
     from .table import NOT_MEASURED, FinalTable, Sheet, TableCell, details_of, read_csv, sizes_of, write_csv
 
@@ -33,12 +36,15 @@ _OF_SHIPPED = (
     "ShippedHead",
     "ShippedLogic",
     "is_shipped",
+    "only_logic",
     "read_head",
     "read_shipped",
     "read_shipped_model",
     "shipped_file",
     "shipped_files",
     "shipped_for",
+    "shipped_names",
+    "shipped_under",
 )
 _MODULE_OF_NAME = {**dict.fromkeys(_OF_TABLES, "table"), **dict.fromkeys(_OF_SHIPPED, "shipped")}
 
@@ -63,6 +69,7 @@ __all__ = [
     "is_shipped",
     "location_in",
     "logic_files",
+    "only_logic",
     "read_csv",
     "read_head",
     "read_shipped",
@@ -70,6 +77,8 @@ __all__ = [
     "shipped_file",
     "shipped_files",
     "shipped_for",
+    "shipped_names",
+    "shipped_under",
     "sizes_of",
     "write_atomically",
     "write_csv",

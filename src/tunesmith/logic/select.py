@@ -69,7 +69,8 @@ class Logic:
 
     @cached_property
     def document(self) -> Document:
-        made = self._source() if callable(self._source) else self._source
+        source = self._source
+        made = source() if callable(source) else source
         self._source = made  # what it was made of is freed
         return made
 

@@ -11,7 +11,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -87,6 +87,11 @@ def shipped_files(folder: Path | None = None) -> list[Path]:
     return sorted((folder or FOLDER).glob(f"*{SUFFIX}"))
 
 
+def shipped_names() -> list[str]:
+    """The names of all files of the package, such as `nvidia-h100-bf16`."""
+    return [path.name.removesuffix(SUFFIX) for path in shipped_files()]
+
+
 def shipped_file(name: str) -> Path | None:
     """The package's file with a name, such as `nvidia-h100-bf16`; None without such a file."""
     return next((file for file in shipped_files() if file.name == f"{name}{SUFFIX}"), None)
@@ -117,21 +122,52 @@ def read_head(path: Path) -> ShippedHead:
 def read_shipped(path: Path) -> ShippedLogic:
     """The head, and the logics of its types. Raises UserError for a file that is damaged.
 
-    A logic's document is made, and its rows are checked, when it is first used, since a program needs few of the types:
-    a file whose bytes are as they were written has no wrong row.
+    A logic's document is made, and its rows are checked, when it is first used, since a program needs few of the types.
+    The checksum tells of damage at once.
     """
     head, logics, _ = _parts(path)
     with collector_paused():
         values = _parsed(logics, path)
-    names = [value.get("problem-type", {}).get("name") for value in values] if _are_logics(values) else None
+    names = [value["problem-type"].get("name") for value in values] if _are_logics(values) else None
     if names != list(head.types):
         raise _damaged(path, f"it does not have the logics of {', '.join(head.types)}")
     return ShippedLogic(head, tuple(Logic(partial(_document, value, path)) for value in values))
 
 
+def shipped_under(path: Path) -> tuple[Path, ShippedLogic] | None:
+    """The file of the package under a name, such as `nvidia-h100-bf16`, with its logics; behind a slash, the name of a
+    problem type leaves one of them. None if a file or folder has the name, and if the package has no such file.
+
+    Raises UserError for a damaged file, and if it has no type of this name.
+    """
+    name, _, kind = path.as_posix().partition("/")
+    file = None if path.exists() or Path(name).exists() else shipped_file(name)
+    if file is None:
+        return None
+    shipped = read_shipped(file)
+    kept = {
+        found: logic for found, logic in zip(shipped.head.types, shipped.logics, strict=True) if kind in ("", found)
+    }
+    if not kept:
+        raise UserError(str(path), "names no logic that ships with tunesmith", _one_of(shipped))
+    return file, ShippedLogic(replace(shipped.head, types=tuple(kept)), tuple(kept.values()))
+
+
+def only_logic(path: Path, shipped: ShippedLogic) -> Logic:
+    """The only logic under a name. Raises UserError for several."""
+    if len(shipped.logics) > 1:
+        raise UserError(str(path), f"names {len(shipped.logics)} logics", _one_of(shipped))
+    return shipped.logics[0]
+
+
+def _one_of(shipped: ShippedLogic) -> str:
+    return f"name one of {', '.join(f'{shipped.head.name}/{kind}' for kind in shipped.head.types)}"
+
+
 def _are_logics(values: Any) -> bool:
-    is_list = isinstance(values, list) and all(isinstance(value, dict) for value in values)
-    return is_list and all(isinstance(value.get("problem-type"), dict) for value in values)
+    """Whether parsed text has a list of logics, each with a problem type."""
+    are_mappings = isinstance(values, list) and all(isinstance(value, dict) for value in values)
+    return are_mappings and all(isinstance(value.get("problem-type"), dict) for value in values)
 
 
 def read_shipped_model(path: Path) -> Any:

@@ -211,7 +211,7 @@ def test_times_that_are_taken_as_they_are_must_be_of_the_same_solutions(here):
         replace(s, configuration=s.configuration | {"NumWarps": 16, "KernelLanguage": "x"}) for s in others.solutions
     )
     sibling = Sibling("single", machine.TARGET, replace(others, solutions=unknown), {}, needs_translation=False)
-    with pytest.raises(FewSharedError, match=r"^0 times"):
+    with pytest.raises(FewSharedError, match=r"^0 times are of the sources' solutions, and 200"):
         ChoiceLesson.of(here, machine.TARGET, 0, (sibling,))
 
 

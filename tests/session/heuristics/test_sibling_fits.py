@@ -196,7 +196,7 @@ def test_single_matrices_teach_batches_and_not_the_reverse(fit, run, tmp_path):
     for others in ({"batched": ["there"]}, {"batched": ["run", "there"]}, {"batched": ["run"], "name": "another GPU"}):
         failed = str(command("--sibling", there, **others).exception)
         assert "none of a sibling of" in failed
-        assert "or single matrices to a fit of batches" in failed
+        assert "or to a fit of batches single matrices of its device and type" in failed
 
 
 def test_the_plans_of_single_matrices_are_those_of_batches_of_one(fit, run, tmp_path, passed_on):

@@ -36,9 +36,11 @@ def approach_to(launcher: Launcher, call: CheckedCall) -> tuple[LayoutMatch, Che
 
 
 def _of_stand_in(launcher: Launcher, call: CheckedCall) -> LayoutMatch | None:
-    """The match of a batch with a type that another type stands in for, if nothing is copied for it."""
+    """The match of a batch with a type that another type stands in for, if nothing is copied for it and a solution is
+    legal."""
     matches = matches_of(call, launcher.stand_ins)
-    whole = (match for match in matches if not (match.one_by_one or match.copied_bytes))
+    fitting = (match for match in matches if not (match.one_by_one or match.copied_bytes))
+    whole = (match for match in fitting if _first_choice(launcher, call, match))
     return min(whole, key=lambda match: not match.swapped, default=None)
 
 

@@ -1,5 +1,5 @@
-"""Batches that no problem type serves: one call of cuBLAS on an NVIDIA GPU, or one call of NumPy if the device is the
-host's CPU. For small matrices, a launch for each matrix costs up to a thousand times as much."""
+"""Batches that no problem type serves as they lie: one call of cuBLAS on an NVIDIA GPU, or one call of NumPy if the
+device is the host's CPU. For small matrices, a launch for each matrix costs up to a thousand times as much."""
 
 from __future__ import annotations
 

@@ -171,19 +171,19 @@ def recipe_for(launcher: Launcher, unfolded_call: CheckedCall) -> Recipe:
         return ByNumPy(call.request.type_like(match.type, batched=True))
     if match.computed != call.request:
         return _unfused(launcher, call.request, match)
-    if match.one_by_one and (by_vendor := _by_vendor(launcher, call, match)):
-        return by_vendor
     if by_blas := _by_blas(launcher, part, match, shared):
         return by_blas
+    if call.request.bias and not _is_contiguous(call.extra["Bias"]):
+        return Copied({"bias": ROWS_FIRST}, shared, "its elements do not follow one another")
+    if match.one_by_one and (by_vendor := _by_vendor(launcher, call, match)):
+        return by_vendor
     axes = {name: _unfolded(order, shared if name != shared else "") for name, order in match.axes.items()}
-    if to_copy and (as_it_lies := _batch_as_it_lies(launcher, call, match)):
+    if to_copy and not match.one_by_one and (as_it_lies := _batch_as_it_lies(launcher, call, match)):
         return as_it_lies
     if to_copy:
         nearest = "the nearest type with a logic" if match.type in launcher.logics else "the nearest type"
         why = f"{match.type.name}, {nearest}, does not take it as it lies"
         return Copied({name: axes[name] for name in to_copy}, shared, why)
-    if call.request.bias and not _is_contiguous(call.extra["Bias"]):
-        return Copied({"bias": ROWS_FIRST}, shared, "its elements do not follow one another")
     try:
         with launcher.at_home():
             if direct := _direct(launcher, call, part, match):
@@ -238,12 +238,17 @@ def _by_vendor(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> Dir
         why = "the vendor's BLAS, which serves batches without a logic, does not take it as it lies"
         return Copied({name: vendors.axes[name] for name in to_copy}, shared, why)
     direct = _vendors_call(launcher, call, vendors)
-    return replace(direct, type_to_tune=direct.ready.launched.problem.type) if direct else None
+    if direct is None:
+        return None
+    kind = direct.ready.launched.problem.type
+    # A type for batches would not take a batch whose matrices lie at another distance, so that nothing is to tune.
+    has_natural_strides = not misfits(call.only(match.computed), kind, vendors.swapped)
+    return replace(direct, type_to_tune=kind) if has_natural_strides else direct
 
 
 def _batch_as_it_lies(launcher: Launcher, call: CheckedCall, match: LayoutMatch) -> DirectLaunch | None:
-    """One call of the vendor's BLAS for a batch on a GPU that would have to be copied for the match's type, since its
-    matrices lie at another distance than the type has. None if the vendor's BLAS would need copies, too."""
+    """One call of the vendor's BLAS for a batch on a GPU that would have to be copied for the match's type, most often
+    since its matrices lie at another distance. None if the vendor's BLAS would need copies, too."""
     if call.out.on_host or call.out.shape[0] == 1 or launcher.strict:
         return None
     vendors = vendors_match(launcher, call, match)
@@ -251,6 +256,7 @@ def _batch_as_it_lies(launcher: Launcher, call: CheckedCall, match: LayoutMatch)
 
 
 def _vendors_call(launcher: Launcher, call: CheckedCall, vendors: LayoutMatch) -> DirectLaunch | None:
+    """The call for a whole batch; None if the vendor's BLAS does not take it (`vendors_batch`)."""
     with launcher.at_home():
         aligned = call.out.on_host or not any(_misplaced(call, batch=True))
         ready = vendors_batch(launcher, call, vendors, aligned)

@@ -49,7 +49,7 @@ class WantedProducts:
         """Raises UserError for a list that cannot be read."""
         return [row for path in self.without for row in read_gemm_list(path)]
 
-    def check(self) -> None:
+    def check_families(self) -> None:
         """Raises UserError for a family that the design does not have."""
         known = (*SINGLE_NAMES, *BATCHED_NAMES)
         for name in self.families:
@@ -60,10 +60,10 @@ class WantedProducts:
 def write_design(out: Path, asked_for: WantedProducts, batched: bool = False) -> WrittenList:
     """Write products to `out`: of the families that are asked for; without any, of single matrices, or of batches.
 
-    Raises UserError for a list that cannot be read, for an unknown family, and for an existing file `out` that is no
-    list.
+    Raises UserError for a list that cannot be read, for an unknown family, for `batched` beside families, and for an
+    existing file `out` that is no list.
     """
-    asked_for.check()
+    asked_for.check_families()
     if batched and asked_for.families:
         raise UserError("--batched", "means nothing beside --family", "leave one of them out")
     families = asked_for.families or (BATCHED_NAMES if batched else SINGLE_NAMES)
@@ -80,7 +80,7 @@ def write_products_to_learn(model: Path, out: Path, asked_for: WantedProducts, f
     if file and file.resolve() == out.resolve():
         raise UserError(str(file), "cannot be both the list and the tuning file", "give --file another name")
     left_out, known = asked_for.left_out, read_choice_model(model)
-    asked_for.check()
+    asked_for.check_families()
     rows = products_to_learn(known, asked_for.count, asked_for.seed, left_out, asked_for.families)
     if not rows:
         raise UserError(str(model), "the design has no product of its problem types", "fit a model to a design")

@@ -92,8 +92,10 @@ def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Siblin
     like = tuple(found for found in read.subjects if _is_sibling(found, subject))
     if not like:
         what = f"times of {', '.join(map(str, read.subjects))}, none of a sibling of {subject}"
-        remedy = f"give {subject.data_type} on another device of {here.architecture}, or a type that is as fast"
-        remedy += ", or single matrices to a fit of batches"
+        remedy = (
+            f"give {subject.data_type} on another device of {here.architecture}, or a type that is as fast, batches if "
+            "the fit is of batches; or to a fit of batches single matrices of its device and type"
+        )
         raise UserError(names, what, remedy)
     others = tuple(f"{found}, which is no sibling" for found in read.subjects if not _is_sibling(found, subject))
     siblings = tuple(_sibling(found, subject, planned) for found in like)
@@ -101,14 +103,14 @@ def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Siblin
 
 
 def _is_sibling(found: JudgedSubject, subject: JudgedSubject) -> bool:
-    """Whether a subject is another device of the same architecture, has another data type that is as fast, or has
-    single matrices and the fit has batches alone."""
+    """Whether a subject is another device of the same architecture or has another data type that is as fast, and has
+    batches if the fit has; or has single matrices of the same device and type, and the fit has batches alone."""
     there, here = found.target, subject.target
     if (there.api, there.architecture) != (here.api, here.architecture):
         return False
     if _is_single_beside_batches(found, subject):
         return True
-    if _batched(found) != _batched(subject):
+    if _batch_flags(found) != _batch_flags(subject):
         return False
     if found.data_type == subject.data_type:
         return there.name != here.name
@@ -119,11 +121,11 @@ def _is_sibling(found: JudgedSubject, subject: JudgedSubject) -> bool:
 
 def _is_single_beside_batches(found: JudgedSubject, subject: JudgedSubject) -> bool:
     alike = (found.data_type, found.target.name) == (subject.data_type, subject.target.name)
-    return alike and _batched(found) == {False} and _batched(subject) == {True}
+    return alike and _batch_flags(found) == {False} and _batch_flags(subject) == {True}
 
 
-def _batched(subject: JudgedSubject) -> set[bool]:
-    """Whether the types of its products have a batch."""
+def _batch_flags(subject: JudgedSubject) -> set[bool]:
+    """True if it has types with a batch, and False if it has others."""
     return {problem.type.fields.flag("Batched") for problem in subject.matrix.problems}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tunesmith.formats.tensile.library.read import is_tensile_logic, read_logic
 from tunesmith.formats.tensile.library.records import RangeRule, RegionCondition, TensileLogic
-from tunesmith.logic import Document, Logic, ShippedHead, ShippedLogic, logic_files, read_shipped, shipped_file
+from tunesmith.logic import Document, Logic, ShippedHead, logic_files, only_logic, shipped_under
 from tunesmith.problems.gemm import DATA_TYPES, dest_of
 from tunesmith.records import UserError, thaw
 
@@ -76,38 +76,16 @@ OTHERS = {
 def summary_of(path: Path) -> LogicSummary:
     """What is in the file, or in the shipped logic of this name (`shipped_under`).
 
-    Raises UserError for a file that is no library logic, Tensile's or ours.
+    Raises UserError for a file that is no library logic, Tensile's or ours, and for a name of several.
     """
     if found := shipped_under(path):
         _, shipped = found
-        if len(shipped.logics) > 1:
-            names = ", ".join(f"{shipped.head.name}/{kind}" for kind in shipped.head.types)
-            raise UserError(str(path), f"names {len(shipped.logics)} logics", f"name one of {names}")
-        return replace(_of_ours(shipped.logics[0].document, path), notes=tuple(_making(shipped.head)))
+        return replace(_of_ours(only_logic(path, shipped).document, path), notes=tuple(_making(shipped.head)))
     if path.is_dir():
         raise UserError(str(path), "is a folder", "name one of its files of library logic")
     if is_tensile_logic(path):
         return _of_tensile(read_logic(path))
     return _of_ours(Logic.load(path).document, path)
-
-
-def shipped_under(path: Path) -> tuple[Path, ShippedLogic] | None:
-    """The file of the package under a name, such as `nvidia-h100-bf16`, with its logics; behind a slash, the name of a
-    problem type leaves one of them. None if a file or folder is there, and if the package has no such file.
-
-    Raises UserError for a damaged file, and if it has no type of this name.
-    """
-    name, _, kind = path.as_posix().partition("/")
-    file = None if path.exists() else shipped_file(name)
-    if file is None:
-        return None
-    shipped = read_shipped(file)
-    logics = zip(shipped.head.types, shipped.logics, strict=True)
-    kept = tuple(logic for found, logic in logics if kind in ("", found))
-    if not kept:
-        names = ", ".join(f"{name}/{found}" for found in shipped.head.types)
-        raise UserError(str(path), "names no logic that ships with tunesmith", f"name one of {names}")
-    return file, replace(shipped, logics=kept)
 
 
 def _making(head: ShippedHead) -> Iterator[str]:

@@ -130,8 +130,8 @@ MODELS = (
 
 
 def _heads(units: Units) -> ListedGemm:
-    """Scores and values of all heads of a batch of sequences: for few new tokens, or for as many as there are keys. And
-    the gradients of keys and values."""
+    """Scores and values of all heads of a batch of sequences: for few new tokens, or for as many as there are keys; and
+    the products that give the gradients of keys and values."""
     width = pick(units[0], (32, 40, 64, 64, 72, 80, 96, 128, 128, 192, 256))
     keys = tokens(0.4 + 0.6 * units[1], units[2], 4096)
     queries = pick(units[3] * 4, (1, 1, 4, 8, 16)) if units[3] < 0.25 else keys

@@ -28,11 +28,10 @@ LEAST_SHARED = 200
 
 
 class FewSharedError(ValueError):
-    """Too few times were measured by a sibling and by the sources of the fit; if a sibling's times need no translation,
-    it has too few times of the sources' solutions."""
+    """A sibling has too few times that teach. `which` says in words which times count."""
 
-    def __init__(self, count: int, where: str = "") -> None:
-        super().__init__(f"{count} times were measured by both{where}, and {LEAST_SHARED} are needed")
+    def __init__(self, count: int, which: str = "were measured by both") -> None:
+        super().__init__(f"{count} times {which}, and {LEAST_SHARED} are needed")
 
 
 @dataclass(frozen=True)
@@ -81,9 +80,10 @@ class SiblingCells:
         rows_here = {problem.bare: row for row, problem in enumerate(matrix.problems)}
         row_here = np.array([rows_here.get(problem.bare, -1) for problem in problems], np.intp)
         both = np.isfinite(seconds[rows]) & np.isfinite(matrix.seconds[row_here]) & (row_here >= 0)[:, None]
-        usable = both if sibling.needs_translation else np.isfinite(seconds)
-        if (count := int(usable.sum())) < LEAST_SHARED:
+        if sibling.needs_translation and (count := int(both.sum())) < LEAST_SHARED:
             raise FewSharedError(count)
+        if (count := int(np.isfinite(seconds).sum())) < LEAST_SHARED:
+            raise FewSharedError(count, "are of the sources' solutions")
         kept = TimeMatrix(problems, families, matrix.solutions, seconds[rows], plans=sibling.plans_here)
         return SiblingCells(time_cells(kept, sibling.target, features), families, row_here, sibling.needs_translation)
 
@@ -101,7 +101,7 @@ class SiblingCells:
         ratios = np.where(rows >= 0, here.times[rows, pairs.column], np.nan) - self.cells.logs
         is_shared, is_new = np.isfinite(ratios), rows < 0
         if (count := int(is_shared.sum())) < LEAST_SHARED:
-            raise FewSharedError(count, " without families that are held out")
+            raise FewSharedError(count, "were measured by both without families that are held out")
         new = self.cells.only(is_new)
         if not is_new.any():
             return new
