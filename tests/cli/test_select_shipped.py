@@ -21,8 +21,8 @@ def select(*words):
 
 def measured(name, kind):
     """A size that a file of the package has times of."""
-    logics = {logic.document.problem_type.name: logic for logic in read_shipped(shipped_file(name)).logics}
-    return logics[kind].document.rows[0].sizes
+    found = read_shipped(shipped_file(name))
+    return dict(zip(found.head.types, found.logics, strict=True))[kind].document.rows[0].sizes
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from packaged_logic import packaged_model
 from tunesmith.kernels import VENDOR
 from tunesmith.library.launch import _predicted
 from tunesmith.library.launch._predicted import PredictedChoices
@@ -13,7 +14,6 @@ from tunesmith.logic import Rule
 from tunesmith.logic.shipped import FOLDER, SUFFIX, read_shipped, read_shipped_model, shipped_file
 from tunesmith.models.choice import model as model_module
 from tunesmith.models.choice import model_file
-from tunesmith.models.choice.model_file import model_of
 from tunesmith.problems.gemm import gemm_type, gemm_type_named
 from tunesmith.records import LibraryPlan, Problem
 
@@ -67,7 +67,7 @@ def test_a_model_with_such_trees_asks_once_for_a_problem(choices, asked, monkeyp
 
 
 def test_a_part_of_a_model_expects_what_the_whole_does():
-    whole = model_of(read_shipped_model(shipped_file("nvidia-h200-tf32")), "whole")
+    whole = packaged_model("nvidia-h200-tf32")
     for name in whole.types:
         kind = gemm_type_named(name)
         solutions, problem = whole.solutions_of(kind), Problem(kind, (520, 264, 1000))

@@ -1,4 +1,4 @@
-"""Batches of torch tensors by the logic in the package, on a real GPU: right in every layout, and by one launch."""
+"""Batches by the logic in the package, on a real GPU: right in every layout, and one launch where they are dense."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def test_batches_are_right_at_measured_sizes_and_beside_them(torch, launches, la
         rules = [record.choice.rule for record in launched]
         if rules[0] is not Rule.SIBLING:  # on an H200
             assert rules == [Rule.EXACT] * len(measured) + [Rule.PREDICTED] * len(beside)
-        assert {record.choice.solution.kernel for record in launched} > {VENDOR}
+        assert {record.choice.solution.kernel for record in launched} - {VENDOR}
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_heads_of_attention_are_multiplied_as_they_lie(torch, launches, dtype):
+def test_heads_of_attention_that_are_slices_of_one_tensor_are_right(torch, launches, dtype):
     """Queries, keys and values are slices of one tensor, and a matrix may serve the whole batch."""
     batch, length, heads, width = 4, 197, 12, 64
     with tunesmith.load() as library:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from library_fakes import TARGET, logic, solution
-from tunesmith.logic import ShippedHead, read_head, read_shipped_model, shipped_file, write_logic
+from packaged_logic import packaged_model
+from tunesmith.logic import ShippedHead, read_head, read_shipped_model, write_logic
 from tunesmith.logic.shipped import write_shipped
 from tunesmith.models.choice.model_file import dump_choice_model, model_of
 from tunesmith.problems.gemm import gemm_type
@@ -98,5 +99,5 @@ def test_a_model_without_one_of_the_types_is_not_packed(packed_with):
 
 def known_model():
     """A model of the package, with two types that share some solutions."""
-    model = model_of(read_shipped_model(shipped_file("nvidia-h200-tf32")), "known")
+    model = packaged_model("nvidia-h200-tf32")
     return model.only(list(model.types)[:2])

@@ -12,6 +12,8 @@ from gpu_fakes import HostGpu
 from tunesmith.library._default_library import shared_library
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.logic import shipped, shipped_files
+from tunesmith.models.choice.model import ChoiceModel
+from tunesmith.models.choice.model_file import model_of
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.records import Target
 
@@ -38,6 +40,12 @@ def beside(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def named(path: Path) -> str:
     return path.name.removesuffix(shipped.SUFFIX)
+
+
+def packaged_model(name: str) -> ChoiceModel:
+    """The choice model of a file of the package, by the file's name."""
+    path = next(path for path in FILES if named(path) == name)
+    return model_of(shipped.read_shipped_model(path), name)
 
 
 MADE_ON = {named(path): next(gpu for gpu in (H100, H200) if shipped.read_head(path).is_of(gpu)) for path in FILES}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
+from packaged_logic import packaged_model
 from tunesmith.cli.app import app
-from tunesmith.logic import read_shipped_model, shipped_file
 from tunesmith.models.choice.design.design import BATCHED_NAMES, SINGLE_NAMES
 from tunesmith.models.choice.learning import products_to_learn
-from tunesmith.models.choice.model_file import model_of
 from tunesmith.problems.gemm.listed import read_gemm_list
 
 
@@ -34,5 +33,5 @@ def test_families_say_by_themselves_whether_they_are_of_batches(tmp_path):
     ("name", "families"), [("nvidia-h200-bf16-batched", BATCHED_NAMES), ("nvidia-h200-tf32", SINGLE_NAMES)]
 )
 def test_what_a_model_is_to_learn_is_of_all_families_that_its_types_compute(name, families):
-    rows = products_to_learn(model_of(read_shipped_model(shipped_file(name)), name), 60, 1)
+    rows = products_to_learn(packaged_model(name), 60, 1)
     assert {row.family for row in rows} == set(families)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from packaged_logic import packaged_model
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library._configurations import mistake_in
-from tunesmith.logic import read_shipped_model, shipped_file
-from tunesmith.models.choice.model_file import model_of
 from tunesmith.models.intensity.policies.known_targets import known_target
 from tunesmith.problems.gemm import gemm_type, gemm_type_named
 from tunesmith.problems.yaml import parse_yaml
@@ -77,16 +76,16 @@ def test_the_file_has_solutions_of_every_layout_that_the_kernels_have(word, batc
 
 
 def test_solutions_that_the_package_has_in_the_type_are_there():
-    own = model_of(read_shipped_model(shipped_file("nvidia-h200-tf32")), "own")
+    own = packaged_model("nvidia-h200-tf32")
     made = SCRIPT["model_in"]("tf32")
     for kind in map(gemm_type_named, own.types):
         assert set(own.solutions_of(kind)) <= set(made.solutions_of(kind))
 
 
 def test_batches_that_are_settled_do_not_become_single_matrices():
-    own = model_of(read_shipped_model(shipped_file("nvidia-h200-bf16-batched")), "own")
+    own = packaged_model("nvidia-h200-bf16-batched")
     assert SCRIPT["single"](SCRIPT["solutions_in"](own)) == []
     made = SCRIPT["model_in"]("b")
-    known = model_of(read_shipped_model(shipped_file("nvidia-h200-bf16")), "known")
+    known = packaged_model("nvidia-h200-bf16")
     for kind in map(gemm_type_named, known.types):
         assert set(made.solutions_of(kind)) == set(known.solutions_of(kind))
