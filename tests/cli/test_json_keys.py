@@ -202,7 +202,7 @@ def printed(tmp_path_factory):
 
 def _fitted_choice(folder):
     matrix = choice_machine.matrix(12)
-    with few_trees(times=3, unmeasured=3):
+    with few_trees(times=3):
         fit = fit_choice(matrix, choice_machine.TARGET, "bfloat16", ("run",), ("0", "2026-01-02"))
     subject = JudgedSubject(choice_machine.TARGET, "bfloat16", matrix, "families", RepeatSpread(0, 1.0, 0.0), 8.0)
     return WrittenChoice(fit, subject, folder / "choice.yaml", ())

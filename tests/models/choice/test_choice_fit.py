@@ -17,18 +17,17 @@ from tunesmith.models.choice.fit import growing
 from tunesmith.models.choice.fit.candidates import CandidateTimes
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.learning import products_to_learn
-from tunesmith.models.choice.model import feature_names
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, plain_of_model, read_choice_model
 from tunesmith.models.choice.trees import LEAF_UNIT
 from tunesmith.models.intensity.scoring import TimeMatrix, geomean
 from tunesmith.records import Problem, Solution, UserError
 
-ExtraTreesRegressor = pytest.importorskip("sklearn.ensemble").ExtraTreesRegressor
+pytest.importorskip("sklearn.ensemble")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_fits():
-    with few_trees(times=60, unmeasured=60):
+    with few_trees(times=60):
         yield
 
 
@@ -79,14 +78,13 @@ def test_the_leaves_of_a_fit_are_rounded(fit):
 
 def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
     """Without a family's rows, its predictions are the same whatever its times are. That is so of any trees."""
-    monkeypatch.setitem(growing.TEACHER, "n_estimators", 5)
     for settings in (growing.TIMES, growing.DOUBTS):
         monkeypatch.setitem(settings, "max_iter", 5)
     matrix = machine.matrix(12)
-    held_out = ChoiceLesson.of(matrix, machine.TARGET, 0).held_out(0)
+    held_out = ChoiceLesson.of(matrix, machine.TARGET, 0).held_out(0).families
     few = np.array(matrix.families) == "few"
     changed = replace(matrix, seconds=np.where(few[:, None], 3 * matrix.seconds, matrix.seconds))
-    again = ChoiceLesson.of(changed, machine.TARGET, 0).held_out(0)
+    again = ChoiceLesson.of(changed, machine.TARGET, 0).held_out(0).families
     np.testing.assert_array_equal(held_out.logs[few], again.logs[few])
     assert not np.array_equal(held_out.logs[~few], again.logs[~few], equal_nan=True)
     assert fit.model.scores["geomean"] == pytest.approx(geomean(fit.efficiencies))
@@ -94,34 +92,39 @@ def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
 
 
 @pytest.mark.parametrize("kept", ["own", "vendor"])
-def test_a_fold_may_lack_the_vendor_or_our_kernels(kept, monkeypatch):
-    """What has no times teaches nothing, and the unmeasured products are labelled for the others alone."""
-    monkeypatch.setitem(growing.TEACHER, "n_estimators", 25)
+def test_a_fold_may_lack_the_vendor_or_our_kernels(kept):
     lesson = ChoiceLesson.of(machine.matrix(12), machine.TARGET, 0)
     pairs = lesson.cells.pairs
     is_kept = pairs.vendors[pairs.column] == (kept == "vendor")
     cells = lesson.cells.only(is_kept)
-    errors = growing.grown(cells, lesson.unmeasured, 0).times.predict(cells.pairs.features) - cells.logs
+    errors = growing.grown(cells, 0).times.predict(cells.pairs.features) - cells.logs
     assert np.sqrt((errors**2).mean()) < 0.5 * np.std(cells.logs)
 
 
-def test_own_kernels_are_learned_beside_their_estimate():
-    """Times that are the estimate times a constant: expected exactly, also of products unlike those of the fit."""
-    lesson = ChoiceLesson.of(machine.matrix(12), machine.TARGET, 0)
-    pairs = lesson.cells.pairs
-    column = feature_names(lesson.cells.columns).index("estimate")
-    cells = replace(lesson.cells, logs=math.log(2) * pairs.features[:, column] + 0.3)
-    teachers = growing._Teachers.taught(ExtraTreesRegressor, cells, 0)
-    own = lesson.unmeasured.only(~lesson.unmeasured.vendors[lesson.unmeasured.column])
-    expected = teachers.of_trees(own).mean(axis=0)
-    np.testing.assert_allclose(expected, math.log(2) * own.features[:, column] + 0.3, atol=1e-4)
+def test_slow_kernels_count_less_and_the_vendor_more():
+    """A kernel that takes twice the best own time, one that takes the best, and the vendor, which is slower than both;
+    the best of one product says nothing of another."""
+    cells = ChoiceLesson.of(machine.matrix(12), machine.TARGET, 0).cells
+    pairs = cells.pairs
+    is_vendor = pairs.vendors[pairs.column]
+    logs = np.where(is_vendor, 1.0, 0.1 * pairs.row + math.log(2) * (pairs.column % 2))
+    weights = growing.time_weights(replace(cells, logs=logs))
+    assert set(weights[is_vendor]) == {growing.VENDOR_WEIGHT}
+    fast, slow = (weights[~is_vendor & (pairs.column % 2 == odd)] for odd in (0, 1))
+    np.testing.assert_allclose(fast, 1.0)
+    np.testing.assert_allclose(slow, 1 / (1 + (math.log(2) / growing.HALF_WEIGHT) ** 2))
 
 
-def test_doubt_is_greater_where_errors_are(fit):
-    """Products unlike all of the fit are doubted more than those among its products."""
-    inside = [order[0][1].doubt for order in orders(fit.model, machine.matrix(20, seed=4).problems)]
-    outside = [Problem(machine.TYPES[0], sizes) for sizes in ((1, 40000, 3), (3, 5, 300000), (1, 1, 100000))]
-    assert min(order[0][1].doubt for order in orders(fit.model, outside)) > np.median(inside)
+def test_doubt_is_greater_where_errors_are():
+    """The times of one family jump from product to product, so that no model expects them."""
+    matrix, other = machine.matrix(40), machine.matrix(20, seed=4)
+    jumps = np.exp(np.random.default_rng(0).normal(0, 0.5, matrix.seconds.shape))
+    is_few = np.array(matrix.families) == "few"
+    jumping = replace(matrix, seconds=np.where(is_few[:, None], jumps, 1.0) * matrix.seconds)
+    model = fit_choice(jumping, machine.TARGET, "bfloat16", ("a",), ("0", "2026-01-02")).model
+    doubts = np.array([order[0][1].doubt for order in orders(model, other.problems)])
+    is_few = np.array(other.families) == "few"
+    assert np.median(doubts[is_few]) > 2 * np.median(doubts[~is_few])
 
 
 def test_the_vendor_is_chosen_unless_the_gain_exceeds_the_doubt(fit):

@@ -17,7 +17,7 @@ from tunesmith.models.choice.features import ProductNumbers
 from tunesmith.models.choice.fit import fitting
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, parse_choice_model, plain_of_model
-from tunesmith.models.choice.plans import NO_PLAN, PLAN_FEATURES, plan_features
+from tunesmith.models.choice.plans import NO_PLAN, OF_PLAN, plan_features
 from tunesmith.models.choice.trees import ensemble
 from tunesmith.records import LibraryPlan, UserError
 
@@ -28,7 +28,7 @@ SLOW, QUICK = (LibraryPlan(66, tile, 1, 0, 3, 35, 4, 0, 0.5) for tile in (15, 24
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_fits():
-    with few_trees(times=60, unmeasured=60):
+    with few_trees(times=60):
         yield
 
 
@@ -114,7 +114,7 @@ def test_own_solutions_are_expected_as_before(model):
 
 def test_held_out_times_of_the_library_are_expected_by_its_plans(lesson):
     without = replace(lesson, cells=replace(lesson.cells, plans=np.full_like(lesson.cells.plans, np.nan)))
-    by_plan, blind = lesson.held_out(0).logs, without.held_out(0).logs
+    by_plan, blind = lesson.held_out(0).families.logs, without.held_out(0).families.logs
     vendors = lesson.cells.pairs.vendors
     change = np.nanmean((by_plan - blind)[:, vendors], axis=1)
     slow = np.array([lesson.candidates.matrix.plans[problem] is SLOW for problem in lesson.candidates.matrix.problems])
@@ -126,7 +126,7 @@ def test_a_product_without_a_plan_is_expected_by_its_sizes():
     """A part of the plans is known: only those cells differ from a fit without any."""
     some = ChoiceLesson.of(matrix(40, known=0.7), machine.TARGET, 0)
     none = replace(some, cells=replace(some.cells, plans=np.full_like(some.cells.plans, np.nan)))
-    differ = some.held_out(0).logs != none.held_out(0).logs
+    differ = some.held_out(0).families.logs != none.held_out(0).families.logs
     known = np.isfinite(some.cells.plans[:, 0])
     assert 0.5 < known.mean() < 0.9
     ran = np.isfinite(some.cells.times)
@@ -158,7 +158,7 @@ def test_the_librarys_trees_come_back(model):
 
 
 def test_a_plan_as_numbers():
-    numbers = dict(zip(PLAN_FEATURES, plan_features(replace(SLOW, parts=4, workspace=7, waves=2.0)), strict=True))
+    numbers = dict(zip(OF_PLAN, plan_features(replace(SLOW, parts=4, workspace=7, waves=2.0)), strict=True))
     assert numbers["library's tile"] == 15
     assert numbers["library's workspace"] == 3
     assert numbers["library's waves"] == 1

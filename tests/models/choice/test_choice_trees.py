@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.models.choice.fit.growing import TIMES, _rounded_down, _student
+from tunesmith.models.choice.fit.growing import TIMES, _ensemble_of, _rounded_down
 from tunesmith.models.choice.packed import packed, unpacked
 from tunesmith.models.choice.trees import LEAF_UNIT, GrownTree, ensemble
 from tunesmith.records import UserError
@@ -22,7 +22,7 @@ def sample(rows, seed=0):
 def test_the_arrays_predict_what_scikit_learn_predicts():
     features, values = sample(800)
     theirs = sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values)
-    ours = _student(theirs, features)
+    ours = _ensemble_of(theirs, features)
     others, _ = sample(500, seed=1)
     assert ours.predict(others) == pytest.approx(theirs.predict(others), abs=1e-5)
     assert np.std(ours.predict(features) - values) < 0.3 * np.std(values)
@@ -44,7 +44,7 @@ def test_trees_of_an_unknown_layout_are_refused(changed):
     features, values = sample(100)
     model = Changed(random_state=0, **TIMES | {"max_iter": 3}).fit(features, values)
     with pytest.raises(UserError, match=r"scikit-learn [\d.]+.*laid out"):
-        _student(model, features)
+        _ensemble_of(model, features)
 
 
 def test_a_threshold_between_two_neighbours_in_single_precision_keeps_them_apart():
@@ -74,7 +74,7 @@ def test_uneven_trees_are_walked_to_their_leaves():
 
 def test_the_parts_of_an_ensemble_add_up_to_it():
     features, values = sample(400)
-    whole = _student(sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values), features)
+    whole = _ensemble_of(sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values), features)
     others, _ = sample(50, seed=1)
     for count in (0, 1, 60, len(whole.roots), len(whole.roots) + 1):
         first, rest = whole.split(count)
@@ -84,7 +84,7 @@ def test_the_parts_of_an_ensemble_add_up_to_it():
 
 def test_rounded_leaves_are_multiples_and_as_near_as_can_be():
     features, values = sample(400)
-    whole = _student(sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values), features)
+    whole = _ensemble_of(sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values), features)
     rounded = whole.rounded()
     assert (rounded.value % LEAF_UNIT == 0).all()
     assert np.abs(rounded.value - whole.value).max() <= LEAF_UNIT / 2

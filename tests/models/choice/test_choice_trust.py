@@ -10,13 +10,25 @@ import pytest
 
 import choice_machine
 from few_trees import few_trees
+from tunesmith.models.choice.fit import growing
 from tunesmith.models.choice.fit import held_out as held_out_module
-from tunesmith.models.choice.fit.fitting import fit_choice
-from tunesmith.models.choice.fit.held_out import CAUTIONS, FEW, FEW_CAUTION, HeldOutTimes, Trust, doubt_factor
+from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
+from tunesmith.models.choice.fit.held_out import (
+    CAUTIONS,
+    FEW,
+    FEW_CAUTION,
+    HeldOutTimes,
+    Trust,
+    doubt_factor,
+    ratio_errors,
+)
+from tunesmith.models.choice.trees import ensemble
+
+NO_TREES = ensemble(0.0, [])
 
 
 def test_doubts_are_scaled_to_the_errors_that_were_made():
-    """Errors of 0.04 and 0.4 where the trees' disagreement is half of them."""
+    """Errors of 0.04 and 0.4 where the expected ones are half of them."""
     random = np.random.default_rng(0)
     times = random.normal(0, 0.05, (400, 6))
     errors = np.repeat([0.04, 0.4], 200)[:, None]
@@ -25,6 +37,38 @@ def test_doubts_are_scaled_to_the_errors_that_were_made():
     vendors = np.arange(6) == 5
     held_out = HeldOutTimes(logs, np.broadcast_to(errors / 2, logs.shape), times, np.zeros(400, int), vendors)
     assert doubt_factor(held_out) == pytest.approx(2, rel=0.1)
+
+
+def test_errors_are_those_of_ratios_of_times_that_compete():
+    """Five of ours with the vendor, ours alone, and the vendor alone; the logarithms of times are 0.1 for each place
+    above the expected ones, and the vendor's are 1.0 above."""
+    nan = math.nan
+    expected = [[0.0, 0.3, 0.1, 0.4, 0.2, 0.5], [0.2, 0.1, nan, nan, nan, nan], [nan, nan, nan, nan, nan, 0.5]]
+    off = [[0.0, 0.3, 0.1, 0.4, 0.2, 1.0], [0.2, 0.1, nan, nan, nan, nan], [nan, nan, nan, nan, nan, 1.0]]
+    logs, vendors = np.array(expected), np.arange(6) == 5
+    errors = ratio_errors(logs, logs + off, vendors)
+    behind = [-1.0, -0.7, -0.9, nan, -0.8, 1.0]
+    np.testing.assert_allclose(errors, [behind, [0.1, nan, nan, nan, nan, nan], [nan] * 6], atol=1e-12)
+
+
+def test_doubts_are_learned_from_other_families(monkeypatch):
+    """Times of one family that were changed change the doubts of the others, and not its own, since only the errors on
+    the others teach them."""
+    pytest.importorskip("sklearn.ensemble")
+    monkeypatch.setitem(growing.TIMES, "max_iter", 3)
+    # Expectations that do not depend on the times, so that the errors alone differ.
+    monkeypatch.setattr(held_out_module, "grown", lambda cells, seed: growing.GrownTimes(NO_TREES, None))
+    monkeypatch.setitem(growing.DOUBTS, "min_samples_leaf", 1)
+    matrix = choice_machine.matrix(12)
+    few = np.array(matrix.families) == "few"
+    changed = replace(
+        matrix, seconds=np.where(few[:, None] & (np.arange(matrix.seconds.shape[1]) == 0), 3, 1) * matrix.seconds
+    )
+    held, again = (
+        ChoiceLesson.of(some, choice_machine.TARGET, 0).held_out(0).families.doubts for some in (matrix, changed)
+    )
+    np.testing.assert_array_equal(held[few], again[few])
+    assert not np.array_equal(held[~few], again[~few], equal_nan=True)
 
 
 def two_solutions(rows, lost, gain=-0.3, doubtful_gain=-0.05, loss=0.4):
@@ -129,6 +173,6 @@ def test_the_seed_of_a_fit_is_also_that_of_the_draws(monkeypatch):
         return np.ones((1, count))
 
     monkeypatch.setattr(held_out_module, "drawn_counts", drawn)
-    with few_trees(times=2, unmeasured=2):
+    with few_trees(times=2):
         fit_choice(choice_machine.matrix(8), choice_machine.TARGET, "bfloat16", (), ("", ""), seed=7)
     assert seeds == [7]

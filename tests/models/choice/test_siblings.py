@@ -29,7 +29,7 @@ PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_fits():
-    with few_trees(times=60, unmeasured=60), pytest.MonkeyPatch.context() as patch:
+    with few_trees(times=60), pytest.MonkeyPatch.context() as patch:
         patch.setitem(siblings_module.FOREST, "n_estimators", 40)
         yield
 
@@ -96,7 +96,7 @@ def test_trees_learn_from_the_sibling(here, lesson):
     truth = time_cells(others, machine.TARGET, ChoiceFeatures(here.solutions, machine.TARGET))
 
     def error(cells):
-        times = growing.grown(cells, lesson.unmeasured, 0).times
+        times = growing.grown(cells, 0).times
         return np.median(np.abs(times.predict(truth.pairs.features) - truth.logs))
 
     assert error(with_siblings(lesson.cells, lesson.siblings, 0)) < 0.8 * error(lesson.cells)
@@ -104,7 +104,6 @@ def test_trees_learn_from_the_sibling(here, lesson):
 
 @pytest.fixture
 def tiny_trees(monkeypatch):
-    monkeypatch.setitem(growing.TEACHER, "n_estimators", 5)
     for settings in (growing.TIMES, growing.DOUBTS):
         monkeypatch.setitem(settings, "max_iter", 5)
 
@@ -117,7 +116,7 @@ def test_a_model_is_taught_by_the_sibling_and_says_so(here, sibling, lesson, tin
     assert (taught.model.origin.siblings, taught.model.origin.translated) == (("sibling",), 4 * (60 - MEASURED))
     assert taught.model.origin.products == alone.model.origin.products == len(here.problems)
     assert len(taught.efficiencies) == len(here.problems), "the scores are of this device's products alone"
-    expected = growing.grown(with_siblings(lesson.cells, lesson.siblings, 0), lesson.unmeasured, 0).times
+    expected = growing.grown(with_siblings(lesson.cells, lesson.siblings, 0), 0).times
     np.testing.assert_array_equal(taught.model.times.value, expected.value)
     text = dump_choice_model(taught.model)
     assert parse_choice_model(text, "a").origin == taught.model.origin
@@ -125,11 +124,11 @@ def test_a_model_is_taught_by_the_sibling_and_says_so(here, sibling, lesson, tin
 
 
 def test_a_family_that_is_held_out_is_also_left_out_of_the_sibling(here, sibling, lesson, tiny_trees):
-    held_out = lesson.held_out(0)
+    held_out = lesson.held_out(0).families
     few = np.array(sibling.matrix.families) == "few"
     seconds = np.where(few[:, None], 3 * sibling.matrix.seconds, sibling.matrix.seconds)
     changed = replace(sibling, matrix=replace(sibling.matrix, seconds=seconds))
-    again = ChoiceLesson.of(here, machine.TARGET, 0, (changed,)).held_out(0)
+    again = ChoiceLesson.of(here, machine.TARGET, 0, (changed,)).held_out(0).families
     is_few = np.array(here.families) == "few"
     np.testing.assert_array_equal(held_out.logs[is_few], again.logs[is_few])
     assert not np.array_equal(held_out.logs[~is_few], again.logs[~is_few], equal_nan=True)

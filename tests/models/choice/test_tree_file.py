@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunesmith.models.choice.fit.growing import TIMES, _student
+from tunesmith.models.choice.fit.growing import TIMES, _ensemble_of
 from tunesmith.models.choice.packed import packed, unpacked
 from tunesmith.models.choice.tree_file import ARRAYS, plain_of_trees, trees_of
 from tunesmith.models.choice.trees import LEAF_UNIT, GrownTree, ensemble
@@ -40,7 +40,7 @@ def test_trees_that_scikit_learn_grew_come_back_in_few_bytes():
     features = random.normal(size=(900, FEATURES)).astype(np.float32).astype(float)
     values = np.sin(3 * features[:, 0]) + features[:, 1] * (features[:, 2] > 0)
     fitted = sklearn.HistGradientBoostingRegressor(random_state=3, **TIMES).fit(features, values)
-    trees = _student(fitted, features).rounded()
+    trees = _ensemble_of(fitted, features).rounded()
     plain = plain_of_trees(trees)
     assert_same(trees, again(plain))
     # A feature's number, a border's and a value: at most four bytes for a node beside the borders, before compression.

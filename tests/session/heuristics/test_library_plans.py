@@ -39,7 +39,7 @@ def planned(kind="Cij_Aik_Bkj_B", device="a GPU", **row):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_fits():
-    with few_trees(times=10, unmeasured=20):
+    with few_trees(times=10):
         yield
 
 

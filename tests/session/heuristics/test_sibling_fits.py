@@ -25,7 +25,7 @@ PLAN = LibraryPlan(66, 24, 2, 0, 3, 35, 4, 1024, 0.5)
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_fits():
-    with few_trees(times=10, unmeasured=20), pytest.MonkeyPatch.context() as patch:
+    with few_trees(times=10), pytest.MonkeyPatch.context() as patch:
         # Two thirds of the products are left where a family is held out.
         patch.setattr(siblings, "LEAST_SHARED", 100)
         patch.setitem(siblings.FOREST, "n_estimators", 20)

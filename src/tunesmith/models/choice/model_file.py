@@ -14,7 +14,7 @@ from tunesmith.records import Configuration, Target, UserError, thaw
 
 from .columns import ParameterColumn
 from .model import ChoiceModel, ChoiceOrigin, feature_names
-from .plans import PLAN_FEATURES
+from .plans import OF_PLAN, PLAN_FEATURES
 from .tree_file import plain_of_trees, trees_of
 from .trees import TreeEnsemble
 
@@ -171,9 +171,11 @@ def _library(root: Node, parts: Mapping[str, Node], features: int) -> TreeEnsemb
         return None
     if len(found) == 1:
         raise root.wrong(f"{_LIBRARY} and {_PLANS} go together, there is {found[0]} alone", _REMEDY)
-    if tuple(node.word("a feature") for node in parts[_PLANS].sequence(_PLANS)) != PLAN_FEATURES:
+    names = tuple(node.word("a feature") for node in parts[_PLANS].sequence(_PLANS))
+    # A model may have been fitted when there were fewer.
+    if names not in (OF_PLAN, PLAN_FEATURES):
         raise parts[_PLANS].wrong("these are not the features of this tunesmith", "fit again with this version")
-    return _trees(parts[_LIBRARY], _LIBRARY, features + len(PLAN_FEATURES))
+    return _trees(parts[_LIBRARY], _LIBRARY, features + len(names))
 
 
 def _indices(node: Node, solutions: int) -> tuple[int, ...]:

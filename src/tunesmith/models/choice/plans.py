@@ -15,17 +15,28 @@ from numpy.typing import NDArray
 
 from tunesmith.records import LibraryPlan
 
+from .features import PRODUCT_FEATURES
+
 Floats = NDArray[np.float64]
 
-PLAN_FEATURES = (*(f"library's {field.name}" for field in fields(LibraryPlan)), "library's log work-groups")
-"""Features of a plan, in the order of `plan_features`. Workspace and waves are binary logarithms."""
-_numbers_of = attrgetter(*(field.name for field in fields(LibraryPlan)))
-NO_PLAN = np.full(len(PLAN_FEATURES), math.nan)
+OF_PLAN = (*(f"library's {field.name}" for field in fields(LibraryPlan)), "library's log work-groups")
+"""Features of a plan alone, in the order of `plan_features`. Workspace and waves are binary logarithms."""
+OF_PRODUCT = (
+    *("library's wave share", "library's log k", "library's log elements", "library's arithmetic"),
+    *("library's iterations", "library's log rounds"),
+)
+"""Features of a plan for a product, in the order of `_of_product`."""
+PLAN_FEATURES = (*OF_PLAN, *OF_PRODUCT)
+"""What `with_plans` appends."""
+NO_PLAN = np.full(len(OF_PLAN), math.nan)
 LEAST_WAVES = 2.0**-20
+_numbers_of = attrgetter(*(field.name for field in fields(LibraryPlan)))
+_PARTS, _WAVES, _GROUPS = (OF_PLAN.index(f"library's {name}") for name in ("parts", "waves", "log work-groups"))
+_M, _N, _K, _BATCH, _FLOOR = (PRODUCT_FEATURES.index(f"log {name}") for name in ("m", "n", "k", "batch", "floor"))
 
 
 def plan_features(plan: LibraryPlan | None) -> Floats:
-    """The values of PLAN_FEATURES, all NaN without a plan. The work-groups are in waves, and of one part of K."""
+    """The values of OF_PLAN, all NaN without a plan. The work-groups are in waves, and of one part of K."""
     if plan is None:
         return NO_PLAN
     *names, workspace, waves = _numbers_of(plan)
@@ -34,5 +45,19 @@ def plan_features(plan: LibraryPlan | None) -> Floats:
 
 
 def with_plans(rows: Floats, plans: Floats) -> Floats:
-    """Rows of features of the library with those of its plans behind: a row of `plans` for each, or one for all."""
-    return np.hstack([rows, np.broadcast_to(plans, (len(rows), len(PLAN_FEATURES)))])
+    """Rows of features of the library with those of its plans behind (PLAN_FEATURES). `plans` has the values of
+    OF_PLAN: a row for each, or one for all."""
+    of_plan = np.broadcast_to(plans, (len(rows), len(OF_PLAN)))
+    return np.hstack([rows, of_plan, _of_product(rows, of_plan)])
+
+
+def _of_product(rows: Floats, plans: Floats) -> Floats:
+    """The values of OF_PRODUCT: how full the last round of work-groups is; the K of a part, and the elements of a
+    work-group in units that depend on the device; the multiply-adds and the K that a compute unit has in turn, over the
+    product's floor; and the rounds. All but the first are binary logarithms."""
+    waves, parts = np.exp2(plans[:, _WAVES]), np.maximum(plans[:, _PARTS], 1)
+    rounds = np.ceil(waves)
+    log_k, log_rounds = rows[:, _K] - np.log2(parts), np.log2(rounds)
+    log_elements = rows[:, _M] + rows[:, _N] + rows[:, _BATCH] - plans[:, _GROUPS]
+    in_turn = log_rounds + log_k - rows[:, _FLOOR]
+    return np.column_stack([waves / rounds, log_k, log_elements, in_turn + log_elements, in_turn, log_rounds])

@@ -73,10 +73,10 @@ def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mappin
     held_out, matrix = lesson.held_out(seed), lesson.candidates.matrix
     # A product without a time of a candidate is not answered.
     chosen = {row: _chosen_row(whole, row, {}, ()) for row in range(len(whole.problems))}
-    for fold in np.unique(held_out.folds):
-        taught = held_out.folds != fold
+    for fold in np.unique(held_out.families.folds):
+        taught = held_out.families.folds != fold
         logics = logics_of(matrix, subject.target, taught)
-        expected = Trust.of(held_out.only(taught), subject.noise.of_a_time, seed).cautious(held_out)
+        expected = Trust.of(held_out.products.only(taught), subject.noise.of_a_time, seed).cautious(held_out.families)
         for row in np.flatnonzero(~taught).tolist():
             order = np.argsort(np.where(np.isfinite(expected[row]), expected[row], np.inf)).tolist()
             expected_solutions = [matrix.solutions[column] for column in order]

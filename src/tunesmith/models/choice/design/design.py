@@ -37,7 +37,7 @@ SINGLE: tuple[DesignFamily, ...] = (*BOXES, *MODELS)
 BATCHED: tuple[DesignFamily, ...] = (*BATCHED_BOXES, *BATCHED_MODELS)
 FAMILIES = (*SINGLE, *BATCHED)
 SHARES: Mapping[DesignFamily, float] = {
-    **dict(zip(SINGLE, (3, 2, 2, 1, 1, 1.5, 1, 0.5, 0.5, 2, 1, 1, 1, 1.5, 0.5, 0.5, 1), strict=True)),
+    **dict(zip(SINGLE, (3, 2, 2, 1, 1, 1.5, 1, 0.5, 0.5, 3, 2, 1, 1, 1, 1.5, 0.5, 0.5, 1), strict=True)),
     **dict(zip(BATCHED, (3, 1.5, 1, 1, 3, 1, 1), strict=True)),
 }
 """How many products a family gets, beside the others."""

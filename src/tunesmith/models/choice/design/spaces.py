@@ -46,6 +46,8 @@ BOXES = (
     SizeBox("small", (1, 512), (1, 512), (1, 2048)),
     SizeBox("one-row", (1, 1), (64, 65536), (64, 65536)),
     SizeBox("one-column", (64, 65536), (1, 1), (64, 65536)),
+    # Whatever kind of product the other families leave out.
+    SizeBox("any-size", (1, 65536), (1, 65536), (1, 524288)),
 )
 
 BATCHED_BOXES = (

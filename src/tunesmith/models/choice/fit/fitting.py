@@ -9,24 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.models.choice.design.design import designed, families_for
 from tunesmith.models.choice.model import ChoiceModel, ChoiceOrigin
 from tunesmith.models.intensity.scoring import TimeMatrix
-from tunesmith.records import Problem, Target
+from tunesmith.records import Target
 
 from .candidates import CandidateTimes
-from .cells import ChoiceFeatures, PairRows, TimeCells, pair_rows, time_cells
+from .cells import ChoiceFeatures, TimeCells, time_cells
 from .growing import grown
-from .held_out import HeldOutTimes, Trust, held_out_times
+from .held_out import HeldOutParts, Trust, doubts_from, held_out_times
 from .siblings import Sibling, SiblingCells, with_siblings
 
 Floats = NDArray[np.float64]
 LEAST_TIMES = 200
 """The fewest times of a fit."""
-UNMEASURED = 1500
-"""Products of the design by way of which the trees are taught. With 500 they learn less of what their teachers know: on
-1,265 products of an H200 with families held out, choices with at most two regrets reached 0.925 of the best speed,
-and 0.939 with 1,500 (without `VENDOR_WEIGHT`)."""
 LEAST_PLANS = 50
 """The fewest products with a plan from which the library's times are learned by it."""
 TOP = 3
@@ -34,12 +29,10 @@ TOP = 3
 
 @dataclass(frozen=True)
 class ChoiceLesson:
-    """What a model is fitted to: the times of a matrix's candidates, those of siblings, and pairs that were not
-    measured."""
+    """What a model is fitted to: the times of a matrix's candidates, and those of siblings."""
 
     candidates: CandidateTimes
     cells: TimeCells
-    unmeasured: PairRows
     siblings: tuple[SiblingCells, ...] = ()
 
     @staticmethod
@@ -55,23 +48,12 @@ class ChoiceLesson:
         if np.count_nonzero(cells.planned) < LEAST_PLANS:
             cells = cells.without_plans
             others = tuple(replace(other, cells=other.cells.without_plans) for other in others)
-        kinds = tuple(features.by_type)
-        # Types without a batch get as many products as if there were no others, and so do those with one.
-        alike = [[kind for kind in kinds if kind.fields.flag("Batched") == batched] for batched in (False, True)]
-        found = (
-            (row, kind)
-            for group in filter(None, alike)
-            for row in designed(UNMEASURED, seed, families=families_for(group))
-            for kind in group
-            if row.fits(kind)
-        )
-        problems = [Problem(kind, row.sizes(kind)) for row, kind in found]
-        return ChoiceLesson(candidates, cells, pair_rows(features, problems, matrix.solutions), others)
+        return ChoiceLesson(candidates, cells, others)
 
-    def held_out(self, seed: int) -> HeldOutTimes:
-        """What models expect without the families of the products. Raises ValueError for a single family, and
+    def held_out(self, seed: int) -> HeldOutParts:
+        """What models expect of what they were not fitted on. Raises ValueError for a single family, and
         FewSharedError."""
-        return held_out_times(self.candidates.matrix.families, self.cells, self.unmeasured, seed, self.siblings)
+        return held_out_times(self.candidates.matrix.families, self.cells, seed, self.siblings)
 
 
 @dataclass(frozen=True)
@@ -101,10 +83,11 @@ def fit_choice(
     lesson = ChoiceLesson.of(whole, target, seed, siblings)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
-    trust = Trust.of(held_out, noise, seed)
-    first, top = (best_of_first(matrix, best, trust.cautious(held_out), count) for count in (1, TOP))
+    trust = Trust.of(held_out.products, noise, seed)
+    first, top = (best_of_first(matrix, best, trust.cautious(held_out.families), count) for count in (1, TOP))
     taught = with_siblings(lesson.cells, lesson.siblings, seed)
-    model = grown(taught, lesson.unmeasured, seed)
+    model = grown(taught, seed)
+    doubts = doubts_from(lesson.cells.pairs, held_out.products.errors, seed)
     return ChoiceFit(
         ChoiceModel(
             _origin(lesson, taught, sources, made, tuple(sibling.name for sibling in siblings)),
@@ -114,7 +97,7 @@ def fit_choice(
             tuple((solution.kernel, solution.configuration) for solution in matrix.solutions),
             lesson.cells.columns,
             model.times,
-            replace(model.doubts, base=model.doubts.base + math.log(trust.factor)),
+            replace(doubts, base=doubts.base + math.log(trust.factor)),
             trust.caution,
             _scores(first, top),
             model.library,

@@ -1,4 +1,5 @@
-"""What a model expects of products whose families were held out of its fit, and what follows for its doubts."""
+"""What a model expects of products, or of whole families, that were held out of its fit, and what follows for its
+doubts."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.models.choice.trees import TreeEnsemble
 from tunesmith.models.intensity.fit.bootstrap import drawn_counts
 from tunesmith.models.intensity.fit.cross_validation import fold_numbers
 
 from .cells import PairRows, TimeCells
-from .growing import grown
+from .growing import grown, grown_doubts
 from .siblings import SiblingCells, with_siblings
 
 Floats = NDArray[np.float64]
@@ -21,8 +23,8 @@ Indices = NDArray[np.int64]
 Rows = NDArray[np.bool_]
 
 FOLDS = 6
-NEAR = 0.2
-"""Expected times count for the doubt if their logarithm is at most this much above the least: those that compete."""
+COMPETING = 4
+"""So many of our own solutions count for the doubts at each product, those that are expected to be fastest."""
 CAUTIONS = (*(step / 20 for step in range(40)), 2.0, 2.5, 3.0, 4.0)
 RESAMPLES = 400
 """So many draws of the products decide on the caution. Products are drawn, since a list has too few families."""
@@ -39,7 +41,7 @@ benchmarks/recorded/choice_h200_types)."""
 
 @dataclass(frozen=True)
 class HeldOutTimes:
-    """What models expect of products whose families they were not fitted on.
+    """What models expect of products that they were not fitted on.
 
     `logs` are logarithms of expected times over the products' floors, `doubts` their doubts, and `times` the logarithms
     of the measured times: a row for each product, a column for each solution, NaN where the solution did not run.
@@ -55,29 +57,88 @@ class HeldOutTimes:
     def only(self, rows: Rows) -> HeldOutTimes:
         return HeldOutTimes(self.logs[rows], self.doubts[rows], self.times[rows], self.folds[rows], self.vendors)
 
+    @property
+    def errors(self) -> Floats:
+        return ratio_errors(self.logs, self.times, self.vendors)
+
+
+@dataclass(frozen=True)
+class HeldOutParts:
+    """What is expected of products of families that were held out, for scores; and of products that were held out by
+    themselves, for trust: a list fills the space of sizes, so that most products that a program has are like some of
+    it."""
+
+    families: HeldOutTimes
+    products: HeldOutTimes
+
 
 def held_out_times(
-    families: Sequence[str],
-    cells: TimeCells,
-    unmeasured: PairRows,
-    seed: int,
-    siblings: Sequence[SiblingCells] = (),
-) -> HeldOutTimes:
-    """The expectations for every time of this device. Whole families are held out, of its times and of the siblings'.
-    Raises ValueError for a single family, and FewSharedError."""
-    folds = fold_numbers(families, FOLDS, seed)
-    logs, doubts = np.empty(len(cells.logs)), np.empty(len(cells.logs))
+    families: Sequence[str], cells: TimeCells, seed: int, siblings: Sequence[SiblingCells] = ()
+) -> HeldOutParts:
+    """The expectations for every time of this device. Of a family that is held out, the siblings' times are left out,
+    too; its doubts are learned from the errors on other families.
+
+    Raises ValueError for a single family, and FewSharedError.
+    """
+    pairs, table = cells.pairs, cells.pairs.table
+    by_family = fold_numbers(families, FOLDS, seed)
+    by_product = fold_numbers([str(row) for row in range(len(families))], FOLDS, seed)
+    of_families = _expected(by_family, cells, seed, siblings, families)
+    of_products = _expected(by_product, cells, seed, siblings)
+    errors = ratio_errors(table(of_products), cells.times, pairs.vendors)
+
+    def held_out(logs: Floats, folds: Indices) -> HeldOutTimes:
+        doubts = np.empty(len(logs))
+        for fold in np.unique(folds):
+            out = (folds == fold)[pairs.row]
+            doubts[out] = np.exp(doubts_from(pairs.only(~out), errors, seed).predict(pairs.features[out]))
+        return HeldOutTimes(table(logs), table(doubts), cells.times, folds, pairs.vendors)
+
+    return HeldOutParts(held_out(of_families, by_family), held_out(of_products, by_product))
+
+
+def _expected(
+    folds: Indices, cells: TimeCells, seed: int, siblings: Sequence[SiblingCells], families: Sequence[str] = ()
+) -> Floats:
+    """The expected logarithm of each time by a model that was taught without its fold, and without the fold's families
+    of the siblings."""
+    logs = np.empty(len(cells.logs))
     for fold in np.unique(folds):
         out = (folds == fold)[cells.pairs.row]
-        left_out = {family for family, number in zip(families, folds, strict=True) if number == fold}
+        left_out = {family for family, number in zip(families, folds, strict=False) if number == fold}
         taught, asked = with_siblings(cells.only(~out), siblings, seed, left_out), cells.only(out)
-        model = grown(taught, unmeasured, seed)
-        features, expected = asked.pairs.features, model.times.predict(asked.pairs.features)
+        model = grown(taught, seed)
+        logs[out] = model.times.predict(asked.pairs.features)
         if model.library:
-            expected[asked.planned] = model.library.predict(asked.planned_features)
-        logs[out], doubts[out] = expected, np.exp(model.doubts.predict(features))
-    table = cells.pairs.table
-    return HeldOutTimes(table(logs), table(doubts), cells.times, folds, cells.pairs.vendors)
+            logs[np.flatnonzero(out)[asked.planned]] = model.library.predict(asked.planned_features)
+    return logs
+
+
+def doubts_from(pairs: PairRows, errors: Floats, seed: int) -> TreeEnsemble:
+    """The trees of doubts, from those of the pairs that have an error in the table of `ratio_errors`."""
+    of_pairs = errors[pairs.row, pairs.column]
+    known = np.isfinite(of_pairs)
+    return grown_doubts(pairs.features[known], of_pairs[known], seed)
+
+
+def ratio_errors(logs: Floats, times: Floats, vendors: Rows) -> Floats:
+    """How far ratios of times are off, in logarithms, as a table like `logs`: of our own solutions that compete, to the
+    vendor's library, or to the expected fastest where there is none; of the vendor, to the expected fastest of the
+    others. NaN for other pairs."""
+    numbers = np.arange(len(logs))
+    own, vendor = (np.where(np.isfinite(logs) & kind, logs, np.inf) for kind in (~vendors, vendors))
+    (fastest, has_own), (library, has_library) = (
+        (of.argmin(axis=1), np.isfinite(of).any(axis=1)) for of in (own, vendor)
+    )
+    off = times - logs
+    reference = np.where(has_library, library, fastest)
+    errors: Floats = off - off[numbers, reference][:, None]
+    places = own.argsort(axis=1).argsort(axis=1)
+    errors[(places >= COMPETING) | ~np.isfinite(own)] = np.nan
+    errors[numbers, reference] = np.nan
+    both = has_own & has_library
+    errors[numbers[both], library[both]] = (off[numbers, library] - off[numbers, fastest])[both]
+    return errors
 
 
 @dataclass(frozen=True)
@@ -121,19 +182,12 @@ class Trust:
 
 
 def doubt_factor(held_out: HeldOutTimes) -> float:
-    """The root mean square of errors of ratios to the vendor's time, over that of their doubts; of ratios to the
-    expected fastest where there is no vendor. Expected times count that compete."""
-    logs, times, doubts = held_out.logs, held_out.times, held_out.doubts
-    numbers = np.arange(len(logs))
-    fastest = np.nanargmin(logs, axis=1)
-    vendor = np.where(np.isfinite(logs) & held_out.vendors, logs, np.inf)
-    reference = np.where(np.isfinite(vendor.min(axis=1)), vendor.argmin(axis=1), fastest)
-    errors = (times - times[numbers, reference][:, None]) - (logs - logs[numbers, reference][:, None])
-    competes = (logs - logs[numbers, fastest][:, None] <= NEAR) & ~held_out.vendors
-    competes[numbers, reference] = False
+    """The root mean square of the errors of our own solutions that compete, over that of their doubts."""
+    errors = held_out.errors
+    competes = np.isfinite(errors) & ~held_out.vendors
     if not competes.any():
         return 1.0
-    return float(np.sqrt((errors[competes] ** 2).mean() / (doubts[competes] ** 2).mean()))
+    return float(np.sqrt((errors[competes] ** 2).mean() / (held_out.doubts[competes] ** 2).mean()))
 
 
 def _vendors(held_out: HeldOutTimes) -> Floats:
