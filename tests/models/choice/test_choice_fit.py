@@ -81,10 +81,10 @@ def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
     for settings in (growing.TIMES, growing.DOUBTS):
         monkeypatch.setitem(settings, "max_iter", 5)
     matrix = machine.matrix(12)
-    held_out = ChoiceLesson.of(matrix, machine.TARGET, 0).held_out(0).families
+    held_out = ChoiceLesson.of(matrix, machine.TARGET).held_out(0).families
     few = np.array(matrix.families) == "few"
     changed = replace(matrix, seconds=np.where(few[:, None], 3 * matrix.seconds, matrix.seconds))
-    again = ChoiceLesson.of(changed, machine.TARGET, 0).held_out(0).families
+    again = ChoiceLesson.of(changed, machine.TARGET).held_out(0).families
     np.testing.assert_array_equal(held_out.logs[few], again.logs[few])
     assert not np.array_equal(held_out.logs[~few], again.logs[~few], equal_nan=True)
     assert fit.model.scores["geomean"] == pytest.approx(geomean(fit.efficiencies))
@@ -93,7 +93,7 @@ def test_scores_are_those_of_families_that_were_held_out(fit, monkeypatch):
 
 @pytest.mark.parametrize("kept", ["own", "vendor"])
 def test_a_fold_may_lack_the_vendor_or_our_kernels(kept):
-    lesson = ChoiceLesson.of(machine.matrix(12), machine.TARGET, 0)
+    lesson = ChoiceLesson.of(machine.matrix(12), machine.TARGET)
     pairs = lesson.cells.pairs
     is_kept = pairs.vendors[pairs.column] == (kept == "vendor")
     cells = lesson.cells.only(is_kept)
@@ -104,7 +104,7 @@ def test_a_fold_may_lack_the_vendor_or_our_kernels(kept):
 def test_slow_kernels_count_less_and_the_vendor_more():
     """A kernel that takes twice the best own time, one that takes the best, and the vendor, which is slower than both;
     the best of one product says nothing of another."""
-    cells = ChoiceLesson.of(machine.matrix(12), machine.TARGET, 0).cells
+    cells = ChoiceLesson.of(machine.matrix(12), machine.TARGET).cells
     pairs = cells.pairs
     is_vendor = pairs.vendors[pairs.column]
     logs = np.where(is_vendor, 1.0, 0.1 * pairs.row + math.log(2) * (pairs.column % 2))

@@ -13,11 +13,11 @@ import choice_machine as machine
 from few_trees import few_trees
 from tunesmith.kernels import VENDOR
 from tunesmith.models.choice import model as choice_model
-from tunesmith.models.choice.features import ProductNumbers
+from tunesmith.models.choice.features import PRODUCT_FEATURES, ProductNumbers
 from tunesmith.models.choice.fit import fitting
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, parse_choice_model, plain_of_model
-from tunesmith.models.choice.plans import NO_PLAN, OF_PLAN, plan_features
+from tunesmith.models.choice.plans import NO_PLAN, OF_PLAN, OF_PRODUCT, plan_features, with_plans
 from tunesmith.models.choice.trees import ensemble
 from tunesmith.records import LibraryPlan, UserError
 
@@ -50,7 +50,7 @@ def matrix(count, seed=0, known=1.0):
 
 @pytest.fixture(scope="module")
 def lesson():
-    return ChoiceLesson.of(matrix(40), machine.TARGET, 0)
+    return ChoiceLesson.of(matrix(40), machine.TARGET)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_held_out_times_of_the_library_are_expected_by_its_plans(lesson):
 
 def test_a_product_without_a_plan_is_expected_by_its_sizes():
     """A part of the plans is known: only those cells differ from a fit without any."""
-    some = ChoiceLesson.of(matrix(40, known=0.7), machine.TARGET, 0)
+    some = ChoiceLesson.of(matrix(40, known=0.7), machine.TARGET)
     none = replace(some, cells=replace(some.cells, plans=np.full_like(some.cells.plans, np.nan)))
     differ = some.held_out(0).families.logs != none.held_out(0).families.logs
     known = np.isfinite(some.cells.plans[:, 0])
@@ -166,3 +166,37 @@ def test_a_plan_as_numbers():
     assert np.isfinite(plan_features(replace(SLOW, parts=0, waves=0.0))).all()
     assert plan_features(None) is NO_PLAN
     assert np.isnan(NO_PLAN).all()
+
+
+def test_a_plan_on_a_product_as_numbers():
+    """Batches of 2, 64 x 32 by a K of 1000 in 4 parts, in two and a half waves: a part has 250 of K, a work-group a
+    fifth of the elements of all parts, and a compute unit three of them in turn."""
+    sizes = {"log m": 6.0, "log n": 5.0, "log k": math.log2(1000), "log batch": 1.0, "log floor": -10.0}
+    row = np.array([[sizes.get(name, 0.0) for name in PRODUCT_FEATURES]])
+    plan = plan_features(replace(SLOW, parts=4, waves=2.5))
+    (values,) = with_plans(row, plan)[:, len(PRODUCT_FEATURES) + len(OF_PLAN) :]
+    elements, of_k = 64 * 32 * 2 / (2.5 / 4), 1000 / 4
+    expected = (2.5 / 3, of_k, elements, 3 * of_k * elements * 2**10, 3 * of_k * 2**10, 3)
+    assert len(OF_PRODUCT) == len(expected)
+    np.testing.assert_allclose([values[0], *np.exp2(values[1:])], expected)
+
+
+def test_whole_waves_are_full():
+    for waves in range(1, 400):
+        plan = plan_features(replace(SLOW, waves=float(waves)))
+        values = with_plans(np.ones((1, len(PRODUCT_FEATURES))), plan)[0, len(PRODUCT_FEATURES) + len(OF_PLAN) :]
+        assert values[0] == pytest.approx(1.0)
+        assert 2 ** values[-1] == pytest.approx(waves)
+
+
+def test_a_library_that_was_fitted_with_fewer_features_expects_the_same(model):
+    """The features that were added are behind the others. This library's trees never ask for them."""
+    plain = plain_of_model(model)
+    first = len(plain["features"]) + len(OF_PLAN)
+    trees = plain["library"]
+    known = replace(model.library, feature=np.where(model.library.feature < first, model.library.feature, 0))
+    former = plain_of_model(replace(model, library=known)) | {"library-features": list(OF_PLAN)}
+    again = model_of(former, "kept")
+    rows = np.random.default_rng(0).normal(size=(5, first + len(OF_PRODUCT)))
+    np.testing.assert_allclose(again.library.predict(rows[:, :first]), known.predict(rows))
+    assert trees != former["library"], "some tree asked for a feature that was added"

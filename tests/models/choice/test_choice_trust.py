@@ -12,7 +12,7 @@ import choice_machine
 from few_trees import few_trees
 from tunesmith.models.choice.fit import growing
 from tunesmith.models.choice.fit import held_out as held_out_module
-from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
+from tunesmith.models.choice.fit.fitting import ChoiceLesson, best_of_first, fit_choice
 from tunesmith.models.choice.fit.held_out import (
     CAUTIONS,
     FEW,
@@ -20,6 +20,7 @@ from tunesmith.models.choice.fit.held_out import (
     HeldOutTimes,
     Trust,
     doubt_factor,
+    doubts_from,
     ratio_errors,
 )
 from tunesmith.models.choice.trees import ensemble
@@ -40,35 +41,77 @@ def test_doubts_are_scaled_to_the_errors_that_were_made():
 
 
 def test_errors_are_those_of_ratios_of_times_that_compete():
-    """Five of ours with the vendor, ours alone, and the vendor alone; the logarithms of times are 0.1 for each place
-    above the expected ones, and the vendor's are 1.0 above."""
+    """Five of ours with the vendor, two of ours alone, and the vendor alone. The third is expected to be the fastest of
+    the first five, and is the slowest."""
     nan = math.nan
-    expected = [[0.0, 0.3, 0.1, 0.4, 0.2, 0.5], [0.2, 0.1, nan, nan, nan, nan], [nan, nan, nan, nan, nan, 0.5]]
-    off = [[0.0, 0.3, 0.1, 0.4, 0.2, 1.0], [0.2, 0.1, nan, nan, nan, nan], [nan, nan, nan, nan, nan, 1.0]]
+    expected = [[0.2, 0.3, 0.0, 0.4, 0.1, 0.5], [0.2, 0.1, nan, nan, nan, nan], [nan, nan, nan, nan, nan, 0.5]]
+    off = [[0.1, 0.0, 0.7, -0.3, 0.2, 1.0], [0.3, 0.1, nan, nan, nan, nan], [nan, nan, nan, nan, nan, 1.0]]
     logs, vendors = np.array(expected), np.arange(6) == 5
     errors = ratio_errors(logs, logs + off, vendors)
-    behind = [-1.0, -0.7, -0.9, nan, -0.8, 1.0]
-    np.testing.assert_allclose(errors, [behind, [0.1, nan, nan, nan, nan, nan], [nan] * 6], atol=1e-12)
+    first = [-0.9, -1.0, -0.3, nan, -0.8, 0.3]
+    np.testing.assert_allclose(errors, [first, [0.2, nan, nan, nan, nan, nan], [nan] * 6], atol=1e-12)
 
 
 def test_doubts_are_learned_from_other_families(monkeypatch):
     """Times of one family that were changed change the doubts of the others, and not its own, since only the errors on
-    the others teach them."""
+    the others teach them. What is expected is the same of both."""
     pytest.importorskip("sklearn.ensemble")
-    monkeypatch.setitem(growing.TIMES, "max_iter", 3)
     # Expectations that do not depend on the times, so that the errors alone differ.
     monkeypatch.setattr(held_out_module, "grown", lambda cells, seed: growing.GrownTimes(NO_TREES, None))
     monkeypatch.setitem(growing.DOUBTS, "min_samples_leaf", 1)
+    monkeypatch.setitem(growing.DOUBTS, "max_iter", 5)
     matrix = choice_machine.matrix(12)
     few = np.array(matrix.families) == "few"
     changed = replace(
         matrix, seconds=np.where(few[:, None] & (np.arange(matrix.seconds.shape[1]) == 0), 3, 1) * matrix.seconds
     )
     held, again = (
-        ChoiceLesson.of(some, choice_machine.TARGET, 0).held_out(0).families.doubts for some in (matrix, changed)
+        ChoiceLesson.of(some, choice_machine.TARGET).held_out(0).families.doubts for some in (matrix, changed)
     )
     np.testing.assert_array_equal(held[few], again[few])
     assert not np.array_equal(held[~few], again[~few], equal_nan=True)
+
+
+def test_products_are_held_out_by_themselves(monkeypatch):
+    """Times of one product that were changed change what is expected of others of its family, and not of itself."""
+    pytest.importorskip("sklearn.ensemble")
+    monkeypatch.setitem(growing.TIMES, "max_iter", 3)
+    monkeypatch.setitem(growing.TIMES, "min_samples_leaf", 1)
+    matrix = choice_machine.matrix(12)
+    changed = replace(matrix, seconds=np.where(np.arange(48)[:, None] == 5, 30.0, 1.0) * matrix.seconds)
+    held, again = (ChoiceLesson.of(some, choice_machine.TARGET).held_out(0).products.logs for some in (matrix, changed))
+    floors = np.arange(48) != 5
+    np.testing.assert_array_equal(held[5], again[5])
+    of_family = np.array(matrix.families) == matrix.families[5]
+    assert not np.array_equal(held[floors & of_family], again[floors & of_family], equal_nan=True)
+
+
+def test_a_fit_rests_its_trust_on_products_and_its_scores_on_families(monkeypatch):
+    pytest.importorskip("sklearn.ensemble")
+    # Few products have a caution with which all of these choices are the vendor's.
+    monkeypatch.setattr(held_out_module, "FEW", 0)
+    matrix = choice_machine.matrix(12)
+    with few_trees(times=30):
+        lesson = ChoiceLesson.of(matrix, choice_machine.TARGET)
+        held_out = lesson.held_out(0)
+        fit = fit_choice(matrix, choice_machine.TARGET, "bfloat16", (), ("", ""))
+        doubts = doubts_from(lesson.cells.pairs, held_out.products.errors, 0)
+    trust = Trust.of(held_out.products, 0.0)
+    assert fit.model.caution == trust.caution
+    expected = best_of_first(lesson.candidates.matrix, lesson.candidates.best, trust.cautious(held_out.families), 1)
+    np.testing.assert_array_equal(fit.efficiencies, expected)
+    of_products = best_of_first(lesson.candidates.matrix, lesson.candidates.best, trust.cautious(held_out.products), 1)
+    assert not np.array_equal(fit.efficiencies, of_products)
+    assert fit.model.doubts.base == pytest.approx(doubts.base + math.log(trust.factor))
+    np.testing.assert_array_equal(fit.model.doubts.value, doubts.value)
+
+
+def test_without_an_error_the_doubt_is_the_least():
+    pytest.importorskip("sklearn.ensemble")
+    trees = growing.grown_doubts(np.zeros((0, 3)), np.zeros(0), 0)
+    np.testing.assert_allclose(trees.predict(np.ones((2, 3))), math.log(growing.LEAST_ERROR))
+    same = growing.grown_doubts(np.arange(300.0).reshape(100, 3), np.zeros(100), 0)
+    np.testing.assert_allclose(same.predict(np.ones((2, 3))), math.log(growing.LEAST_ERROR), atol=1e-4)
 
 
 def two_solutions(rows, lost, gain=-0.3, doubtful_gain=-0.05, loss=0.4):

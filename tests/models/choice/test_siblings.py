@@ -74,7 +74,7 @@ def sibling(whole):
 
 @pytest.fixture(scope="module")
 def lesson(here, sibling):
-    return ChoiceLesson.of(here, machine.TARGET, 0, (sibling,))
+    return ChoiceLesson.of(here, machine.TARGET, (sibling,))
 
 
 def test_what_the_sibling_alone_measured_becomes_times_of_this_device(whole, lesson):
@@ -128,7 +128,7 @@ def test_a_family_that_is_held_out_is_also_left_out_of_the_sibling(here, sibling
     few = np.array(sibling.matrix.families) == "few"
     seconds = np.where(few[:, None], 3 * sibling.matrix.seconds, sibling.matrix.seconds)
     changed = replace(sibling, matrix=replace(sibling.matrix, seconds=seconds))
-    again = ChoiceLesson.of(here, machine.TARGET, 0, (changed,)).held_out(0).families
+    again = ChoiceLesson.of(here, machine.TARGET, (changed,)).held_out(0).families
     is_few = np.array(here.families) == "few"
     np.testing.assert_array_equal(held_out.logs[is_few], again.logs[is_few])
     assert not np.array_equal(held_out.logs[~is_few], again.logs[~is_few], equal_nan=True)
@@ -177,12 +177,12 @@ def test_parts_are_joined_row_behind_row(lesson):
 def test_few_plans_of_this_device_teach_nothing_with_those_of_the_sibling(here, sibling, known, is_used):
     plans = dict.fromkeys(here.problems[:known], PLAN)
     planned = replace(sibling, plans_here=dict.fromkeys(sibling.matrix.problems, PLAN))
-    lesson = ChoiceLesson.of(replace(here, plans=plans), machine.TARGET, 0, (planned,))
+    lesson = ChoiceLesson.of(replace(here, plans=plans), machine.TARGET, (planned,))
     assert with_siblings(lesson.cells, lesson.siblings, 0).planned.any() == is_used
 
 
 def test_a_sibling_that_measured_nothing_else_changes_nothing(here, lesson):
-    lesson = ChoiceLesson.of(here, machine.TARGET, 0, (Sibling("sibling", machine.TARGET, on_sibling(here), {}),))
+    lesson = ChoiceLesson.of(here, machine.TARGET, (Sibling("sibling", machine.TARGET, on_sibling(here), {}),))
     taught = with_siblings(lesson.cells, lesson.siblings, 0)
     np.testing.assert_array_equal(taught.logs, lesson.cells.logs)
 
@@ -191,13 +191,13 @@ def test_times_that_do_not_differ_are_taken_as_they_are(here, lesson):
     """Single matrices are batches of one. No product need be shared."""
     others = machine.matrix(20, seed=7)
     same = ChoiceLesson.of(
-        here, machine.TARGET, 0, (Sibling("single", machine.TARGET, others, {}, needs_translation=False),)
+        here, machine.TARGET, (Sibling("single", machine.TARGET, others, {}, needs_translation=False),)
     )
     taught = with_siblings(same.cells, same.siblings, 0)
     truth = time_cells(others, machine.TARGET, ChoiceFeatures(here.solutions, machine.TARGET))
     np.testing.assert_array_equal(taught.times[len(here.problems) :], truth.times)
     again = Sibling("single", machine.TARGET, here, {}, needs_translation=False)
-    known = ChoiceLesson.of(here, machine.TARGET, 0, (again,))
+    known = ChoiceLesson.of(here, machine.TARGET, (again,))
     assert len(with_siblings(known.cells, known.siblings, 0).logs) == len(known.cells.logs), "no product counts twice"
     few = np.array(others.families) == "few"
     without = with_siblings(same.cells, same.siblings, 0, {"few"})
@@ -211,7 +211,7 @@ def test_times_that_are_taken_as_they_are_must_be_of_the_same_solutions(here):
     )
     sibling = Sibling("single", machine.TARGET, replace(others, solutions=unknown), {}, needs_translation=False)
     with pytest.raises(FewSharedError, match=r"^0 times are of the sources' solutions, and 200"):
-        ChoiceLesson.of(here, machine.TARGET, 0, (sibling,))
+        ChoiceLesson.of(here, machine.TARGET, (sibling,))
 
 
 def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkeypatch):
@@ -219,16 +219,16 @@ def test_a_sibling_needs_times_of_what_this_device_measured(here, lesson, monkey
     other_products = machine.matrix(20, seed=7)
     other_solutions = replace(here, solutions=here.solutions[:1], seconds=here.seconds[:, :1])
     of_one_type = [row for row, problem in enumerate(here.problems) if problem.type == machine.TYPES[0]]
-    only = ChoiceLesson.of(rows_of(here, of_one_type), machine.TARGET, 0)
+    only = ChoiceLesson.of(rows_of(here, of_one_type), machine.TARGET)
     rest = rows_of(here, [row for row in range(len(here.problems)) if row not in of_one_type])
     assert with_siblings(only.cells, (), 0) is only.cells
     for matrix, there in ((here, other_products), (here, other_solutions), (rows_of(here, of_one_type), rest)):
         with pytest.raises(FewSharedError, match=r"^\d+ times were measured by both, and 200 are needed$"):
-            ChoiceLesson.of(matrix, machine.TARGET, 0, (Sibling("sibling", machine.TARGET, there, {}),))
+            ChoiceLesson.of(matrix, machine.TARGET, (Sibling("sibling", machine.TARGET, there, {}),))
     monkeypatch.setattr(siblings_module, "LEAST_SHARED", shared)
     with_siblings(lesson.cells, lesson.siblings, 0)
     few = np.array(lesson.candidates.matrix.families) == "few"
     without = lesson.cells.only(~few[lesson.cells.pairs.row])
     left = int(np.isfinite(without.times).sum())
-    with pytest.raises(FewSharedError, match=f"^{left} times were measured by both without families"):
+    with pytest.raises(FewSharedError, match=f"^{left} times were measured by both without what"):
         with_siblings(without, lesson.siblings, 0, {"few"})

@@ -27,9 +27,10 @@ OF_PRODUCT = (
 )
 """Features of a plan for a product, in the order of `_of_product`."""
 PLAN_FEATURES = (*OF_PLAN, *OF_PRODUCT)
-"""What `with_plans` appends."""
+"""What `with_plans` appends. Those that came later are behind, so that older trees ask for none of them."""
 NO_PLAN = np.full(len(OF_PLAN), math.nan)
 LEAST_WAVES = 2.0**-20
+EXACT = 1e-9
 _numbers_of = attrgetter(*(field.name for field in fields(LibraryPlan)))
 _PARTS, _WAVES, _GROUPS = (OF_PLAN.index(f"library's {name}") for name in ("parts", "waves", "log work-groups"))
 _M, _N, _K, _BATCH, _FLOOR = (PRODUCT_FEATURES.index(f"log {name}") for name in ("m", "n", "k", "batch", "floor"))
@@ -56,7 +57,8 @@ def _of_product(rows: Floats, plans: Floats) -> Floats:
     work-group in units that depend on the device; the multiply-adds and the K that a compute unit has in turn, over the
     product's floor; and the rounds. All but the first are binary logarithms."""
     waves, parts = np.exp2(plans[:, _WAVES]), np.maximum(plans[:, _PARTS], 1)
-    rounds = np.ceil(waves)
+    # A logarithm and back may be a little above a whole number.
+    rounds = np.ceil(waves * (1 - EXACT))
     log_k, log_rounds = rows[:, _K] - np.log2(parts), np.log2(rounds)
     log_elements = rows[:, _M] + rows[:, _N] + rows[:, _BATCH] - plans[:, _GROUPS]
     in_turn = log_rounds + log_k - rows[:, _FLOOR]

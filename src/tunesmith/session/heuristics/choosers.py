@@ -69,7 +69,7 @@ class ChosenRow:
 def chosen_held_out(subject: JudgedSubject, count: int, seed: int = 0) -> Mapping[Chooser, list[Guesses]]:
     """The guesses for each product, learned from the products of other families. Raises ValueError for a single
     family and for too few times."""
-    whole, lesson = subject.matrix, ChoiceLesson.of(subject.matrix, subject.target, seed)
+    whole, lesson = subject.matrix, ChoiceLesson.of(subject.matrix, subject.target)
     held_out, matrix = lesson.held_out(seed), lesson.candidates.matrix
     # A product without a time of a candidate is not answered.
     chosen = {row: _chosen_row(whole, row, {}, ()) for row in range(len(whole.problems))}

@@ -1,4 +1,4 @@
-"""A choice model from a matrix of times: trees on all of it, doubts and scores from held-out families."""
+"""A choice model from a matrix of times: trees on all of it, doubts and scores from what was held out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tunesmith.records import Target
 from .candidates import CandidateTimes
 from .cells import ChoiceFeatures, TimeCells, time_cells
 from .growing import grown
-from .held_out import HeldOutParts, Trust, doubts_from, held_out_times
+from .held_out import HeldOutExpectations, Trust, doubts_from, held_out_times
 from .siblings import Sibling, SiblingCells, with_siblings
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ class ChoiceLesson:
     siblings: tuple[SiblingCells, ...] = ()
 
     @staticmethod
-    def of(whole: TimeMatrix, target: Target, seed: int, siblings: Sequence[Sibling] = ()) -> ChoiceLesson:
+    def of(whole: TimeMatrix, target: Target, siblings: Sequence[Sibling] = ()) -> ChoiceLesson:
         """Raises ValueError for fewer than LEAST_TIMES times, and FewSharedError."""
         candidates = CandidateTimes.of(whole, target)
         matrix = candidates.matrix
@@ -50,7 +50,7 @@ class ChoiceLesson:
             others = tuple(replace(other, cells=other.cells.without_plans) for other in others)
         return ChoiceLesson(candidates, cells, others)
 
-    def held_out(self, seed: int) -> HeldOutParts:
+    def held_out(self, seed: int) -> HeldOutExpectations:
         """What models expect of what they were not fitted on. Raises ValueError for a single family, and
         FewSharedError."""
         return held_out_times(self.candidates.matrix.families, self.cells, seed, self.siblings)
@@ -80,7 +80,7 @@ def fit_choice(
 
     Raises ValueError for fewer than LEAST_TIMES times and for a single family, and FewSharedError.
     """
-    lesson = ChoiceLesson.of(whole, target, seed, siblings)
+    lesson = ChoiceLesson.of(whole, target, siblings)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
     trust = Trust.of(held_out.products, noise, seed)

@@ -1,11 +1,12 @@
 """Grows the trees of a model with scikit-learn, and takes them over as plain arrays.
 
 One boosted ensemble learns the measured times, one those of the vendor's library by its plans, and one the doubts, from
-the errors that such models make on families which they were not fitted on.
+the errors that such models make on products which they were not fitted on.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +71,10 @@ def grown(cells: TimeCells, seed: int) -> GrownTimes:
 
 
 def grown_doubts(features: Floats, errors: Floats, seed: int) -> TreeEnsemble:
-    """The trees that expect the logarithm of an error's size. Raises UserError as `grown` does."""
+    """The trees that expect the logarithm of an error's size; of LEAST_ERROR, without any error. Raises UserError as
+    `grown` does."""
+    if not len(errors):
+        return ensemble(math.log(LEAST_ERROR), [GrownTree((0,), (0.0,), (-1,), (-1,), (0.0,))])
     return _grown(DOUBTS, features, np.log(np.abs(errors) + LEAST_ERROR), seed)
 
 

@@ -63,7 +63,7 @@ class HeldOutTimes:
 
 
 @dataclass(frozen=True)
-class HeldOutParts:
+class HeldOutExpectations:
     """What is expected of products of families that were held out, for scores; and of products that were held out by
     themselves, for trust: a list fills the space of sizes, so that most products that a program has are like some of
     it."""
@@ -74,9 +74,9 @@ class HeldOutParts:
 
 def held_out_times(
     families: Sequence[str], cells: TimeCells, seed: int, siblings: Sequence[SiblingCells] = ()
-) -> HeldOutParts:
+) -> HeldOutExpectations:
     """The expectations for every time of this device. Of a family that is held out, the siblings' times are left out,
-    too; its doubts are learned from the errors on other families.
+    too. Its doubts are learned from the errors on products of other families, by models that were taught its times.
 
     Raises ValueError for a single family, and FewSharedError.
     """
@@ -87,25 +87,26 @@ def held_out_times(
     of_products = _expected(by_product, cells, seed, siblings)
     errors = ratio_errors(table(of_products), cells.times, pairs.vendors)
 
-    def held_out(logs: Floats, folds: Indices) -> HeldOutTimes:
+    def with_doubts(logs: Floats, folds: Indices) -> HeldOutTimes:
         doubts = np.empty(len(logs))
         for fold in np.unique(folds):
             out = (folds == fold)[pairs.row]
             doubts[out] = np.exp(doubts_from(pairs.only(~out), errors, seed).predict(pairs.features[out]))
         return HeldOutTimes(table(logs), table(doubts), cells.times, folds, pairs.vendors)
 
-    return HeldOutParts(held_out(of_families, by_family), held_out(of_products, by_product))
+    return HeldOutExpectations(with_doubts(of_families, by_family), with_doubts(of_products, by_product))
 
 
 def _expected(
     folds: Indices, cells: TimeCells, seed: int, siblings: Sequence[SiblingCells], families: Sequence[str] = ()
 ) -> Floats:
     """The expected logarithm of each time by a model that was taught without its fold, and without the fold's families
-    of the siblings."""
+    of the siblings. Without `families` nothing more is left out: products of this device are none of a sibling's that
+    teach."""
     logs = np.empty(len(cells.logs))
     for fold in np.unique(folds):
         out = (folds == fold)[cells.pairs.row]
-        left_out = {family for family, number in zip(families, folds, strict=False) if number == fold}
+        left_out = {families[row] for row in np.flatnonzero(folds == fold).tolist()} if families else set()
         taught, asked = with_siblings(cells.only(~out), siblings, seed, left_out), cells.only(out)
         model = grown(taught, seed)
         logs[out] = model.times.predict(asked.pairs.features)

@@ -24,7 +24,7 @@ from .growing import regressors
 
 FOREST: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5}
 LEAST_SHARED = 200
-"""The fewest times that were measured by both, also without families that are held out."""
+"""The fewest times that were measured by both, also without what is held out."""
 
 
 class FewSharedError(ValueError):
@@ -101,7 +101,7 @@ class SiblingCells:
         ratios = np.where(rows >= 0, here.times[rows, pairs.column], np.nan) - self.cells.logs
         is_shared, is_new = np.isfinite(ratios), rows < 0
         if (count := int(is_shared.sum())) < LEAST_SHARED:
-            raise FewSharedError(count, "were measured by both without families that are held out")
+            raise FewSharedError(count, "were measured by both without what is held out")
         new = self.cells.only(is_new)
         if not is_new.any():
             return new
