@@ -115,6 +115,16 @@ def test_slow_kernels_count_less_and_the_vendor_more():
     np.testing.assert_allclose(slow, 1 / (1 + (math.log(2) / growing.HALF_WEIGHT) ** 2))
 
 
+def test_times_are_learned_by_their_weights(monkeypatch):
+    """Half of the times are doubled and weigh next to nothing, so that the others are expected."""
+    cells = ChoiceLesson.of(machine.matrix(12), machine.TARGET).cells
+    is_odd = np.arange(len(cells.logs)) % 2 == 1
+    doubled = replace(cells, logs=cells.logs + math.log(2) * is_odd)
+    monkeypatch.setattr(growing, "time_weights", lambda cells: np.where(is_odd, 1e-6, 1.0))
+    expected = growing.grown(doubled, 0).times.predict(cells.pairs.features)
+    assert np.median(expected - cells.logs) == pytest.approx(0.0, abs=0.1)
+
+
 def test_doubt_is_greater_where_errors_are():
     """The times of one family jump from product to product, so that no model expects them."""
     matrix, other = machine.matrix(40), machine.matrix(20, seed=4)
