@@ -22,8 +22,12 @@ Floats = NDArray[np.float64]
 OF_PLAN = (*(f"library's {field.name}" for field in fields(LibraryPlan)), "library's log work-groups")
 """Features of a plan alone, in the order of `plan_features`. Workspace and waves are binary logarithms."""
 OF_PRODUCT = (
-    *("library's wave share", "library's log k", "library's log elements", "library's arithmetic"),
-    *("library's iterations", "library's log rounds"),
+    "library's wave share",
+    "library's log k",
+    "library's log elements",
+    "library's arithmetic",
+    "library's iterations",
+    "library's log rounds",
 )
 """Features of a plan for a product, in the order of `_of_product`."""
 PLAN_FEATURES = (*OF_PLAN, *OF_PRODUCT)

@@ -1,4 +1,4 @@
-"""Products with solutions as rows of features: one for each time of a matrix, or for each pair."""
+"""Products with solutions as rows of features, one for each time of a matrix."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class PairRows:
         return PairRows(self.features[kept], self.row[kept], self.column[kept], self.shape, self.vendors)
 
 
-def pair_rows(features: ChoiceFeatures, problems: Sequence[Problem], solutions: Sequence[Solution]) -> PairRows:
+def _pair_rows(features: ChoiceFeatures, problems: Sequence[Problem], solutions: Sequence[Solution]) -> PairRows:
     """Every problem with every solution of its type."""
     found = [features.rows(problem) for problem in problems]
     columns = [features.by_type[problem.type] for problem in problems]
@@ -131,7 +131,7 @@ def joined(parts: Sequence[TimeCells]) -> TimeCells:
 
 def time_cells(matrix: TimeMatrix, target: Target, features: ChoiceFeatures) -> TimeCells:
     """Every time of a matrix of GEMMs, whose problems have no size of zero, over the product's floor on `target`."""
-    pairs = pair_rows(features, matrix.problems, matrix.solutions)
+    pairs = _pair_rows(features, matrix.problems, matrix.solutions)
     seconds = matrix.seconds[pairs.row, pairs.column]
     ran = np.isfinite(seconds)
     floors = np.array([ProductNumbers.of(problem, target).floor for problem in matrix.problems])

@@ -91,9 +91,10 @@ def time_weights(cells: TimeCells) -> Floats:
 def _grown(
     settings: dict[str, Any], features: Floats, values: Floats, seed: int, weights: Floats | None = None
 ) -> TreeEnsemble:
-    _, boosted = regressors()
     singles = features.astype(np.float32)
-    return _ensemble_of(boosted(random_state=seed, **settings).fit(singles, values, weights), singles).rounded()
+    return _ensemble_of(
+        regressor("HistGradientBoostingRegressor")(random_state=seed, **settings).fit(singles, values, weights), singles
+    ).rounded()
 
 
 def _ensemble_of(model: Any, features: Singles) -> TreeEnsemble:
@@ -131,12 +132,12 @@ def _version() -> str:
     return str(sklearn.__version__)
 
 
-def regressors() -> tuple[Any, Any]:
-    """scikit-learn's extremely randomised trees, and its boosted ones. Raises UserError if it is not installed."""
+def regressor(name: str) -> Any:
+    """scikit-learn's class of trees with this name. Raises UserError if it is not installed."""
     try:
         # Imported here because scikit-learn is an extra, and its import takes a second.
-        from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+        from sklearn import ensemble as trees
     except ImportError as error:
         what = "scikit-learn is not installed, and a choice model is fitted with it"
         raise UserError("--method choice", what, "pip install 'tunesmith[search]'") from error
-    return ExtraTreesRegressor, HistGradientBoostingRegressor
+    return getattr(trees, name)

@@ -20,7 +20,7 @@ from tunesmith.models.intensity.scoring import TimeMatrix
 from tunesmith.records import LibraryPlan, Problem, Target
 
 from .cells import ChoiceFeatures, TimeCells, joined, time_cells
-from .growing import regressors
+from .growing import regressor
 
 FOREST: dict[str, Any] = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5}
 LEAST_SHARED = 200
@@ -106,8 +106,9 @@ class SiblingCells:
         if not is_new.any():
             return new
         features = np.column_stack([pairs.features, self.cells.logs]).astype(np.float32)
-        forest_of, _ = regressors()
-        forest = forest_of(random_state=seed, n_jobs=-1, **FOREST).fit(features[is_shared], ratios[is_shared])
+        forest = regressor("ExtraTreesRegressor")(random_state=seed, n_jobs=-1, **FOREST).fit(
+            features[is_shared], ratios[is_shared]
+        )
         # Not `forest.predict`, which adds the trees in the order in which threads finish.
         expected = sum(tree.predict(features[is_new]) for tree in forest.estimators_)
         return replace(new, logs=new.logs + expected / FOREST["n_estimators"])
