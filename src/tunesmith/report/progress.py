@@ -179,6 +179,30 @@ class ProgressReport(_Display):
         return picture
 
 
+class CountReport(_Display):
+    """Shows how many of equal pieces of work are done; a context manager. After `PATIENCE`: a bar on a terminal,
+    elsewhere a line at times."""
+
+    def __init__(
+        self, console: Console, title: str, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(console, quiet, clock, TimeRemainingColumn())
+        self._title = title
+
+    def __call__(self, done: int, of: int) -> None:
+        seconds = self._clock() - self._began
+        facts = f"{self._title}, {done / max(seconds, 1e-9):.1f} a second"
+        self._bar.update(self._task, completed=done, total=of, description=facts)
+        if self._quiet or seconds < PATIENCE:
+            return
+        if self._console.is_terminal:
+            self._bar.start()
+        elif self._line_is_due():
+            left = numbers.duration(seconds / done * (of - done))
+            self._console.print(f"{facts}: {done}/{of}, {left} left", highlight=False)
+            self._last_line = self._clock()
+
+
 class CompilingReport(_Display):
     """Observes a compilation; a context manager. After `PATIENCE`: a bar on a terminal, elsewhere a line at times."""
 

@@ -17,7 +17,15 @@ from tunesmith.models.choice.features import PRODUCT_FEATURES, ProductNumbers
 from tunesmith.models.choice.fit import fitting
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.model_file import dump_choice_model, model_of, parse_choice_model, plain_of_model
-from tunesmith.models.choice.plans import NO_PLAN, OF_PLAN, OF_PRODUCT, plan_features, with_plans
+from tunesmith.models.choice.plans import (
+    NO_PLAN,
+    OF_PLAN,
+    OF_PRODUCT,
+    OF_TILE,
+    PLAN_FEATURES,
+    plan_features,
+    with_plans,
+)
 from tunesmith.models.choice.trees import ensemble
 from tunesmith.records import LibraryPlan, UserError
 
@@ -174,7 +182,7 @@ def test_a_plan_on_a_product_as_numbers():
     sizes = {"log m": 6.0, "log n": 5.0, "log k": math.log2(1000), "log batch": 1.0, "log floor": -10.0}
     row = np.array([[sizes.get(name, 0.0) for name in PRODUCT_FEATURES]])
     plan = plan_features(replace(SLOW, parts=4, waves=2.5))
-    (values,) = with_plans(row, plan)[:, len(PRODUCT_FEATURES) + len(OF_PLAN) :]
+    (values,) = with_plans(row, plan)[:, len(PRODUCT_FEATURES) + len(OF_PLAN) : -len(OF_TILE)]
     elements, of_k = 64 * 32 * 2 / (2.5 / 4), 1000 / 4
     expected = (2.5 / 3, of_k, elements, 3 * of_k * elements * 2**10, 3 * of_k * 2**10, 3)
     assert len(OF_PRODUCT) == len(expected)
@@ -184,19 +192,37 @@ def test_a_plan_on_a_product_as_numbers():
 def test_whole_waves_are_full():
     for waves in range(1, 400):
         plan = plan_features(replace(SLOW, waves=float(waves)))
-        values = with_plans(np.ones((1, len(PRODUCT_FEATURES))), plan)[0, len(PRODUCT_FEATURES) + len(OF_PLAN) :]
-        assert values[0] == pytest.approx(1.0)
-        assert 2 ** values[-1] == pytest.approx(waves)
+        appended = with_plans(np.ones((1, len(PRODUCT_FEATURES))), plan)[0, len(PRODUCT_FEATURES) :]
+        values = dict(zip(PLAN_FEATURES, appended, strict=True))
+        assert values["library's wave share"] == pytest.approx(1.0)
+        assert 2 ** values["library's log rounds"] == pytest.approx(waves)
 
 
-def test_a_library_that_was_fitted_with_fewer_features_expects_the_same(model):
+def test_the_tile_of_a_plan_on_a_product_as_numbers():
+    """130 x 100 by a K of 1000 in 4 parts, a batch of 2, in two and a half waves of tiles of 64 x 32: 3 x 4 of them for
+    each matrix of the batch. A compute unit fetches three tiles' rows and columns, 250 long."""
+    sizes = {"log m": 130, "log n": 100, "log k": 1000, "log batch": 2, "log floor": 2**-10}
+    row = np.array([[math.log2(sizes.get(name, 1)) for name in PRODUCT_FEATURES]])
+    tile = 13
+    for parts, of_k in ((4, 250), (1, 1000), (0, 1000), (2**32 - 1, 1000)):
+        (values,) = with_plans(row, plan_features(replace(SLOW, tile=tile, parts=parts, waves=2.5)))[:, -len(OF_TILE) :]
+        expected = (64, 32, 3 * 4 * 2, 3 * (64 + 32) * of_k * 2**10)
+        np.testing.assert_allclose(np.exp2(values[[0, 1, 2, 5]]), expected)
+        np.testing.assert_allclose(values[[3, 4]], (130 / (3 * 64), 100 / (4 * 32)))
+    (unknown,) = with_plans(row, plan_features(replace(SLOW, tile=0)))[:, -len(OF_TILE) :]
+    np.testing.assert_allclose(unknown[:2], 0)
+    np.testing.assert_allclose(unknown[[3, 4]], 1)
+
+
+@pytest.mark.parametrize("former", [OF_PLAN, (*OF_PLAN, *OF_PRODUCT)])
+def test_a_library_that_was_fitted_with_fewer_features_expects_the_same(model, former):
     """The features that were added are behind the others. This library's trees never ask for them."""
     plain = plain_of_model(model)
-    first = len(plain["features"]) + len(OF_PLAN)
+    first = len(plain["features"]) + len(former)
     trees = plain["library"]
     known = replace(model.library, feature=np.where(model.library.feature < first, model.library.feature, 0))
-    former = plain_of_model(replace(model, library=known)) | {"library-features": list(OF_PLAN)}
-    again = model_of(former, "kept")
-    rows = np.random.default_rng(0).normal(size=(5, first + len(OF_PRODUCT)))
+    older = plain_of_model(replace(model, library=known)) | {"library-features": list(former)}
+    again = model_of(older, "kept")
+    rows = np.random.default_rng(0).normal(size=(5, len(plain["features"]) + len(PLAN_FEATURES)))
     np.testing.assert_allclose(again.library.predict(rows[:, :first]), known.predict(rows))
-    assert trees != former["library"], "some tree asked for a feature that was added"
+    assert trees != older["library"], "some tree asked for a feature that was added"

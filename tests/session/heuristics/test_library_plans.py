@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from choice_fakes import products, tuned
 from few_trees import few_trees
 from tunesmith.cli.app import app
+from tunesmith.cli.runs import INTERRUPTED
+from tunesmith.models.choice.fit.library import LibraryRun
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type, gemm_type_named
 from tunesmith.problems.gemm.fields import INPUTS
@@ -54,8 +56,18 @@ def command(*words):
 
 def test_a_file_has_what_was_written(tmp_path):
     rows = [planned(), planned(trans_a=True, batch=3, family="few"), replace(planned(), plan=replace(PLAN, waves=1e-7))]
-    (tmp_path / "plans.csv").write_text(plans_text(rows))
-    assert list(read_plans([tmp_path / "plans.csv"])) == rows
+    for written in (rows, [*rows, replace(planned(m=5), seconds=1.25e-5)]):
+        (tmp_path / "plans.csv").write_text(plans_text(written))
+        assert list(read_plans([tmp_path / "plans.csv"])) == written
+
+
+@pytest.mark.parametrize("text", ["0", "-1e-6", "nan", "inf", "fast", ""])
+def test_a_time_that_is_none_is_told_with_its_line(tmp_path, text):
+    path = tmp_path / "plans.csv"
+    path.write_text(plans_text([planned(), replace(planned(), seconds=1.25e-5)]).replace("1.25e-05", text))
+    with pytest.raises(UserError, match="seconds") as error:
+        list(read_plans([path]))
+    assert error.value.location.startswith(f"{path}:3")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +156,7 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
     out = tmp_path / "plans.csv"
     words = "plans", tmp_path / "list.csv", tmp_path / "again.csv", "--type", "float16", "-o", out, "--json"
     document = json.loads(command(*words).stdout)
-    assert document == {"products": 2, "silent": 1, "written": str(out)}
+    assert document == {"products": 2, "timed": 0, "silent": 1, "left": 0, "written": str(out)}
     assert [problem.type.name for problem in FakeLauncher.problems] == [
         "Cij_Aki_Bkj_H",
         "Cij_Aik_Bkj_H",
@@ -156,6 +168,54 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
         (8, "Cijk_Ailk_Bljk_H", "a GPU"),
     ]
     assert "the library says nothing of 1 others" in command(*words[:-1]).stdout
+
+
+@dataclass
+class FakeTimer:
+    """A library that takes 2 us, cannot compute an N of 9, and is stopped at one of 11."""
+
+    device: Any
+    launcher: Any
+
+    def seconds(self, problem):
+        if problem.size("N") == 11:
+            raise KeyboardInterrupt
+        return None if problem.size("N") == 9 else 2e-6
+
+    def close(self):
+        FakeTimer.launchers.append(self.launcher)
+
+
+def test_the_library_is_timed_where_it_says_its_plan(device, tmp_path, monkeypatch):
+    FakeTimer.launchers = []
+    monkeypatch.setattr(plans_module, "LibraryTimer", FakeTimer)
+    rows = [ListedGemm(8, 8, 8), ListedGemm(9, 8, 8), ListedGemm(8, 8, 7)]
+    (tmp_path / "list.csv").write_text(gemm_list_text(rows))
+    out = tmp_path / "plans.csv"
+    words = "plans", tmp_path / "list.csv", "-o", out, "--times"
+    assert json.loads(command(*words, "--json").stdout) == {
+        "products": 2,
+        "timed": 1,
+        "silent": 1,
+        "left": 0,
+        "written": str(out),
+    }
+    assert [product.seconds for product in read_plans([out])] == [2e-6, None]
+    assert len(FakeTimer.launchers) == 1
+    assert "plans for 2 products and its times of 1 to" in command(*words).stdout
+
+
+def test_ctrl_c_keeps_what_is_known(device, tmp_path, monkeypatch):
+    FakeTimer.launchers = []
+    monkeypatch.setattr(plans_module, "LibraryTimer", FakeTimer)
+    rows = [ListedGemm(8, 8, 8), ListedGemm(8, 8, 7), ListedGemm(11, 8, 8), ListedGemm(8, 8, 16)]
+    (tmp_path / "list.csv").write_text(gemm_list_text(rows))
+    out = tmp_path / "plans.csv"
+    result = command("plans", tmp_path / "list.csv", "-o", out, "--times")
+    assert result.exit_code == INTERRUPTED
+    assert "stopped with 2 products left; wrote" in " ".join(result.output.split())
+    assert [product.row for product in read_plans([out])] == rows[:1]
+    assert len(FakeTimer.launchers) == 1
 
 
 @pytest.mark.parametrize("name", [*(DATA_TYPES[letter].dtype for letter in INPUTS), "tf32"])
@@ -218,6 +278,23 @@ def test_a_fit_and_a_judgement_take_the_plans(run, tmp_path, monkeypatch):
     assert f"1 of {len(rows)} products have no plan in" in " ".join(shown.split())
     failed = command(*fit, "--plans", tmp_path / "others.csv")
     assert f"has no plan of the {len(products())} products" in str(failed.exception)
+
+
+def test_a_fit_takes_the_times_of_its_device_and_types(run):
+    folder, listed = run
+    (subject,) = read_matrices(MatrixTask((folder,), (listed,), with_vendor=True)).subjects
+    kind, device = subject.matrix.problems[0].type.name, subject.target.name
+    timed = replace(planned(kind, device, m=7, family="odd"), seconds=2e-6)
+    others = [
+        planned(kind, device),
+        replace(timed, device="another"),
+        replace(timed, type=gemm_type("h", transpose_b=False)),
+    ]
+    nameless = replace(timed, row=replace(timed.row, family=""))
+    runs = fit_choice_module.library_runs([timed, *others, nameless], subject)
+    assert runs == [
+        LibraryRun(timed.problem, family, PLAN, 2e-6) for family in ("odd", f"{timed.row.m} x {timed.row.n}")
+    ]
 
 
 def test_plans_mean_nothing_elsewhere(run, tmp_path):

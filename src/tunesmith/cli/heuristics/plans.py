@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from tunesmith.report import CountReport
 from tunesmith.report.heuristics import lists as report
 from tunesmith.session.heuristics.plans import write_plans
 
-from ..output import Json, print_facts
+from ..output import Json, messages, print_facts
+from ..runs import INTERRUPTED, Quiet
 
 
 def plans(
@@ -20,13 +22,25 @@ def plans(
     out: Annotated[Path, typer.Option("-o", "--out", help="The products with the library's plans, as CSV.")],
     data_type: Annotated[str, typer.Option("--type", help="The operands' type: b, h, s, tf32, f8, ...")] = "b",
     device: Annotated[str | None, typer.Option("--device", help="The device; the first CUDA device if absent.")] = None,
+    times: Annotated[
+        bool,
+        typer.Option("--times", help="Also time cuBLAS at each product, which takes some 30 ms."),
+    ] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Ask cuBLAS which algorithm, tile and parts of K it would take for each product, without computing any.
 
     A choice model that is fitted with --plans expects the library's times better, and the program that chooses by it
-    asks the library, too.
+    asks the library, too. With --times, products that no tuning measured teach the model how fast the library is there.
+    Ctrl-C writes what is known so far.
 
     Example: `tunesmith heuristics plans design.csv next.csv -o plans.csv`
+
+    Example: `tunesmith heuristics plans many.csv -o times.csv --times`
     """
-    print_facts(as_json, report.planned_document, report.planned, write_plans(lists, out, data_type, device))
+    with CountReport(messages, "asking the library", quiet or as_json) as progress:
+        written = write_plans(lists, out, data_type, device, times, progress)
+    print_facts(as_json, report.planned_document, report.planned, written)
+    if written.left:
+        raise typer.Exit(INTERRUPTED)

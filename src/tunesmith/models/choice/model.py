@@ -37,7 +37,8 @@ were as good as those of all 400 trees, and the later ones were asked about a th
 class ChoiceOrigin:
     """What a model was fitted on: names of sources, numbers of products, times and families; and with what, when.
     `siblings` names other devices, or types with a device, and `translated` is the number of their products whose times
-    were translated to those of this device and type, or taken as they are."""
+    were translated to those of this device and type, or taken as they are. `library_alone` is the number of products at
+    which the vendor's library alone was timed."""
 
     sources: tuple[str, ...]
     products: int
@@ -47,6 +48,7 @@ class ChoiceOrigin:
     date: str
     siblings: tuple[str, ...] = ()
     translated: int = 0
+    library_alone: int = 0
 
 
 class ExpectedTime(NamedTuple):

@@ -14,7 +14,7 @@ from tunesmith.records import Configuration, Target, UserError, thaw
 
 from .columns import ParameterColumn
 from .model import ChoiceModel, ChoiceOrigin, feature_names
-from .plans import OF_PLAN, PLAN_FEATURES
+from .plans import OF_PLAN, OF_PRODUCT, PLAN_FEATURES
 from .tree_file import plain_of_trees, trees_of
 from .trees import TreeEnsemble
 
@@ -34,7 +34,9 @@ _FITTED = ("sources", "data-type", "products", "times", "families")
 _ENSEMBLES = ("times", "doubts")
 _LIBRARY, _PLANS = "library", "library-features"
 """The keys of a model that was fitted with plans: its trees for the library, and their features behind the others."""
-_SIBLINGS, _TRANSLATED = "siblings", "translated"
+_SIBLINGS, _TRANSLATED, _ALONE = "siblings", "translated", "library-alone"
+_KNOWN_PLANS = (OF_PLAN, (*OF_PLAN, *OF_PRODUCT), PLAN_FEATURES)
+"""The features of plans of this version and of former ones, which had fewer."""
 _REMARKS = {"scores": "  # best time / time of the choice, on families that were held out"}
 _DEVICE = tuple(fact.name for fact in fields_of(Target))
 
@@ -54,6 +56,7 @@ def plain_of_model(model: ChoiceModel) -> dict[str, Any]:
             "times": origin.times,
             "families": origin.families,
             **({_SIBLINGS: list(origin.siblings), _TRANSLATED: origin.translated} if origin.siblings else {}),
+            **({_ALONE: origin.library_alone} if origin.library_alone else {}),
         },
         "device": {name: getattr(model.target, name) for name in _DEVICE},
         "scores": {name: _digits(score) for name, score in model.scores.items()},
@@ -127,7 +130,7 @@ def _model(root: Node) -> ChoiceModel:
         )
     parts = root.fields("a choice model", (_KEY, *_FACTS, *_ENSEMBLES), (_LIBRARY, _PLANS))
     made = parts["made"].fields("made", ("tunesmith", "date"))
-    fitted = parts["fitted-on"].fields("fitted-on", _FITTED, (_SIBLINGS, _TRANSLATED))
+    fitted = parts["fitted-on"].fields("fitted-on", _FITTED, (_SIBLINGS, _TRANSLATED, _ALONE))
     columns = tuple(map(_column, parts["columns"].sequence("columns")))
     features = tuple(node.word("a feature") for node in parts["features"].sequence("features"))
     if features != feature_names(columns):
@@ -142,6 +145,7 @@ def _model(root: Node) -> ChoiceModel:
             made["tunesmith"].word("tunesmith"),
             made["date"].word("date"),
             *_siblings(fitted),
+            _whole(fitted[_ALONE], _ALONE) if _ALONE in fitted else 0,
         ),
         _target(parts["device"]),
         fitted["data-type"].word("data-type"),
@@ -172,8 +176,7 @@ def _library(root: Node, parts: Mapping[str, Node], features: int) -> TreeEnsemb
     if len(found) == 1:
         raise root.wrong(f"{_LIBRARY} and {_PLANS} go together, there is {found[0]} alone", _REMEDY)
     names = tuple(node.word("a feature") for node in parts[_PLANS].sequence(_PLANS))
-    # A model may have been fitted when there were fewer.
-    if names not in (OF_PLAN, PLAN_FEATURES):
+    if names not in _KNOWN_PLANS:
         raise parts[_PLANS].wrong("these are not the features of this tunesmith", "fit again with this version")
     return _trees(parts[_LIBRARY], _LIBRARY, features + len(names))
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tunesmith.records import LibraryPlan
 
 from .features import PRODUCT_FEATURES
+from .library_tiles import sides_of
 
 Floats = NDArray[np.float64]
 
@@ -30,13 +31,26 @@ OF_PRODUCT = (
     "library's log rounds",
 )
 """Features of a plan for a product, in the order of `_of_product`."""
-PLAN_FEATURES = (*OF_PLAN, *OF_PRODUCT)
+OF_TILE = (
+    "library's log tile m",
+    "library's log tile n",
+    "library's log tiles",
+    "library's edge m",
+    "library's edge n",
+    "library's traffic",
+)
+"""Features of a plan's tile on a product, in the order of `_of_tile`; of 1 x 1 if the library does not tell it."""
+PLAN_FEATURES = (*OF_PLAN, *OF_PRODUCT, *OF_TILE)
 """What `with_plans` appends. Those that came later are behind, so that older trees ask for none of them."""
 NO_PLAN = np.full(len(OF_PLAN), math.nan)
 LEAST_WAVES = 2.0**-20
 EXACT = 1e-9
+MOST_PARTS = 1 << 16
+"""More parts of K than this are cuBLAS's word for as many as it likes."""
 _numbers_of = attrgetter(*(field.name for field in fields(LibraryPlan)))
-_PARTS, _WAVES, _GROUPS = (OF_PLAN.index(f"library's {name}") for name in ("parts", "waves", "log work-groups"))
+_TILE, _PARTS, _WAVES, _GROUPS = (
+    OF_PLAN.index(f"library's {name}") for name in ("tile", "parts", "waves", "log work-groups")
+)
 _M, _N, _K, _BATCH, _FLOOR = (PRODUCT_FEATURES.index(f"log {name}") for name in ("m", "n", "k", "batch", "floor"))
 
 
@@ -53,7 +67,7 @@ def with_plans(rows: Floats, plans: Floats) -> Floats:
     """Rows of features of the library with those of its plans behind (PLAN_FEATURES). `plans` has the values of
     OF_PLAN: a row for each, or one for all."""
     of_plan = np.broadcast_to(plans, (len(rows), len(OF_PLAN)))
-    return np.hstack([rows, of_plan, _of_product(rows, of_plan)])
+    return np.hstack([rows, of_plan, _of_product(rows, of_plan), _of_tile(rows, of_plan)])
 
 
 def _of_product(rows: Floats, plans: Floats) -> Floats:
@@ -67,3 +81,17 @@ def _of_product(rows: Floats, plans: Floats) -> Floats:
     log_elements = rows[:, _M] + rows[:, _N] + rows[:, _BATCH] - plans[:, _GROUPS]
     in_turn = log_rounds + log_k - rows[:, _FLOOR]
     return np.column_stack([waves / rounds, log_k, log_elements, in_turn + log_elements, in_turn, log_rounds])
+
+
+def _of_tile(rows: Floats, plans: Floats) -> Floats:
+    """The values of OF_TILE: the tile's sides, and how many tiles there are; how full the last ones are along each
+    side; and the elements of both operands that a compute unit fetches in turn, over the product's floor. All but the
+    two in the middle are binary logarithms."""
+    sides = sides_of(plans[:, _TILE])
+    extents = np.rint(np.exp2(rows[:, (_M, _N)]))
+    across = np.ceil(extents / sides)
+    parts, rounds = plans[:, _PARTS], np.ceil(np.exp2(plans[:, _WAVES]) * (1 - EXACT))
+    parts = np.where(parts > MOST_PARTS, 1, np.maximum(parts, 1))
+    traffic = np.log2(rounds * sides.sum(axis=1)) + rows[:, _K] - np.log2(parts) - rows[:, _FLOOR]
+    tiles = np.log2(across.prod(axis=1)) + rows[:, _BATCH]
+    return np.column_stack([*np.log2(sides).T, tiles, *(extents / (across * sides)).T, traffic])

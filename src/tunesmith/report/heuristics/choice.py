@@ -24,6 +24,7 @@ def fitted(written: WrittenChoice) -> RenderableType:
         titled(title, f"best time / time of the choice, on {subject.groups} that were held out", scores),
         "",
         *([f"{origin.translated} more products, of {siblings}, teach it"] if siblings else []),
+        *([f"the library's times of {origin.library_alone} more products teach it"] if origin.library_alone else []),
         f"top 3: {model.scores['top-3']:.3f}",
         f"a kernel is preferred to the vendor's library if its gain is more than {model.caution:g} times the doubt",
         *(f"left out: {note}" for note in written.notes),
@@ -41,6 +42,7 @@ def fitted_document(written: WrittenChoice) -> Document:
         "times": model.origin.times,
         "siblings": list(model.origin.siblings),
         "translated": model.origin.translated,
+        "library_alone": model.origin.library_alone,
         "configurations": len(model.solutions),
         "scores": dict(model.scores),
         "families": [

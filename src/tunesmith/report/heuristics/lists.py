@@ -33,9 +33,19 @@ def learned_document(listed: WrittenList) -> Document:
 def planned(written: WrittenPlans) -> RenderableType:
     """How many plans a file has."""
     silent = f"; the library says nothing of {written.silent} others" if written.silent else ""
-    return f"wrote the library's plans for {len(written.products)} products to {written.path}{silent}"
+    timed = sum(product.seconds is not None for product in written.products)
+    times = f" and its times of {timed}" if timed else ""
+    stopped = f"stopped with {written.left} products left; " if written.left else ""
+    return f"{stopped}wrote the library's plans for {len(written.products)} products{times} to {written.path}{silent}"
 
 
 def planned_document(written: WrittenPlans) -> Document:
     """For `--json`, of `plans`."""
-    return {"products": len(written.products), "silent": written.silent, "written": str(written.path)}
+    timed = sum(product.seconds is not None for product in written.products)
+    return {
+        "products": len(written.products),
+        "timed": timed,
+        "silent": written.silent,
+        "left": written.left,
+        "written": str(written.path),
+    }

@@ -11,6 +11,7 @@ from typing import TypeVar
 from tunesmith import __version__
 from tunesmith.logic import write_atomically
 from tunesmith.models.choice.fit.fitting import ChoiceFit, fit_choice
+from tunesmith.models.choice.fit.library import LibraryRun
 from tunesmith.models.choice.fit.siblings import FewSharedError, Sibling
 from tunesmith.models.choice.model_file import dump_choice_model, is_choice_file
 from tunesmith.problems.gemm import equally_fast, of_batches
@@ -62,7 +63,8 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
         raise UserError(names, f"times of several devices or data types: {found}", "fit each by itself")
     (subject,) = read.subjects
     made = __version__, datetime.now(UTC).date().isoformat()
-    siblings, notes = _siblings(task, subject) if task.siblings else ((), ())
+    planned = list(read_plans(task.plans))
+    siblings, notes = _siblings(task, subject, planned) if task.siblings else ((), ())
     try:
         fit = fit_choice(
             subject.matrix,
@@ -73,6 +75,7 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
             subject.noise.of_a_time,
             task.seed,
             siblings,
+            library_runs(planned, subject),
         )
     except FewSharedError as error:
         remedy = "measure more of the sources' products there, with the same solutions"
@@ -83,11 +86,23 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
     return WrittenChoice(fit, subject, out, (*read.notes, *notes))
 
 
-def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
+def library_runs(planned: Sequence[ForeseenProduct], subject: JudgedSubject) -> list[LibraryRun]:
+    """The library's times on the subject's device, at products of its types. A product without a family is one of its
+    own."""
+    kinds, device = {problem.type for problem in subject.matrix.problems}, subject.target.name
+    return [
+        LibraryRun(product.problem, product.row.family or f"{product.row.m} x {product.row.n}", product.plan, seconds)
+        for product in planned
+        if (seconds := product.seconds) and product.device == device and product.type in kinds
+    ]
+
+
+def _siblings(
+    task: FitChoiceTask, subject: JudgedSubject, planned: Sequence[ForeseenProduct]
+) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
     """The siblings of the subject in their sources, and sentences about what was left out. Raises UserError if there is
     none."""
     names, here = ", ".join(map(str, task.siblings)), subject.target
-    planned = list(read_plans(task.plans))
     read = read_matrices(MatrixTask(task.siblings, task.sizes, with_vendor=True))
     like = tuple(found for found in read.subjects if _is_sibling(found, subject))
     if not like:

@@ -1,4 +1,4 @@
-"""Lists of products with what the vendor's library says of each: its plans.
+"""Lists of products with what the vendor's library says of each, its plans, and how long it takes.
 
 They are asked for once, on the device, and kept in a file, since a fit and a judgement need no device.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -21,15 +22,19 @@ from tunesmith.problems.lists import Column, read_list
 from tunesmith.records import LibraryPlan, Problem, ProblemType, UserError
 from tunesmith.session.intensity.listed import letter_of
 
+from .library_times import LibraryTimer
+
 
 @dataclass(frozen=True, slots=True)
 class ForeseenProduct:
-    """A product as a GEMM of a problem type, and the plan for it of the library on `device`, a device's name."""
+    """A product as a GEMM of a problem type, and the plan for it of the library on `device`, a device's name; and the
+    library's `seconds`, if it was timed."""
 
     row: ListedGemm
     type: ProblemType
     device: str
     plan: LibraryPlan
+    seconds: float | None = None
 
     @property
     def problem(self) -> Problem:
@@ -38,11 +43,13 @@ class ForeseenProduct:
 
 @dataclass(frozen=True)
 class WrittenPlans:
-    """The products of which the library said its plan, and how many it said nothing of."""
+    """The products of which the library said its plan, and how many it said nothing of. `left` is the number of
+    products that it was not asked about, since the command was stopped."""
 
     products: Sequence[ForeseenProduct]
     silent: int
     path: Path
+    left: int = 0
 
 
 def _number(text: str) -> float | None:
@@ -51,6 +58,10 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None
+
+
+def _positive(text: str) -> float | None:
+    return _number(text) or None
 
 
 def _whole(text: str) -> int | None:
@@ -63,6 +74,8 @@ PLAN_COLUMNS = {
     else Column(_whole, "a whole number of at least zero", "a number of the plan")
     for field in fields(LibraryPlan)
 }
+SECONDS = Column(lambda text: math.nan if text == "-" else _positive(text), "seconds, or -", "the library's time")
+"""The column of the times; one that was not measured is a dash. Files of plans alone lack it."""
 NAMES = {
     "type": Column(lambda text: text if gemm_type_named(text) else None, "the name of a GEMM's type", "what was asked"),
     "device": Column(lambda text: text or None, "the name of a device", "the device whose library was asked"),
@@ -71,22 +84,26 @@ NAMES = {
 
 def read_plans(paths: Sequence[Path]) -> Iterator[ForeseenProduct]:
     """The rows of files. Raises UserError for a file that cannot be read or has a mistake."""
-    columns, needed = COLUMNS | NAMES | PLAN_COLUMNS, (*NEEDED, *NAMES, *PLAN_COLUMNS)
+    columns, needed = COLUMNS | NAMES | PLAN_COLUMNS | {"seconds": SECONDS}, (*NEEDED, *NAMES, *PLAN_COLUMNS)
     for path in paths:
         for values in read_list(path, columns, needed, "plans"):
             plan = LibraryPlan(**{name: values.pop(name) for name in PLAN_COLUMNS})
             kind, device = gemm_type_named(values.pop("type")), values.pop("device")
+            seconds = values.pop("seconds", math.nan)
             if kind:
-                yield ForeseenProduct(ListedGemm(**values), kind, device, plan)
+                timed = None if math.isnan(seconds) else seconds
+                yield ForeseenProduct(ListedGemm(**values), kind, device, plan, timed)
 
 
 def plans_text(products: Sequence[ForeseenProduct]) -> str:
     """The text of a file, from which `read_plans` reads the same rows, but for their weights."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*HEADER, *NAMES, *PLAN_COLUMNS))
+    is_timed = any(product.seconds for product in products)
+    writer.writerow((*HEADER, *NAMES, *PLAN_COLUMNS, *(["seconds"] if is_timed else [])))
     for product in products:
-        writer.writerow((*gemm_cells(product.row), product.type.name, product.device, *astuple(product.plan)))
+        times = [f"{product.seconds:.6g}" if product.seconds else "-"] if is_timed else []
+        writer.writerow((*gemm_cells(product.row), product.type.name, product.device, *astuple(product.plan), *times))
     return text.getvalue()
 
 
@@ -98,9 +115,17 @@ def plans_of(
     return {problem: plans[problem.bare] for problem in problems if problem.bare in plans}
 
 
-def write_plans(lists: Sequence[Path], out: Path, data_type: str, device: str | None) -> WrittenPlans:
-    """Ask the library of a device for its plan of each product of the lists, and write what it says. `data_type` is a
-    word for the operands' type, such as b or bfloat16.
+def write_plans(
+    lists: Sequence[Path],
+    out: Path,
+    data_type: str,
+    device: str | None,
+    times: bool = False,
+    observe: Callable[[int, int], None] = lambda done, of: None,
+) -> WrittenPlans:
+    """Ask the library of a device for its plan of each product of the lists, with `times` also for its time, and write
+    what it says. `data_type` is a word for the operands' type, such as b or bfloat16. `observe` is told how many
+    products of how many are done. Ctrl-C ends the asking, and what is known until then is written.
 
     Raises UserError for a list that cannot be read, an unknown data type, a device whose library says nothing, and for
     an existing file `out` that has no plans.
@@ -111,22 +136,26 @@ def write_plans(lists: Sequence[Path], out: Path, data_type: str, device: str | 
     found = ((_type(letter, row), row) for path in lists for row in read_gemm_list(path))
     rows = {Problem(kind, row.sizes(kind)): row for kind, row in found}
     opened = open_device(choose(device or "CUDA"))
+    name, products, asked = opened.target.name, list[ForeseenProduct](), 0
     try:
-        launcher = Launcher(opened, {}, {})
-        try:
-            plans = {problem: launcher.foreseen(problem) for problem in rows}
-        finally:
-            launcher.close()
+        with closing(Launcher(opened, {}, {})) as launcher, closing(LibraryTimer(opened, launcher)) as timer:
+            for problem, row in rows.items():
+                if plan := launcher.foreseen(problem):
+                    seconds = timer.seconds(problem) if times else None
+                    products.append(ForeseenProduct(row, problem.type, name, plan, seconds))
+                asked += 1
+                observe(asked, len(rows))
+    except KeyboardInterrupt:
+        if not products:
+            raise
     finally:
         opened.close()
-    name = opened.target.name
-    products = [ForeseenProduct(rows[problem], problem.type, name, plan) for problem, plan in plans.items() if plan]
     if not products:
         raise UserError(
             name, "its library does not say how it would compute a product", "use an NVIDIA GPU with cuBLAS"
         )
     write_atomically(out, plans_text(products))
-    return WrittenPlans(products, len(rows) - len(products), out)
+    return WrittenPlans(products, asked - len(products), out, len(rows) - asked)
 
 
 def _type(letter: str, row: ListedGemm) -> ProblemType:

@@ -17,6 +17,7 @@ from .candidates import CandidateTimes
 from .cells import ChoiceFeatures, TimeCells, time_cells
 from .growing import grown
 from .held_out import HeldOutExpectations, Trust, doubts_from, held_out_times
+from .library import LibraryRun, LibraryTimes
 from .siblings import Sibling, SiblingCells, with_siblings
 
 Floats = NDArray[np.float64]
@@ -29,14 +30,22 @@ TOP = 3
 
 @dataclass(frozen=True)
 class ChoiceLesson:
-    """What a model is fitted to: the times of a matrix's candidates, and those of siblings."""
+    """What a model is fitted to: the times of a matrix's candidates, those of siblings, and those of the library
+    alone."""
 
     candidates: CandidateTimes
     cells: TimeCells
     siblings: tuple[SiblingCells, ...] = ()
+    library: LibraryTimes | None = None
 
     @staticmethod
-    def of(whole: TimeMatrix, target: Target, siblings: Sequence[Sibling] = ()) -> ChoiceLesson:
+    def of(
+        whole: TimeMatrix,
+        target: Target,
+        siblings: Sequence[Sibling] = (),
+        library: Sequence[LibraryRun] = (),
+        seed: int = 0,
+    ) -> ChoiceLesson:
         """Raises ValueError for fewer than LEAST_TIMES times, and FewSharedError."""
         candidates = CandidateTimes.of(whole, target)
         matrix = candidates.matrix
@@ -48,12 +57,14 @@ class ChoiceLesson:
         if np.count_nonzero(cells.planned) < LEAST_PLANS:
             cells = cells.without_plans
             others = tuple(replace(other, cells=other.cells.without_plans) for other in others)
-        return ChoiceLesson(candidates, cells, others)
+            return ChoiceLesson(candidates, cells, others)
+        alone = LibraryTimes.of(library, matrix, features, target)
+        return ChoiceLesson(candidates, cells, others, alone and alone.beside(cells, seed))
 
     def held_out(self, seed: int) -> HeldOutExpectations:
         """What models expect of what they were not fitted on. Raises ValueError for a single family, and
         FewSharedError."""
-        return held_out_times(self.candidates.matrix.families, self.cells, seed, self.siblings)
+        return held_out_times(self.candidates.matrix.families, self.cells, seed, self.siblings, self.library)
 
 
 @dataclass(frozen=True)
@@ -74,19 +85,21 @@ def fit_choice(
     noise: float = 0.0,
     seed: int = 0,
     siblings: Sequence[Sibling] = (),
+    library: Sequence[LibraryRun] = (),
 ) -> ChoiceFit:
     """The model of a device's matrix. `made` is the version of tunesmith, and the date. `noise` is the relative
-    half-width of a time's interval. The times of `siblings` teach it, too, but are no part of its scores.
+    half-width of a time's interval. The times of `siblings` and of the `library` alone teach it, too, but are no part
+    of its scores.
 
     Raises ValueError for fewer than LEAST_TIMES times and for a single family, and FewSharedError.
     """
-    lesson = ChoiceLesson.of(whole, target, siblings)
+    lesson = ChoiceLesson.of(whole, target, siblings, library, seed)
     matrix, best = lesson.candidates.matrix, lesson.candidates.best
     held_out = lesson.held_out(seed)
     trust = Trust.of(held_out.products, noise, seed)
     first, top = (best_of_first(matrix, best, trust.cautious(held_out.families), count) for count in (1, TOP))
     taught = with_siblings(lesson.cells, lesson.siblings, seed)
-    model = grown(taught, seed)
+    model = grown(taught, seed, lesson.library)
     doubts = doubts_from(lesson.cells.pairs, held_out.products.errors, seed)
     return ChoiceFit(
         ChoiceModel(
@@ -116,7 +129,8 @@ def _origin(
 ) -> ChoiceOrigin:
     matrix, times = lesson.candidates.matrix, len(lesson.cells.logs)
     translated, families = len(np.unique(taught.pairs.row[times:])), len(set(matrix.families))
-    return ChoiceOrigin(sources, len(matrix.problems), times, families, *made, siblings, translated)
+    alone = len(lesson.library) if lesson.library else 0
+    return ChoiceOrigin(sources, len(matrix.problems), times, families, *made, siblings, translated, alone)
 
 
 def best_of_first(matrix: TimeMatrix, best: Floats, expected: Floats, count: int) -> Floats:

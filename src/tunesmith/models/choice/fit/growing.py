@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ TIMES = BOOSTED | {
     "max_depth": 12,
     "min_samples_leaf": 20,
 }
-LIBRARY = BOOSTED | {"max_iter": 300, "learning_rate": 0.05, "max_leaf_nodes": 31, "min_samples_leaf": 5}
+LIBRARY = BOOSTED | {"max_iter": 400, "learning_rate": 0.05, "max_leaf_nodes": 63, "min_samples_leaf": 5}
 DOUBTS = BOOSTED | {
     "max_iter": 40,
     "learning_rate": 0.1,
@@ -61,13 +61,31 @@ class GrownTimes:
     library: TreeEnsemble | None
 
 
-def grown(cells: TimeCells, seed: int) -> GrownTimes:
-    """The ensembles that `cells` teach. Raises UserError if scikit-learn is not installed, and if it lays its trees out
-    in an unknown way."""
+class Lessons(Protocol):
+    """Rows of features, and the logarithms that trees learn from them."""
+
+    @property
+    def features(self) -> Floats: ...
+
+    @property
+    def logs(self) -> Floats: ...
+
+
+def grown(cells: TimeCells, seed: int, more: Lessons | None = None) -> GrownTimes:
+    """The ensembles that `cells` teach, and `more` the library's. Raises UserError if scikit-learn is not installed,
+    and if it lays its trees out in an unknown way."""
     library = None
     if cells.planned.any():
-        library = _grown(LIBRARY, cells.planned_features, cells.logs[cells.planned], seed)
+        features, logs = cells.planned_features, cells.logs[cells.planned]
+        if more:
+            features, logs = np.concatenate([features, more.features]), np.concatenate([logs, more.logs])
+        library = grown_library(features, logs, seed)
     return GrownTimes(_grown(TIMES, cells.pairs.features, cells.logs, seed, time_weights(cells)), library)
+
+
+def grown_library(features: Floats, logs: Floats, seed: int) -> TreeEnsemble:
+    """The trees that expect the library's times by its plans. Raises UserError as `grown` does."""
+    return _grown(LIBRARY, features, logs, seed)
 
 
 def grown_doubts(features: Floats, errors: Floats, seed: int) -> TreeEnsemble:

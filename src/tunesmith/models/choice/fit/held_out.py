@@ -16,6 +16,7 @@ from tunesmith.models.intensity.fit.cross_validation import fold_numbers
 
 from .cells import PairRows, TimeCells
 from .growing import grown, grown_doubts
+from .library import LibraryTimes
 from .siblings import SiblingCells, with_siblings
 
 Floats = NDArray[np.float64]
@@ -73,18 +74,23 @@ class HeldOutExpectations:
 
 
 def held_out_times(
-    families: Sequence[str], cells: TimeCells, seed: int, siblings: Sequence[SiblingCells] = ()
+    families: Sequence[str],
+    cells: TimeCells,
+    seed: int,
+    siblings: Sequence[SiblingCells] = (),
+    library: LibraryTimes | None = None,
 ) -> HeldOutExpectations:
     """The expectations for every time of this device. Of a family that is held out, the siblings' times are left out,
-    too. Its doubts are learned from the errors on products of other families, by models that were taught its times.
+    too, and those of the `library` alone. Its doubts are learned from the errors on products of other families, by
+    models that were taught its times.
 
     Raises ValueError for a single family, and FewSharedError.
     """
     pairs, table = cells.pairs, cells.pairs.table
     by_family = fold_numbers(families, FOLDS, seed)
     by_product = fold_numbers([str(row) for row in range(len(families))], FOLDS, seed)
-    of_families = _expected(by_family, cells, seed, siblings, families)
-    of_products = _expected(by_product, cells, seed, siblings)
+    of_families = _expected(by_family, cells, seed, siblings, library, families)
+    of_products = _expected(by_product, cells, seed, siblings, library)
     errors = ratio_errors(table(of_products), cells.times, pairs.vendors)
 
     def with_doubts(logs: Floats, folds: Indices) -> HeldOutTimes:
@@ -98,17 +104,22 @@ def held_out_times(
 
 
 def _expected(
-    folds: Indices, cells: TimeCells, seed: int, siblings: Sequence[SiblingCells], families: Sequence[str] = ()
+    folds: Indices,
+    cells: TimeCells,
+    seed: int,
+    siblings: Sequence[SiblingCells],
+    library: LibraryTimes | None,
+    families: Sequence[str] = (),
 ) -> Floats:
     """The expected logarithm of each time by a model that was taught without its fold, and without the fold's families
-    of the siblings. Without `families` nothing more is left out: products of this device are none of a sibling's that
-    teach."""
+    of the siblings and of the library. Without `families` nothing more is left out: products of this device are none of
+    a sibling's that teach, and none of the library's."""
     logs = np.empty(len(cells.logs))
     for fold in np.unique(folds):
         out = (folds == fold)[cells.pairs.row]
         left_out = {families[row] for row in np.flatnonzero(folds == fold).tolist()} if families else set()
         taught, asked = with_siblings(cells.only(~out), siblings, seed, left_out), cells.only(out)
-        model = grown(taught, seed)
+        model = grown(taught, seed, library and library.without(left_out))
         logs[out] = model.times.predict(asked.pairs.features)
         if model.library:
             logs[np.flatnonzero(out)[asked.planned]] = model.library.predict(asked.planned_features)
