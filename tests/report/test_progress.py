@@ -13,7 +13,7 @@ from tunesmith.devices.fake import fake_target
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.protocol import Benchmark, Phase, StepResult
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, Solution
-from tunesmith.report import ProgressReport
+from tunesmith.report import CountReport, ProgressReport
 from tunesmith.session.frame import events
 
 KIND = gemm_type()
@@ -134,3 +134,17 @@ def test_a_terminal_shows_a_live_picture_unless_quiet(quiet):
         assert "Cij_Aik_Bjk_SB on fake GPU   step 1/3   01_CM_VectorWidth" in plain
         assert "best so far 1.5 TFLOP/s" in plain
         assert "1/1000" in plain
+
+
+def test_progress_has_rate_and_time_left():
+    text, now = io.StringIO(), [0.0]
+    with CountReport(Console(file=text, width=200), "asking", clock=lambda: now[0]) as report:
+        for number in range(1, 41):
+            now[0] += 0.9
+            report(number, 40)
+    assert text.getvalue().splitlines() == ["asking, 1.1 a second: 23/40, 0:15 left"]
+    silent = io.StringIO()
+    with CountReport(Console(file=silent, width=200), "asking", quiet=True, clock=lambda: now[0]) as report:
+        now[0] += 30
+        report(1, 2)
+    assert not silent.getvalue()

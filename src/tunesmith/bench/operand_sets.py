@@ -53,22 +53,23 @@ class OperandSets:
             elif put:
                 self._device.copy(original, buffer, size)
             if put:
-                self._repeat(buffer, size, len(sets))
+                repeat(self._device, buffer, size, size * len(sets))
             original = buffer
             for index, buffers in enumerate(sets):
                 buffers[operand.name] = self._device.view(buffer, index * size, size)
 
-    def _repeat(self, buffer: Buffer, size: int, count: int) -> None:
-        """Repeat the first `size` bytes of a buffer `count` times; each copy doubles them."""
-        done = 1
-        while done < count:
-            added = min(done, count - done)
-            self._device.copy(buffer, buffer, added * size, target_offset=done * size)
-            done += added
-
     def release(self) -> None:
         self._device.release(*self._owned)
         self._owned.clear()
+
+
+def repeat(device: Device, buffer: Buffer, first: int, size: int) -> None:
+    """Fill `size` bytes of a buffer with its `first` bytes again and again; each copy doubles what is there."""
+    done = first
+    while done < size:
+        added = min(done, size - done)
+        device.copy(buffer, buffer, added, target_offset=done)
+        done += added
 
 
 def storage_bytes(operand: Operand, alignment: int) -> int:

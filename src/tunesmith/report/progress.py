@@ -26,7 +26,7 @@ MOST_DEVICES = 16
 """Devices that have a line of their own in the live display."""
 
 PATIENCE = 2.0
-"""Seconds of compiling before the display of a compilation appears."""
+"""Seconds of work before a bar of counts appears."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class _State:
 
 
 class _Display:
-    """Base of the two displays, a context manager: a bar for a terminal, and the time of the last line elsewhere."""
+    """Base of the displays, a context manager: a bar for a terminal, and the time of the last line elsewhere."""
 
     def __init__(self, console: Console, quiet: bool, clock: Callable[[], float], *more: ProgressColumn) -> None:
         self._console, self._quiet, self._clock = console, quiet, clock
@@ -75,6 +75,16 @@ class _Display:
     def __exit__(self, *raised: object) -> None:
         if self._bar.live.is_started:
             self._bar.stop()
+
+    def _show(self, line: str) -> None:
+        """After PATIENCE: the bar on a terminal, elsewhere the line at times."""
+        if self._quiet or self._clock() - self._began < PATIENCE:
+            return
+        if self._console.is_terminal:
+            self._bar.start()
+        elif self._line_is_due():
+            self._console.print(line, highlight=False)
+            self._last_line = self._clock()
 
     def _line_is_due(self) -> bool:
         """Whether the output is not a terminal and the last line is old enough for another one."""
@@ -180,8 +190,7 @@ class ProgressReport(_Display):
 
 
 class CountReport(_Display):
-    """Shows how many of equal pieces of work are done; a context manager. After `PATIENCE`: a bar on a terminal,
-    elsewhere a line at times."""
+    """Shows how many of equal pieces of work are done; a context manager."""
 
     def __init__(
         self, console: Console, title: str, quiet: bool = False, clock: Callable[[], float] = time.monotonic
@@ -193,14 +202,7 @@ class CountReport(_Display):
         seconds = self._clock() - self._began
         facts = f"{self._title}, {done / max(seconds, 1e-9):.1f} a second"
         self._bar.update(self._task, completed=done, total=of, description=facts)
-        if self._quiet or seconds < PATIENCE:
-            return
-        if self._console.is_terminal:
-            self._bar.start()
-        elif self._line_is_due():
-            left = numbers.duration(seconds / done * (of - done))
-            self._console.print(f"{facts}: {done}/{of}, {left} left", highlight=False)
-            self._last_line = self._clock()
+        self._show(f"{facts}: {done}/{of}, {numbers.duration(seconds / done * (of - done))} left")
 
 
 class CompilingReport(_Display):
@@ -219,18 +221,12 @@ class CompilingReport(_Display):
             case ModuleCompiled(reason=reason):
                 self._done += 1
                 self._failed += bool(reason)
-                self._show()
+                self._update()
 
-    def _show(self) -> None:
+    def _update(self) -> None:
         failed = f", {self._failed} failed" if self._failed else ""
         self._bar.update(self._task, completed=self._done, description=self._title + failed)
-        if self._quiet or self._clock() - self._began < PATIENCE:
-            return
-        if self._console.is_terminal:
-            self._bar.start()
-        elif self._line_is_due():
-            self._console.print(f"{self._title}: {self._done}/{self._modules}{failed}", highlight=False)
-            self._last_line = self._clock()
+        self._show(f"{self._title}: {self._done}/{self._modules}{failed}")
 
 
 def _facts(state: _State, now: float) -> list[str]:

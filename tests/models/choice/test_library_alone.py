@@ -11,6 +11,7 @@ import pytest
 import choice_machine as machine
 from few_trees import few_trees
 from tunesmith.kernels import VENDOR
+from tunesmith.models.choice.features import ProductNumbers
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.fit.library import LibraryRun
 from tunesmith.models.choice.model_file import dump_choice_model, parse_choice_model
@@ -33,13 +34,13 @@ def planned(count, seed=0):
     return replace(plain, plans=dict.fromkeys(plain.problems, PLAN))
 
 
-def runs(count, seed, hour=1.0, **changes):
-    """The library's times at other products of the made-up GPU, in an hour in which it takes `hour` times as long."""
+def runs(count, seed, factor=1.0, hour="times.csv"):
+    """The library's times at other products of the made-up GPU, in an hour in which it takes `factor` times as long."""
     whole = machine.matrix(count, seed=seed)
     vendors = [solution.kernel == VENDOR for solution in whole.solutions]
     seconds = np.nanmin(np.where(vendors, whole.seconds, np.nan), axis=1)
     rows = zip(whole.problems, whole.families, seconds.tolist(), strict=True)
-    return [replace(LibraryRun(problem, family, PLAN, hour * time), **changes) for problem, family, time in rows]
+    return [LibraryRun(problem, family, PLAN, factor * time, hour) for problem, family, time in rows]
 
 
 def lesson(library, matrix=None):
@@ -71,14 +72,33 @@ def test_a_family_that_is_held_out_is_not_taught():
 
 
 def test_an_hour_in_which_the_device_is_slower_changes_nothing():
-    quick, slow = (lesson(runs(40, seed=9, hour=hour)).library for hour in (1.0, 1.07))
-    np.testing.assert_allclose(slow.logs, quick.logs)
+    """Each hour by itself: of two, one is slower than the tuning and one is quicker."""
+    plain = lesson(runs(40, seed=9)).library
+    both = lesson([*runs(40, seed=9, factor=1.07), *runs(40, seed=8, factor=0.93, hour="another.csv")]).library
+    np.testing.assert_allclose(both.logs[: len(plain)], plain.logs)
+    np.testing.assert_allclose(both.logs[len(plain) :], lesson(runs(40, seed=8)).library.logs)
+
+
+def test_an_hour_is_brought_to_what_the_cells_let_expect():
+    """The made-up times of a product that the cells know well, but for the factor."""
+    few = planned(60)
+    found = lesson(runs(60, seed=9, factor=1.5), few).library
+    seconds = np.array([run.seconds for run in runs(60, seed=9)])
+    floors = np.array([ProductNumbers.of(run.problem, machine.TARGET).floor for run in runs(60, seed=9)])
+    assert np.median(found.logs - np.log(seconds / floors)) == pytest.approx(0, abs=0.1)
+
+
+def test_of_a_product_that_was_timed_twice_the_last_time_counts():
+    once = runs(5, seed=9)
+    twice = lesson([*runs(5, seed=9, factor=3.0, hour="before.csv"), *once])
+    assert len(twice.library) == len(once)
+    np.testing.assert_allclose(twice.library.logs, lesson(once).library.logs)
 
 
 def test_products_of_the_matrix_and_of_other_types_teach_nothing():
     matrix = planned(20)
     other = gemm_type("h", transpose_b=False)
-    known = [LibraryRun(problem, "few", PLAN, 1e-5) for problem in matrix.problems]
+    known = [LibraryRun(problem, "few", PLAN, 1e-5, "times.csv") for problem in matrix.problems]
     foreign = [replace(run, problem=Problem(other, run.problem.sizes)) for run in runs(2, seed=9)]
     new = runs(2, seed=9)
     assert lesson([*known, *foreign], matrix).library is None

@@ -14,6 +14,7 @@ from choice_fakes import products, tuned
 from few_trees import few_trees
 from tunesmith.cli.app import app
 from tunesmith.cli.runs import INTERRUPTED
+from tunesmith.devices import LaunchError
 from tunesmith.models.choice.fit.library import LibraryRun
 from tunesmith.models.choice.model_file import read_choice_model
 from tunesmith.problems.gemm import DATA_TYPES, gemm_type, gemm_type_named
@@ -23,7 +24,7 @@ from tunesmith.records import LibraryPlan, Problem, UserError
 from tunesmith.session.heuristics import choosers
 from tunesmith.session.heuristics import fit_choice as fit_choice_module
 from tunesmith.session.heuristics import plans as plans_module
-from tunesmith.session.heuristics.matrices import MatrixTask, data_type_of, read_matrices
+from tunesmith.session.heuristics.matrices import MatrixTask, _family, data_type_of, read_matrices
 from tunesmith.session.heuristics.plans import (
     ForeseenProduct,
     plans_of,
@@ -156,7 +157,14 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
     out = tmp_path / "plans.csv"
     words = "plans", tmp_path / "list.csv", tmp_path / "again.csv", "--type", "float16", "-o", out, "--json"
     document = json.loads(command(*words).stdout)
-    assert document == {"products": 2, "timed": 0, "silent": 1, "left": 0, "written": str(out)}
+    assert document == {
+        "products": 2,
+        "timed": 0,
+        "silent": 1,
+        "left": 0,
+        "stopped": None,
+        "written": str(out),
+    }
     assert [problem.type.name for problem in FakeLauncher.problems] == [
         "Cij_Aki_Bkj_H",
         "Cij_Aik_Bkj_H",
@@ -170,52 +178,76 @@ def test_the_device_is_asked_for_each_product_once(device, tmp_path):
     assert "the library says nothing of 1 others" in command(*words[:-1]).stdout
 
 
-@dataclass
-class FakeTimer:
-    """A library that takes 2 us, cannot compute an N of 9, and is stopped at one of 11."""
+@pytest.fixture
+def library(device, monkeypatch):
+    """A library that takes 2 us, cannot compute an N of 9, is stopped at one of 11, and breaks the device at 13."""
+    asked = []
 
-    device: Any
-    launcher: Any
-
-    def seconds(self, problem):
+    def seconds(opened, launcher, problem):
+        asked.append(problem.size("N"))
         if problem.size("N") == 11:
             raise KeyboardInterrupt
+        if problem.size("N") == 13:
+            raise LaunchError("misaligned address", "made up", poisoned=True)
         return None if problem.size("N") == 9 else 2e-6
 
-    def close(self):
-        FakeTimer.launchers.append(self.launcher)
+    monkeypatch.setattr(plans_module, "library_seconds", seconds)
+    return asked
 
 
-def test_the_library_is_timed_where_it_says_its_plan(device, tmp_path, monkeypatch):
-    FakeTimer.launchers = []
-    monkeypatch.setattr(plans_module, "LibraryTimer", FakeTimer)
-    rows = [ListedGemm(8, 8, 8), ListedGemm(9, 8, 8), ListedGemm(8, 8, 7)]
+def timing(tmp_path, *rows):
     (tmp_path / "list.csv").write_text(gemm_list_text(rows))
-    out = tmp_path / "plans.csv"
-    words = "plans", tmp_path / "list.csv", "-o", out, "--times"
+    return "plans", tmp_path / "list.csv", "-o", tmp_path / "plans.csv", "--times"
+
+
+def test_the_library_is_timed_where_it_says_its_plan(library, tmp_path):
+    words = timing(tmp_path, ListedGemm(8, 8, 8), ListedGemm(9, 8, 8), ListedGemm(8, 8, 7))
     assert json.loads(command(*words, "--json").stdout) == {
         "products": 2,
         "timed": 1,
         "silent": 1,
         "left": 0,
-        "written": str(out),
+        "stopped": None,
+        "written": str(tmp_path / "plans.csv"),
     }
-    assert [product.seconds for product in read_plans([out])] == [2e-6, None]
-    assert len(FakeTimer.launchers) == 1
+    assert [product.seconds for product in read_plans([tmp_path / "plans.csv"])] == [2e-6, None]
+    assert library == [8, 9]
     assert "plans for 2 products and its times of 1 to" in command(*words).stdout
 
 
-def test_ctrl_c_keeps_what_is_known(device, tmp_path, monkeypatch):
-    FakeTimer.launchers = []
-    monkeypatch.setattr(plans_module, "LibraryTimer", FakeTimer)
-    rows = [ListedGemm(8, 8, 8), ListedGemm(8, 8, 7), ListedGemm(11, 8, 8), ListedGemm(8, 8, 16)]
-    (tmp_path / "list.csv").write_text(gemm_list_text(rows))
-    out = tmp_path / "plans.csv"
-    result = command("plans", tmp_path / "list.csv", "-o", out, "--times")
+def test_what_the_file_has_is_kept_and_not_asked_for_again(library, tmp_path):
+    """A product without a time is asked for again, if times are asked for. Another device's row stays."""
+    out, other = tmp_path / "plans.csv", replace(planned("Cij_Aik_Bkj_B", "another", m=9, n=8, k=8), seconds=5e-6)
+    untimed = replace(other, device="a GPU", seconds=None)
+    timed = replace(planned("Cij_Aik_Bkj_B", m=10, n=8, k=8), seconds=7e-6)
+    out.write_text(plans_text([other, untimed, timed]))
+    words = timing(tmp_path, ListedGemm(9, 8, 8), ListedGemm(10, 8, 8), ListedGemm(12, 8, 8))
+    assert command(*words[:-1]).exit_code == 0
+    assert library == []
+    assert [product.row.m for product in read_plans([out])] == [9, 9, 10, 12]
+    assert command(*words).exit_code == 0
+    assert library == [9, 12]
+    assert [product.seconds for product in read_plans([out])] == [5e-6, None, 7e-6, 2e-6]
+
+
+@pytest.mark.parametrize(("n", "why"), [(11, "Ctrl-C"), (13, "misaligned address: made up")])
+def test_what_stops_the_asking_keeps_what_is_known(library, tmp_path, n, why):
+    rows = [ListedGemm(8, 8, 8), ListedGemm(8, 8, 7), ListedGemm(n, 8, 8), ListedGemm(8, 8, 16)]
+    words = timing(tmp_path, *rows)
+    result = command(*words)
     assert result.exit_code == INTERRUPTED
-    assert "stopped with 2 products left; wrote" in " ".join(result.output.split())
-    assert [product.row for product in read_plans([out])] == rows[:1]
-    assert len(FakeTimer.launchers) == 1
+    said = " ".join(result.output.split())
+    assert f"stopped by {why} with 2 products left; wrote" in said
+    assert "says nothing of 1 others" in said
+    assert [product.row for product in read_plans([tmp_path / "plans.csv"])] == rows[:1]
+    document = json.loads(command(*words, "--json").stdout)
+    assert (document["stopped"], document["left"], document["products"]) == (why, 2, 1)
+
+
+def test_a_device_that_fails_at_once_is_an_error(library, tmp_path):
+    failed = command(*timing(tmp_path, ListedGemm(13, 8, 8)))
+    assert "a GPU: failed (misaligned address: made up)" in str(failed.exception)
+    assert not (tmp_path / "plans.csv").exists()
 
 
 @pytest.mark.parametrize("name", [*(DATA_TYPES[letter].dtype for letter in INPUTS), "tf32"])
@@ -280,21 +312,46 @@ def test_a_fit_and_a_judgement_take_the_plans(run, tmp_path, monkeypatch):
     assert f"has no plan of the {len(products())} products" in str(failed.exception)
 
 
-def test_a_fit_takes_the_times_of_its_device_and_types(run):
+def test_a_fit_takes_the_times_of_its_device_and_types(run, tmp_path):
     folder, listed = run
     (subject,) = read_matrices(MatrixTask((folder,), (listed,), with_vendor=True)).subjects
     kind, device = subject.matrix.problems[0].type.name, subject.target.name
-    timed = replace(planned(kind, device, m=7, family="odd"), seconds=2e-6)
+    family = subject.matrix.families[0]
+    timed = replace(planned(kind, device, m=7, n=33, family=family), seconds=2e-6)
     others = [
         planned(kind, device),
         replace(timed, device="another"),
         replace(timed, type=gemm_type("h", transpose_b=False)),
     ]
-    nameless = replace(timed, row=replace(timed.row, family=""))
-    runs = fit_choice_module.library_runs([timed, *others, nameless], subject)
-    assert runs == [
-        LibraryRun(timed.problem, family, PLAN, 2e-6) for family in ("odd", f"{timed.row.m} x {timed.row.n}")
-    ]
+    strange = replace(timed, row=replace(timed.row, family="a family that no list of the fit has"))
+    path = tmp_path / "times.csv"
+    path.write_text(plans_text([timed, *others, strange]))
+    runs = fit_choice_module.library_runs([path], subject)
+    assert runs == [LibraryRun(timed.problem, name, PLAN, 2e-6, str(path)) for name in (family, "33 x 7")]
+    assert _family(timed.problem, None) == "33 x 7"
+
+
+def test_a_fit_is_taught_by_the_times(run, tmp_path, monkeypatch):
+    """The fake device has no library, so that the file must be told to have one."""
+    folder, listed = run
+    (subject,) = read_matrices(MatrixTask((folder,), (listed,), with_vendor=True)).subjects
+    kind, device = subject.matrix.problems[0].type.name, subject.target.name
+    rows = [replace(planned(kind, device), row=row) for row in products()]
+    (tmp_path / "plans.csv").write_text(plans_text(rows))
+    (tmp_path / "times.csv").write_text(plans_text([replace(planned(kind, device, m=7), seconds=2e-6)]))
+    passed_on, fitted = [], fit_choice_module.fit_choice
+
+    def spied(*arguments):
+        passed_on.append(arguments[-1])
+        found = fitted(*arguments)
+        return replace(found, model=replace(found.model, origin=replace(found.model.origin, library_alone=3)))
+
+    monkeypatch.setattr(fit_choice_module, "fit_choice", spied)
+    options = "--plans", tmp_path / "plans.csv", "--plans", tmp_path / "times.csv"
+    words = "fit", folder, "--method", "choice", "--sizes", listed, *options, "-o", tmp_path / "choice.yaml"
+    assert "the library's times of 3 more products teach it" in command(*words).stdout
+    assert json.loads(command(*words, "--json").stdout)["library_alone"] == 3
+    assert [[run.seconds for run in runs] for runs in passed_on] == [[2e-6], [2e-6]]
 
 
 def test_plans_mean_nothing_elsewhere(run, tmp_path):

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-ONE_BY_ONE = (
+NAMED = (
     *("8x8", "8x16", "16x8", "8x32", "16x16", "32x8", "8x64", "16x32", "32x16", "64x8", "32x32", "32x64", "64x32"),
     *("32x128", "64x64", "128x32", "64x128", "128x64", "64x256", "128x128", "256x64", "64x512", "128x256", "256x128"),
     *("512x64", "64x96", "96x64", "96x128", "128x160", "160x128", "192x128", "128x192", "128x96", "32x256", "256x32"),
@@ -28,7 +28,7 @@ MOST_ALONG_N, MOST_ALONG_M = 64 * 768, 128 * 512
 @cache
 def tile_sides() -> NDArray[np.float64]:
     """M and N of the tile of each number, in two columns; 1 x 1 for 0, which names none."""
-    sides = dict.fromkeys((int(m), int(n)) for m, n in (name.split("x") for name in ONE_BY_ONE))
+    sides = dict.fromkeys((int(m), int(n)) for m, n in (name.split("x") for name in NAMED))
     for m, n in (*_of_steps(FINE, COARSE, MOST_ALONG_N), *_of_steps(COARSE, FINE, MOST_ALONG_M), *LAST):
         sides.setdefault((m, n))
     return np.array([(1, 1), *sides], float)

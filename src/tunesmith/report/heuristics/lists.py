@@ -35,7 +35,7 @@ def planned(written: WrittenPlans) -> RenderableType:
     silent = f"; the library says nothing of {written.silent} others" if written.silent else ""
     timed = sum(product.seconds is not None for product in written.products)
     times = f" and its times of {timed}" if timed else ""
-    stopped = f"stopped with {written.left} products left; " if written.left else ""
+    stopped = f"stopped by {written.stopped} with {written.left} products left; " if written.stopped else ""
     return f"{stopped}wrote the library's plans for {len(written.products)} products{times} to {written.path}{silent}"
 
 
@@ -47,5 +47,6 @@ def planned_document(written: WrittenPlans) -> Document:
         "timed": timed,
         "silent": written.silent,
         "left": written.left,
+        "stopped": written.stopped or None,
         "written": str(written.path),
     }

@@ -17,7 +17,7 @@ from tunesmith.models.choice.model_file import dump_choice_model, is_choice_file
 from tunesmith.problems.gemm import equally_fast, of_batches
 from tunesmith.records import Problem, Solution, UserError
 
-from .matrices import JudgedSubject, MatrixTask, data_type_of, read_matrices
+from .matrices import JudgedSubject, MatrixTask, data_type_of, read_matrices, sides_of
 from .plans import ForeseenProduct, plans_of, read_plans
 
 ProblemOrSolution = TypeVar("ProblemOrSolution", Problem, Solution)
@@ -63,8 +63,7 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
         raise UserError(names, f"times of several devices or data types: {found}", "fit each by itself")
     (subject,) = read.subjects
     made = __version__, datetime.now(UTC).date().isoformat()
-    planned = list(read_plans(task.plans))
-    siblings, notes = _siblings(task, subject, planned) if task.siblings else ((), ())
+    siblings, notes = _siblings(task, subject) if task.siblings else ((), ())
     try:
         fit = fit_choice(
             subject.matrix,
@@ -75,7 +74,7 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
             subject.noise.of_a_time,
             task.seed,
             siblings,
-            library_runs(planned, subject),
+            library_runs(task.plans, subject),
         )
     except FewSharedError as error:
         remedy = "measure more of the sources' products there, with the same solutions"
@@ -86,23 +85,30 @@ def fit_choice_file(task: FitChoiceTask) -> WrittenChoice:
     return WrittenChoice(fit, subject, out, (*read.notes, *notes))
 
 
-def library_runs(planned: Sequence[ForeseenProduct], subject: JudgedSubject) -> list[LibraryRun]:
-    """The library's times on the subject's device, at products of its types. A product without a family is one of its
-    own."""
-    kinds, device = {problem.type for problem in subject.matrix.problems}, subject.target.name
+def library_runs(plans: Sequence[Path], subject: JudgedSubject) -> list[LibraryRun]:
+    """The library's times in files, on the subject's device and at products of its types. A family that the subject has
+    not is none: its products are grouped as those of no family are. Raises UserError for a file that cannot be read."""
+    kinds = {problem.type for problem in subject.matrix.problems}
+    families, device = set(subject.matrix.families), subject.target.name
     return [
-        LibraryRun(product.problem, product.row.family or f"{product.row.m} x {product.row.n}", product.plan, seconds)
-        for product in planned
-        if (seconds := product.seconds) and product.device == device and product.type in kinds
+        LibraryRun(
+            product.problem,
+            product.row.family if product.row.family in families else sides_of(product.problem),
+            product.plan,
+            product.seconds,
+            str(path),
+        )
+        for path in plans
+        for product in read_plans([path])
+        if product.seconds and product.device == device and product.type in kinds
     ]
 
 
-def _siblings(
-    task: FitChoiceTask, subject: JudgedSubject, planned: Sequence[ForeseenProduct]
-) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
+def _siblings(task: FitChoiceTask, subject: JudgedSubject) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
     """The siblings of the subject in their sources, and sentences about what was left out. Raises UserError if there is
     none."""
     names, here = ", ".join(map(str, task.siblings)), subject.target
+    planned = list(read_plans(task.plans))
     read = read_matrices(MatrixTask(task.siblings, task.sizes, with_vendor=True))
     like = tuple(found for found in read.subjects if _is_sibling(found, subject))
     if not like:

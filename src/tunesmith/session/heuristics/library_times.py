@@ -8,81 +8,87 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 
 from tunesmith.bench.device_runner import Rotation
 from tunesmith.bench.job import Policy
-from tunesmith.bench.operand_sets import OperandSetsCache
+from tunesmith.bench.operand_sets import OperandSets, repeat, set_count, storage_bytes
 from tunesmith.bench.timing import time_plan
 from tunesmith.bench.verification.poison import itemsize
 from tunesmith.devices import Buffer, Device, LaunchError
 from tunesmith.kernels import KERNELS, VENDOR
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.problems import OPERATIONS, Array
+from tunesmith.problems.gemm import Gemm
 from tunesmith.records import Operand, Problem
 
-POLICY = Policy(noise=0.02, sampling_seconds=0.05, warm_up_seconds=0.02)
-"""That of the tuning file which `tunesmith heuristics learn --file` writes, so that times of both teach the same."""
+from .settled import NOISE, SAMPLING_SECONDS, WARM_UP_SECONDS
+
+POLICY = Policy(noise=NOISE, sampling_seconds=SAMPLING_SECONDS, warm_up_seconds=WARM_UP_SECONDS)
+"""That of settled tuning files, so that times of both teach the same."""
 LARGEST_SIDE = 256
-"""The numbers of an operand are those of a product whose sizes are at most this, again and again."""
+"""The numbers of an operand are those of one matrix whose sides are at most this, again and again."""
 
 
-class LibraryTimer:
-    """Times the library on an opened device, whose memory for operands it keeps until `close`."""
+def library_seconds(device: Device, launcher: Launcher, problem: Problem) -> float | None:
+    """The seconds of the library's call on the launcher's device, with sums as loose as torch's. None if the library
+    does not compute the problem here, or fails at it.
 
-    def __init__(self, device: Device, launcher: Launcher) -> None:
-        self._device, self._launcher = device, launcher
-        self._operand_sets = OperandSetsCache(device, POLICY.cold)
+    Raises LaunchError if the device cannot be used any more.
+    """
+    ready = launcher.by_vendor(problem, {}, aligned=True)
+    if not ready:
+        return None
+    plan, programs = KERNELS[VENDOR].timed(ready.launched.plan), ready.compiled.programs
+    try:
+        with operands_of(device, problem) as sets, _workspace(device, plan.workspace_bytes) as workspace:
+            sampler = Rotation(device, sets, lambda operands: device.prepare(plan, programs, operands, workspace))
+            return time_plan(sampler, POLICY, math.inf, time.perf_counter).estimate.seconds
+    except LaunchError as error:
+        if error.poisoned:
+            raise
+        return None
 
-    def seconds(self, problem: Problem) -> float | None:
-        """The seconds of the library's call, with sums as loose as torch's. None if it has none, or if it fails.
 
-        Raises LaunchError if the device cannot be used any more.
-        """
-        ready = self._launcher.by_vendor(problem, {}, aligned=True)
-        if not ready:
-            return None
-        plan, programs = KERNELS[VENDOR].timed(ready.launched.plan), ready.compiled.programs
-        device, size = self._device, plan.workspace_bytes
-        try:
-            workspace = device.allocate(size) if size else None
-            try:
-                sets = self._operands(problem)
-                sampler = Rotation(device, sets, lambda operands: device.prepare(plan, programs, operands, workspace))
-                return time_plan(sampler, POLICY, math.inf, time.perf_counter).estimate.seconds
-            finally:
-                if workspace is not None:
-                    device.release(workspace)
-        except LaunchError as error:
-            if error.poisoned:
-                raise
-            return None
+@contextmanager
+def operands_of(device: Device, problem: Problem) -> Iterator[list[dict[str, Buffer]]]:
+    """Sets of a problem's operands by their names, so many that no cache holds the next one."""
+    operation = OPERATIONS[problem.type.operation]
+    batch = problem.type.indices.index("Batch") if "Batch" in problem.type.indices else None
+    sides = (1 if index == batch else min(size, LARGEST_SIDE) for index, size in enumerate(problem.sizes))
+    contents = operation.inputs(Problem(problem.type, tuple(sides)), np.random.default_rng(POLICY.seed))
+    unread = () if Gemm.of(problem).beta else ("C",)
+    operands = operation.operands(problem)
+    put = {
+        operand.name: partial(_fill, device, operand, contents[operand.name])
+        for operand in operands
+        if operand.name in contents and operand.name not in unread
+    }
+    set_bytes = sum(storage_bytes(operand, device.alignment) for operand in operands)
+    count = set_count(set_bytes, operation.bytes(problem), device.target, POLICY.cold)
+    operand_sets = OperandSets(device, operands, put, count)
+    try:
+        yield operand_sets.sets
+    finally:
+        operand_sets.release()
 
-    def close(self) -> None:
-        self._operand_sets.clear()
 
-    def _operands(self, problem: Problem) -> list[dict[str, Buffer]]:
-        operation = OPERATIONS[problem.type.operation]
-        small = Problem(problem.type, tuple(min(size, LARGEST_SIDE) for size in problem.sizes))
-        contents: Mapping[str, Array] = operation.inputs(small, np.random.default_rng(POLICY.seed))
-        operands = operation.operands(problem)
-        put = {
-            operand.name: partial(self._repeat, operand, contents[operand.name])
-            for operand in operands
-            if operand.name in contents
-        }
-        return self._operand_sets.get(problem, operands, operation.bytes(problem), put).sets
+def _fill(device: Device, operand: Operand, content: Array, buffer: Buffer) -> None:
+    size = operand.storage_elements * itemsize(operand.dtype)
+    first = np.ascontiguousarray(content).view(np.uint8).reshape(-1)[:size]
+    device.write(buffer, first)
+    repeat(device, buffer, len(first), size)
 
-    def _repeat(self, operand: Operand, content: Array, buffer: Buffer) -> None:
-        """Fill an operand's storage with the content again and again; each copy doubles what is there."""
-        size = operand.storage_elements * itemsize(operand.dtype)
-        first = np.ascontiguousarray(content).view(np.uint8).reshape(-1)[:size]
-        self._device.write(buffer, first)
-        done = len(first)
-        while done < size:
-            added = min(done, size - done)
-            self._device.copy(buffer, buffer, added, target_offset=done)
-            done += added
+
+@contextmanager
+def _workspace(device: Device, size: int) -> Iterator[Buffer | None]:
+    workspace = device.allocate(size) if size else None
+    try:
+        yield workspace
+    finally:
+        if workspace is not None:
+            device.release(workspace)

@@ -233,14 +233,18 @@ def _product(row: ListedGemm) -> ListedGemm:
     return replace(row, family="", weight=1.0)
 
 
+def sides_of(problem: Problem) -> str:
+    """The family of a product that a list names none for: its M and N."""
+    gemm = Gemm.of(problem)
+    return f"{gemm.m} x {gemm.n}"
+
+
 def _family(problem: Problem, listed: _ProductList | None) -> str | None:
     """A product's family in the list, or by its M and N; None if there is a list without the product."""
-    gemm = Gemm.of(problem)
-    sides = f"{gemm.m} x {gemm.n}"
     if listed is None:
-        return sides
+        return sides_of(problem)
     row = listed.row_of(problem)
-    return None if row is None else row.family or sides
+    return None if row is None else row.family or sides_of(problem)
 
 
 def _whole(cells: Sequence[TimedCell]) -> Sequence[TimedCell]:

@@ -9,11 +9,11 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from tunesmith.devices import choose, open_device
+from tunesmith.devices import LaunchError, choose, open_device
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.logic import write_atomically
 from tunesmith.problems.gemm import gemm_type_named, torch_type
@@ -22,7 +22,7 @@ from tunesmith.problems.lists import Column, read_list
 from tunesmith.records import LibraryPlan, Problem, ProblemType, UserError
 from tunesmith.session.intensity.listed import letter_of
 
-from .library_times import LibraryTimer
+from .library_times import library_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,14 @@ class ForeseenProduct:
 
 @dataclass(frozen=True)
 class WrittenPlans:
-    """The products of which the library said its plan, and how many it said nothing of. `left` is the number of
-    products that it was not asked about, since the command was stopped."""
+    """The products of a file, and of how many the library said nothing. If the command was `stopped`, why, and how many
+    products are `left` that the library was not asked about."""
 
     products: Sequence[ForeseenProduct]
     silent: int
     path: Path
     left: int = 0
+    stopped: str = ""
 
 
 def _number(text: str) -> float | None:
@@ -96,7 +97,8 @@ def read_plans(paths: Sequence[Path]) -> Iterator[ForeseenProduct]:
 
 
 def plans_text(products: Sequence[ForeseenProduct]) -> str:
-    """The text of a file, from which `read_plans` reads the same rows, but for their weights."""
+    """The text of a file, from which `read_plans` reads the same rows, but for their weights and the seventh digit of
+    seconds."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     is_timed = any(product.seconds for product in products)
@@ -125,37 +127,49 @@ def write_plans(
 ) -> WrittenPlans:
     """Ask the library of a device for its plan of each product of the lists, with `times` also for its time, and write
     what it says. `data_type` is a word for the operands' type, such as b or bfloat16. `observe` is told how many
-    products of how many are done. Ctrl-C ends the asking, and what is known until then is written.
+    products of how many are done.
 
-    Raises UserError for a list that cannot be read, an unknown data type, a device whose library says nothing, and for
-    an existing file `out` that has no plans.
+    What the file `out` has is kept, and is not asked for again. Ctrl-C, or a failure of the device, ends the asking,
+    and what is known until then is written.
+
+    Raises UserError for a list that cannot be read, an unknown data type, a device whose library says nothing or that
+    fails at once, and for an existing file `out` that has no plans.
     """
     letter = letter_of(data_type)
-    if out.exists():
-        list(read_plans([out]))
+    kept = list(read_plans([out])) if out.exists() else []
     found = ((_type(letter, row), row) for path in lists for row in read_gemm_list(path))
     rows = {Problem(kind, row.sizes(kind)): row for kind, row in found}
     opened = open_device(choose(device or "CUDA"))
-    name, products, asked = opened.target.name, list[ForeseenProduct](), 0
+    name, silent, stopped = opened.target.name, 0, ""
+    known = {(product.device, product.problem): product for product in kept}
+    needed = [problem for problem in rows if not _is_answered(known.get((name, problem)), times)]
+    done = 0
     try:
-        with closing(Launcher(opened, {}, {})) as launcher, closing(LibraryTimer(opened, launcher)) as timer:
-            for problem, row in rows.items():
-                if plan := launcher.foreseen(problem):
-                    seconds = timer.seconds(problem) if times else None
-                    products.append(ForeseenProduct(row, problem.type, name, plan, seconds))
-                asked += 1
-                observe(asked, len(rows))
+        with closing(Launcher(opened, {}, {})) as launcher:
+            for problem in needed:
+                plan = launcher.foreseen(problem)
+                seconds = library_seconds(opened, launcher, problem) if plan and times else None
+                if plan:
+                    known[name, problem] = ForeseenProduct(rows[problem], problem.type, name, plan, seconds)
+                done, silent = done + 1, silent + (plan is None)
+                observe(done, len(needed))
     except KeyboardInterrupt:
-        if not products:
-            raise
+        stopped = "Ctrl-C"
+    except LaunchError as error:
+        stopped = f"{error.reason}: {error.detail}"
     finally:
-        opened.close()
-    if not products:
-        raise UserError(
-            name, "its library does not say how it would compute a product", "use an NVIDIA GPU with cuBLAS"
-        )
-    write_atomically(out, plans_text(products))
-    return WrittenPlans(products, asked - len(products), out, len(rows) - asked)
+        with suppress(LaunchError):
+            opened.close()
+    if not known:
+        what = f"failed ({stopped})" if stopped else "its library does not say how it would compute a product"
+        raise UserError(name, what, "use an NVIDIA GPU with cuBLAS")
+    write_atomically(out, plans_text([*known.values()]))
+    return WrittenPlans([*known.values()], silent, out, len(needed) - done, stopped)
+
+
+def _is_answered(product: ForeseenProduct | None, times: bool) -> bool:
+    """Whether a file has what would be asked for."""
+    return product is not None and (product.seconds is not None or not times)
 
 
 def _type(letter: str, row: ListedGemm) -> ProblemType:

@@ -15,12 +15,15 @@ from tunesmith.problems.gemm.listed import ListedGemm
 from tunesmith.problems.yaml import flow
 from tunesmith.records import ProblemType, Solution, thaw
 
-HEAD = """\
+NOISE, SAMPLING_SECONDS, WARM_UP_SECONDS = 0.02, 0.05, 0.02
+"""Times of a few percent are enough for a model, and leave room for many products."""
+
+HEAD = f"""\
 # Measures the solutions of a choice model on a list of products; by `tunesmith heuristics learn --file`. Each line of
 # Groups is a solution. Parameters that its kernel does not have are at their defaults.
 
 # Times of a few percent are enough for a model, and leave room for many products.
-GlobalParameters: {Noise: 0.02, SamplingSeconds: 0.05, WarmUpSeconds: 0.02}
+GlobalParameters: {{Noise: {NOISE}, SamplingSeconds: {SAMPLING_SECONDS}, WarmUpSeconds: {WARM_UP_SECONDS}}}
 
 BenchmarkProblems:
 """

@@ -88,8 +88,8 @@ def fit_choice(
     library: Sequence[LibraryRun] = (),
 ) -> ChoiceFit:
     """The model of a device's matrix. `made` is the version of tunesmith, and the date. `noise` is the relative
-    half-width of a time's interval. The times of `siblings` and of the `library` alone teach it, too, but are no part
-    of its scores.
+    half-width of a time's interval. The times of `siblings` and of the `library` alone teach it, too, but their
+    products have no scores.
 
     Raises ValueError for fewer than LEAST_TIMES times and for a single family, and FewSharedError.
     """

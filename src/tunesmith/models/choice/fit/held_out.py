@@ -81,8 +81,8 @@ def held_out_times(
     library: LibraryTimes | None = None,
 ) -> HeldOutExpectations:
     """The expectations for every time of this device. Of a family that is held out, the siblings' times are left out,
-    too, and those of the `library` alone. Its doubts are learned from the errors on products of other families, by
-    models that were taught its times.
+    too, and those of the `library` alone, but for the speed of their hour. Its doubts are learned from the errors on
+    products of other families, by models that were taught its times.
 
     Raises ValueError for a single family, and FewSharedError.
     """

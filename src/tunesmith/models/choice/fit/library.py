@@ -26,29 +26,32 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class LibraryRun:
-    """A product that the library computed in so many `seconds`, by its `plan`; and the product's family."""
+    """A product that the library computed in so many `seconds`, by its `plan`; the product's family; and a name for the
+    hour, the file that has it."""
 
     problem: Problem
     family: str
     plan: LibraryPlan
     seconds: float
+    hour: str
 
 
 @dataclass(frozen=True)
 class LibraryTimes:
     """Runs as lessons: a row of features with those of the plan behind for each, the logarithms of the times over the
-    products' floors, and the families."""
+    products' floors, and the families and hours."""
 
     features: Floats
     logs: Floats
     families: NDArray[np.str_]
+    hours: NDArray[np.str_]
 
     @staticmethod
     def of(
         runs: Sequence[LibraryRun], matrix: TimeMatrix, features: ChoiceFeatures, target: Target
     ) -> LibraryTimes | None:
-        """The runs of products that the matrix has not, of types for which it has the library. None if there is no such
-        run."""
+        """The last run of each product that the matrix has not, of types for which it has the library. None if there is
+        no such run."""
         row_of_library = {
             kind: row
             for kind, indices in features.by_type.items()
@@ -56,15 +59,21 @@ class LibraryTimes:
             if matrix.solutions[index].kernel == VENDOR
         }
         known = {problem.bare for problem in matrix.problems}
-        kept = [run for run in runs if run.problem.type in row_of_library and run.problem.bare not in known]
-        if not kept:
+        new = {
+            run.problem.bare: run
+            for run in runs
+            if run.problem.type in row_of_library and run.problem.bare not in known
+        }
+        if not new:
             return None
+        kept = [*new.values()]
         rows = np.array([features.rows(run.problem)[row_of_library[run.problem.type]] for run in kept])
         floors = np.array([ProductNumbers.of(run.problem, target).floor for run in kept])
         return LibraryTimes(
             with_plans(rows, np.array([plan_features(run.plan) for run in kept])),
             np.log(np.array([run.seconds for run in kept]) / floors),
             np.array([run.family for run in kept]),
+            np.array([run.hour for run in kept]),
         )
 
     def __len__(self) -> int:
@@ -73,11 +82,15 @@ class LibraryTimes:
     def without(self, families: Collection[str]) -> LibraryTimes:
         """The times at products of other families."""
         kept = ~np.isin(self.families, list(families))
-        return LibraryTimes(self.features[kept], self.logs[kept], self.families[kept])
+        return LibraryTimes(self.features[kept], self.logs[kept], self.families[kept], self.hours[kept])
 
     def beside(self, cells: TimeCells, seed: int) -> LibraryTimes:
-        """The times as if they had been measured in the hour of the cells: clocks differ by a few percent, and a choice
-        compares the library with kernels of that hour. So the median of what they are off, by trees that only the cells
-        teach, is taken away."""
+        """The times as if they had been measured in the hours of the cells: clocks differ by a few percent, and a
+        choice compares the library with kernels of those hours. So the median of what an hour's times are off, by trees
+        that only the cells teach, is taken away. It is one number for all products, also those that are held out."""
         expected = grown_library(cells.planned_features, cells.logs[cells.planned], seed).predict(self.features)
-        return replace(self, logs=self.logs - np.median(self.logs - expected))
+        logs = self.logs.copy()
+        for hour in np.unique(self.hours):
+            its = self.hours == hour
+            logs[its] -= np.median(self.logs[its] - expected[its])
+        return replace(self, logs=logs)
