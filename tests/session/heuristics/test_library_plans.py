@@ -236,9 +236,9 @@ def test_what_stops_the_asking_keeps_what_is_known(library, tmp_path, n, why):
     words = timing(tmp_path, *rows)
     result = command(*words)
     assert result.exit_code == INTERRUPTED
-    said = " ".join(result.output.split())
-    assert f"stopped by {why} with 2 products left; wrote" in said
-    assert "says nothing of 1 others" in said
+    shown = " ".join(result.output.split())
+    assert f"stopped by {why} with 2 products left; wrote" in shown
+    assert "says nothing of 1 others" in shown
     assert [product.row for product in read_plans([tmp_path / "plans.csv"])] == rows[:1]
     document = json.loads(command(*words, "--json").stdout)
     assert (document["stopped"], document["left"], document["products"]) == (why, 2, 1)
