@@ -46,7 +46,7 @@ NO_PLAN = np.full(len(OF_PLAN), math.nan)
 LEAST_WAVES = 2.0**-20
 EXACT = 1e-9
 MOST_PARTS = 1 << 16
-"""More parts of K than this are cuBLAS's word for as many as it likes."""
+"""More parts of K than this are cuBLAS's word for as many as it likes. OF_PRODUCT, which is older, has their number."""
 _numbers_of = attrgetter(*(field.name for field in fields(LibraryPlan)))
 _TILE, _PARTS, _WAVES, _GROUPS = (
     OF_PLAN.index(f"library's {name}") for name in ("tile", "parts", "waves", "log work-groups")
@@ -74,9 +74,7 @@ def _of_product(rows: Floats, plans: Floats) -> Floats:
     """The values of OF_PRODUCT: how full the last round of work-groups is; the K of a part, and the elements of a
     work-group in units that depend on the device; the multiply-adds and the K that a compute unit has in turn, over the
     product's floor; and the rounds. All but the first are binary logarithms."""
-    waves, parts = np.exp2(plans[:, _WAVES]), np.maximum(plans[:, _PARTS], 1)
-    # A logarithm and back may be a little above a whole number.
-    rounds = np.ceil(waves * (1 - EXACT))
+    waves, parts, rounds = np.exp2(plans[:, _WAVES]), np.maximum(plans[:, _PARTS], 1), _rounds(plans)
     log_k, log_rounds = rows[:, _K] - np.log2(parts), np.log2(rounds)
     log_elements = rows[:, _M] + rows[:, _N] + rows[:, _BATCH] - plans[:, _GROUPS]
     in_turn = log_rounds + log_k - rows[:, _FLOOR]
@@ -90,8 +88,13 @@ def _of_tile(rows: Floats, plans: Floats) -> Floats:
     sides = sides_of(plans[:, _TILE])
     extents = np.rint(np.exp2(rows[:, (_M, _N)]))
     across = np.ceil(extents / sides)
-    parts, rounds = plans[:, _PARTS], np.ceil(np.exp2(plans[:, _WAVES]) * (1 - EXACT))
-    parts = np.where(parts > MOST_PARTS, 1, np.maximum(parts, 1))
-    traffic = np.log2(rounds * sides.sum(axis=1)) + rows[:, _K] - np.log2(parts) - rows[:, _FLOOR]
+    parts = np.where(plans[:, _PARTS] > MOST_PARTS, 1, np.maximum(plans[:, _PARTS], 1))
+    traffic = np.log2(_rounds(plans) * sides.sum(axis=1)) + rows[:, _K] - np.log2(parts) - rows[:, _FLOOR]
     tiles = np.log2(across.prod(axis=1)) + rows[:, _BATCH]
     return np.column_stack([*np.log2(sides).T, tiles, *(extents / (across * sides)).T, traffic])
+
+
+def _rounds(plans: Floats) -> Floats:
+    """Waves, as whole numbers. A logarithm and back may be a little above one."""
+    rounds: Floats = np.ceil(np.exp2(plans[:, _WAVES]) * (1 - EXACT))
+    return rounds
