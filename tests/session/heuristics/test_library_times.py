@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cuda_runner import cuda_device
 from opencl_runner import opencl_device
 from tunesmith.devices import LaunchError
+from tunesmith.kernels.vendor.blas import VendorBlas
 from tunesmith.library.launch._launcher import Launcher
 from tunesmith.problems import OPERATIONS
 from tunesmith.problems.gemm import gemm_type
@@ -49,6 +51,18 @@ def test_operands_have_the_numbers_of_a_small_matrix_again_and_again(machine, ki
             assert np.isfinite(numbers).all()
             for other in others:
                 np.testing.assert_array_equal(device.read(other[operand.name], 4 * count).view(np.float32), numbers)
+
+
+def test_the_call_is_timed_as_it_ships(machine, monkeypatch):
+    """On a GPU with loose sums, which a check would not let pass."""
+    made, prepare = [], machine[0].prepare
+    monkeypatch.setattr(VendorBlas, "timed", lambda blas, plan: made.append(replace(plan)) or made[-1])
+    monkeypatch.setattr(machine[0], "prepare", lambda plan, *others: prepared.append(plan) or prepare(plan, *others))
+    prepared = []
+    assert library_seconds(*machine, Problem(KIND, (16, 16, 16)))
+    assert len(made) == 1
+    assert prepared
+    assert all(plan is made[0] for plan in prepared)
 
 
 def test_what_the_library_does_not_compute_has_no_time(machine):
