@@ -14,6 +14,7 @@ from tunesmith.problems.gemm import gemm_type
 from tunesmith.protocol import Benchmark, Phase, StepResult
 from tunesmith.records import Configuration, Estimate, Measurement, Outcome, Problem, Solution
 from tunesmith.report import CountReport, ProgressReport
+from tunesmith.report.progress import PATIENCE
 from tunesmith.session.frame import events
 
 KIND = gemm_type()
@@ -148,3 +149,15 @@ def test_progress_has_rate_and_time_left():
         now[0] += 30
         report(1, 2)
     assert not silent.getvalue()
+
+
+def test_a_bar_appears_after_some_patience():
+    text, now = io.StringIO(), [0.0]
+    console = Console(file=text, width=200, force_terminal=True)
+    with CountReport(console, "asking", clock=lambda: now[0]) as report:
+        now[0] = PATIENCE - 0.1
+        report(1, 40)
+        assert not text.getvalue()
+        now[0] = PATIENCE
+        report(20, 40)
+        assert "asking, 10.0 a second" in text.getvalue()
