@@ -14,7 +14,7 @@ from tunesmith.kernels import VENDOR
 from tunesmith.models.choice.features import ProductNumbers
 from tunesmith.models.choice.fit.fitting import ChoiceLesson, fit_choice
 from tunesmith.models.choice.fit.library import LibraryRun
-from tunesmith.models.choice.model_file import dump_choice_model, parse_choice_model
+from tunesmith.models.choice.model_file import dump_choice_model, parse_choice_model, plain_of_model
 from tunesmith.problems.gemm import gemm_type
 from tunesmith.records import LibraryPlan, Problem
 
@@ -116,3 +116,6 @@ def test_a_model_says_how_many_there_were():
     again = parse_choice_model(dump_choice_model(taught), "kept")
     assert taught.origin.library_alone == again.origin.library_alone == 40
     assert math.isfinite(taught.caution)
+    plain = fit_choice(planned(15), machine.TARGET, "bfloat16", ("a",), ("0", "2026-01-02")).model
+    assert plain_of_model(plain)["library"] != plain_of_model(taught)["library"]
+    assert plain_of_model(plain)["times"] == plain_of_model(taught)["times"]

@@ -129,8 +129,8 @@ def write_plans(
     what it says. `data_type` is a word for the operands' type, such as b or bfloat16. `observe` is told how many
     products of how many are done.
 
-    What the file `out` has is kept, and is not asked for again. Ctrl-C, or a failure of the device, ends the asking,
-    and what is known until then is written.
+    What the file `out` has is kept, and not asked for again, but for times that it lacks. Ctrl-C, or a failure of the
+    device, ends the asking, and what is known until then is written.
 
     Raises UserError for a list that cannot be read, an unknown data type, a device whose library says nothing or that
     fails at once, and for an existing file `out` that has no plans.

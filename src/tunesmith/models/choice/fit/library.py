@@ -1,6 +1,6 @@
 """Times of the vendor's library alone, at products where nothing else was measured.
 
-Every choice rests on the library's time, which is the hardest to expect, and which is measured forty times as fast as
+Every choice rests on the library's time, which is the hardest to expect, and which is measured fifty times as fast as
 all solutions are.
 """
 
