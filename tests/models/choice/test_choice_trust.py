@@ -57,7 +57,7 @@ def test_doubts_are_learned_from_other_families(monkeypatch):
     the others teach them. What is expected is the same of both."""
     pytest.importorskip("sklearn.ensemble")
     # Expectations that do not depend on the times, so that the errors alone differ.
-    monkeypatch.setattr(held_out_module, "grown", lambda cells, seed: growing.GrownTimes(NO_TREES, None))
+    monkeypatch.setattr(held_out_module, "grown", lambda cells, seed, more: growing.GrownTimes(NO_TREES, None))
     monkeypatch.setitem(growing.DOUBTS, "min_samples_leaf", 1)
     monkeypatch.setitem(growing.DOUBTS, "max_iter", 5)
     matrix = choice_machine.matrix(12)

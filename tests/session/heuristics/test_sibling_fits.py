@@ -76,7 +76,8 @@ def passed_on(monkeypatch):
     siblings_passed, fitted = [], fit_choice_module.fit_choice
 
     def spied_fit(*arguments):
-        siblings_passed.extend(arguments[-1])
+        *_, siblings, _ = arguments
+        siblings_passed.extend(siblings)
         return fitted(*arguments)
 
     monkeypatch.setattr(fit_choice_module, "fit_choice", spied_fit)
