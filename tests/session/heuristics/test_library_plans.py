@@ -230,12 +230,12 @@ def test_what_the_file_has_is_kept_and_not_asked_for_again(library, tmp_path):
     assert [product.seconds for product in read_plans([out])] == [5e-6, None, 7e-6, 2e-6]
 
 
-@pytest.mark.parametrize(("n", "why"), [(11, "Ctrl-C"), (13, "misaligned address: made up")])
-def test_what_stops_the_asking_keeps_what_is_known(library, tmp_path, n, why):
+@pytest.mark.parametrize(("n", "why", "code"), [(11, "Ctrl-C", INTERRUPTED), (13, "misaligned address: made up", 1)])
+def test_what_stops_the_asking_keeps_what_is_known(library, tmp_path, n, why, code):
     rows = [ListedGemm(8, 8, 8), ListedGemm(8, 8, 7), ListedGemm(n, 8, 8), ListedGemm(8, 8, 16)]
     words = timing(tmp_path, *rows)
     result = command(*words)
-    assert result.exit_code == INTERRUPTED
+    assert result.exit_code == code
     shown = " ".join(result.output.split())
     assert f"stopped by {why} with 2 products left; wrote" in shown
     assert "says nothing of 1 others" in shown
@@ -247,6 +247,28 @@ def test_what_stops_the_asking_keeps_what_is_known(library, tmp_path, n, why):
 def test_a_device_that_fails_at_once_is_an_error(library, tmp_path):
     failed = command(*timing(tmp_path, ListedGemm(13, 8, 8)))
     assert "a GPU: failed (misaligned address: made up)" in str(failed.exception)
+    assert "give the same command again" in str(failed.exception)
+    assert not (tmp_path / "plans.csv").exists()
+
+
+def test_a_killed_process_loses_a_few_seconds(library, tmp_path, monkeypatch):
+    monkeypatch.setattr(plans_module, "SAVE_SECONDS", 0.0)
+
+    def kill(done, of):
+        if done == 3:
+            raise SystemExit("killed")
+
+    rows = [ListedGemm(8, 8, 8), ListedGemm(12, 8, 8), ListedGemm(14, 8, 8), ListedGemm(16, 8, 8)]
+    timing(tmp_path, *rows)
+    with pytest.raises(SystemExit):
+        write_plans([tmp_path / "list.csv"], tmp_path / "plans.csv", "bfloat16", None, True, kill)
+    assert [product.row for product in read_plans([tmp_path / "plans.csv"])] == rows[:2]
+
+
+def test_ctrl_c_before_anything_is_known_leaves_no_file(library, tmp_path):
+    timing(tmp_path, ListedGemm(11, 8, 8))
+    with pytest.raises(KeyboardInterrupt):
+        write_plans([tmp_path / "list.csv"], tmp_path / "plans.csv", "bfloat16", None, times=True)
     assert not (tmp_path / "plans.csv").exists()
 
 

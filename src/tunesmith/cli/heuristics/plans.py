@@ -9,7 +9,7 @@ import typer
 
 from tunesmith.report import CountReport
 from tunesmith.report.heuristics import lists as report
-from tunesmith.session.heuristics.plans import write_plans
+from tunesmith.session.heuristics.plans import CTRL_C, write_plans
 
 from ..output import Json, messages, print_facts
 from ..runs import INTERRUPTED, Quiet
@@ -43,4 +43,4 @@ def plans(
         written = write_plans(lists, out, data_type, device, times, progress)
     print_facts(as_json, report.planned_document, report.planned, written)
     if written.stopped:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(INTERRUPTED if written.stopped == CTRL_C else 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import astuple, dataclass, fields
@@ -41,10 +42,15 @@ class ForeseenProduct:
         return Problem(self.type, self.row.sizes(self.type))
 
 
+CTRL_C = "Ctrl-C"
+SAVE_SECONDS = 10.0
+"""So often what is known is written, since a process may be killed."""
+
+
 @dataclass(frozen=True)
 class WrittenPlans:
-    """The products of a file, and of how many the library said nothing. If the command was `stopped`, why, and how many
-    products are `left` that the library was not asked about."""
+    """The products of a file, and of how many the library said nothing. If the command was `stopped`, why (CTRL_C, or
+    the device's failure), and how many products are `left` that the library was not asked about."""
 
     products: Sequence[ForeseenProduct]
     silent: int
@@ -143,7 +149,7 @@ def write_plans(
     name, silent, stopped = opened.target.name, 0, ""
     known = {(product.device, product.problem): product for product in kept}
     needed = [problem for problem in rows if not _is_answered(known.get((name, problem)), times)]
-    done = 0
+    done, saved = 0, time.monotonic()
     try:
         with closing(Launcher(opened, {}, {})) as launcher:
             for problem in needed:
@@ -153,15 +159,22 @@ def write_plans(
                     known[name, problem] = ForeseenProduct(rows[problem], problem.type, name, plan, seconds)
                 done, silent = done + 1, silent + (plan is None)
                 observe(done, len(needed))
+                if known and time.monotonic() - saved >= SAVE_SECONDS:
+                    write_atomically(out, plans_text([*known.values()]))
+                    saved = time.monotonic()
     except KeyboardInterrupt:
-        stopped = "Ctrl-C"
+        if not known:
+            raise
+        stopped = CTRL_C
     except LaunchError as error:
         stopped = f"{error.reason}: {error.detail}"
     finally:
         with suppress(LaunchError):
             opened.close()
+    if not known and stopped:
+        raise UserError(name, f"failed ({stopped})", "give the same command again, or another device")
     if not known:
-        what = f"failed ({stopped})" if stopped else "its library does not say how it would compute a product"
+        what = "its library does not say how it would compute a product"
         raise UserError(name, what, "use an NVIDIA GPU with cuBLAS")
     write_atomically(out, plans_text([*known.values()]))
     return WrittenPlans([*known.values()], silent, out, len(needed) - done, stopped)
